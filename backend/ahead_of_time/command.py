@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import tempfile
 from pathlib import Path
 
 from ..capabilities import Capabilities, profiles, read_profile
@@ -14,6 +13,7 @@ from ..runtime import context
 from ..runtime.compiled.bundle import Variant, pack, unpack
 from ..runtime.compiled.kernel_file import Abi, json_path
 from ..runtime.errors import VulkanUnavailable
+from ..runtime.files import write_whole, written_beside
 from ..runtime.measuring.measured import capabilities_of
 from .errors import RequestError, in_one_line
 from .kernel_source import find_kernel, split_request
@@ -124,7 +124,7 @@ def compile_to_bundle(options: argparse.Namespace) -> list[str]:
     except ValueError as error:
         raise RequestError(str(error)) from None
     try:
-        os.replace(_temporary(bundle, data), bundle)
+        write_whole(bundle, data)
     except OSError as error:
         raise RequestError(f"{bundle} cannot be written: {error.strerror}") from None
     return [f"{called} for {capabilities.driver}" for capabilities in targets]
@@ -184,7 +184,7 @@ def write(module: Path, spirv: bytes, abi: str) -> None:
     try:
         before = module.read_bytes() if module.is_file() else None
         for path, data in files:
-            temporaries.append(_temporary(path, data))
+            temporaries.append(written_beside(path, data))
         for (path, _), temporary in zip(files, temporaries, strict=True):
             try:
                 os.replace(temporary, path)
@@ -199,31 +199,12 @@ def write(module: Path, spirv: bytes, abi: str) -> None:
             temporary.unlink(missing_ok=True)
 
 
-def _temporary(path: Path, data: bytes) -> Path:
-    """A file with the data, next to ``path``."""
-    handle, name = tempfile.mkstemp(prefix=".triton-spirv.", dir=path.absolute().parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        os.chmod(name, 0o666 & ~_umask())
-    except BaseException:
-        os.unlink(name)
-        raise
-    return Path(name)
-
-
 def _put_back(path: Path, data: bytes | None) -> None:
     """A file as it was before; None: there was none."""
     if data is None:
         path.unlink()
     else:
-        os.replace(_temporary(path, data), path)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+        write_whole(path, data)
 
 
 def run_profiles() -> int:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from ..drivers import Driver
 from ..functions.symbols import form_of
-from ..layouts.distributed import LANE, LayoutError, distributed_layout
+from ..layouts.distributed import LANE, LayoutError, layout_of
 from ..layouts.element_sizes import element_type
 from ..layouts.strips import register_count
 from ..ptx.program import Program
@@ -67,8 +67,7 @@ def unrolled(operation: Operation, driver: Driver) -> int:
 
 
 def _of_reduction(operation: Operation) -> int:
-    type_, result = operation.operands[0].type, operation.results[0].type
-    assert isinstance(type_, TensorType)
+    type_, result = operation.operands[0].tensor, operation.results[0].type
     results = register_count(result) if isinstance(result, TensorType) else 1
     combined = register_count(type_) * (len(operation.regions[0].entry.operations) - 1)
     return combined + len(operation.operands) * results * reduced_bits(operation, LANE) * EACH_LANE
@@ -77,10 +76,8 @@ def _of_reduction(operation: Operation) -> int:
 def reduced_bits(operation: Operation, unit: str) -> int:
     """How many bits of the number of a register, lane or subgroup are places along the dimension that a reduction
     combines; 1 where the layout has no meaning."""
-    type_ = operation.operands[0].type
-    assert isinstance(type_, TensorType) and type_.encoding is not None
     try:
-        bases = distributed_layout(type_.encoding, type_.shape).bases[unit]
+        bases = layout_of(operation.operands[0].type).bases[unit]
     except LayoutError:
         return 1
     return sum(point[operation.attributes["axis"]] != 0 for point in bases)
@@ -103,8 +100,7 @@ def multiply_adds(operations: Iterable[Operation]) -> int:
 
 
 def _of_dot(dot: Operation) -> int:
-    left, result = dot.operands[0].type, dot.result.type
-    assert isinstance(left, TensorType) and isinstance(result, TensorType)
+    left, result = dot.operands[0].tensor, dot.result.tensor
     if not isinstance(unfolded(result.encoding), BlockedEncoding):
         return 0
     return register_count(result) * left.shape[-1]

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..matrices import MatrixConfiguration
-from ..ttgir.encodings import BlockedEncoding, DotOperandEncoding
+from ..ttgir.encodings import BlockedEncoding
 from ..ttgir.ir import Function, Operation
 from ..ttgir.traits import Effect, traits
-from ..ttgir.types import TensorType
+from ..ttgir.types import operand_of
 from .matrix_dots import is_taken_apart, loads_matrices
 
 #: Effects after which the contents of shared memory may differ: writes, and waits, which let others write.
@@ -31,10 +31,9 @@ def lazy_loads(
 
 
 def _is_lazy(load: Operation, matrices: Sequence[MatrixConfiguration], matrix_loads: bool) -> bool:
-    type_ = load.result.type
-    if not isinstance(type_, TensorType) or not load.result.uses or load.block is None:
+    if not load.result.uses or load.block is None:
         return False
-    blocked = isinstance(type_.encoding, DotOperandEncoding) and isinstance(type_.encoding.parent, BlockedEncoding)
+    blocked = isinstance(operand_of(load.result.type), BlockedEncoding)
     fragments = matrices and (is_taken_apart(load) or (matrix_loads and loads_matrices(load, matrices)))
     if not blocked and not fragments:
         return False

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from math import prod
 
 from ..layouts.buffers import buffer_layout
-from ..layouts.distributed import LayoutError, distributed_layout
+from ..layouts.distributed import LayoutError, distributed_layout, layout_of
 from ..layouts.linear import LinearLayout, unflatten
 from ..layouts.matrix_dots import Fragment, MatrixDot, plan_matrix_dot
 from ..matrices import ComponentMap, MatrixConfiguration
 from ..ttgir.encodings import Encoding, FoldedEncoding, FragmentEncoding, NvidiaMmaEncoding
 from ..ttgir.ir import Operation, Value
-from ..ttgir.types import FloatType, IntegerType, MemDescType, TensorType, Type
+from ..ttgir.types import FloatType, IntegerType, MemDescType, TensorType, Type, operand_of
 from .split_products import SPLITS, WHOLE, Split
 
 #: Bytes that the rows of a matrix in memory must be aligned to, or all of a row where that is less
@@ -87,12 +87,11 @@ def choose(
     and C instead of their own."""
     layouts: list[LinearLayout] = []
     for index, value in enumerate(operation.operands):
-        assert isinstance(value.type, TensorType)
-        encoding = encodings[index] if encodings else value.type.encoding
+        encoding = encodings[index] if encodings else value.tensor.encoding
         if encoding is None:
             return None
         try:
-            layouts.append(distributed_layout(encoding, value.type.shape))
+            layouts.append(distributed_layout(encoding, value.tensor.shape))
         except LayoutError:
             return None
     a, b, c = layouts
@@ -169,6 +168,12 @@ def loads_matrices(load: Operation, configurations: Sequence[MatrixConfiguration
     return bool(load.result.uses)
 
 
+def feeds_matrix_dots(value: Value) -> bool:
+    """Whether it is an operand of dots of fragments, and nothing else."""
+    dots = value.uses and all(use.name == "tt.dot" for use in value.uses)
+    return bool(dots) and isinstance(operand_of(value.type), NvidiaMmaEncoding)
+
+
 def is_taken_apart(load: Operation) -> bool:
     """Whether the dots that use a ttg.local_load multiply parts of its elements on matrix units."""
     return all(is_matrix_dot(use) and split_of(use) is not WHOLE for use in load.result.uses)
@@ -185,7 +190,7 @@ def _placed(buffer: Value) -> bool:
 def _neighbours(tensor: Type, map_: ComponentMap, fragments: Sequence[Fragment]) -> bool:
     """Whether every fragment is a block of the tensor, with its elements where ``map_`` has them."""
     assert isinstance(tensor, TensorType) and tensor.encoding is not None
-    layout = distributed_layout(tensor.encoding, tensor.shape)
+    layout = layout_of(tensor)
     images = layout.images("register")
     if any(basis != place for basis, place in zip(layout.bases["lane"], map_.lanes, strict=True)):
         return False

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from ..layouts.distributed import LANE, WARP, distributed_layout
+from ..layouts.distributed import LANE, WARP, layout_of
 from ..ttgir.ir import Function, Operation, Value
 from ..ttgir.traits import TRAITS, Effect, Pointers, traits
 from ..ttgir.types import TensorType, Type
@@ -106,7 +106,7 @@ def _copied(type_: Type) -> bool:
     if not isinstance(type_, TensorType) or type_.encoding is None:
         return True
     try:
-        layout = distributed_layout(type_.encoding, type_.shape)
+        layout = layout_of(type_)
     except (ValueError, NotImplementedError):  # refused when it is lowered
         return True
     return any(not basis for name in (LANE, WARP) for basis in layout.inputs[name])

@@ -95,7 +95,7 @@ def _found_steps(value: Value, type_: TensorType, known: Steps) -> tuple[int, ..
 
 def _carried_steps(value: Value, body: Block, known: Steps) -> tuple[int, ...] | None:
     """The places of what an ``scf.for`` carries: the first value's, if each iteration keeps them."""
-    loop = body.parent.parent if body.parent is not None else None
+    loop = body.holder
     if loop is None or loop.name != "scf.for" or value.index == 0:
         return None
     first = _steps(loop.operands[2 + value.index], known)

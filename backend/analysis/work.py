@@ -124,8 +124,7 @@ def _of_operation(operation: Operation, scalars: _Scalars) -> Work:
     if name.startswith("tt.atomic_"):
         return Work(moved=2 * _bytes(operation.operands[1].type))
     if name == "tt.dot":
-        a = operation.operands[0].type
-        assert isinstance(a, TensorType)
+        a = operation.operands[0].tensor
         return Work(operations=2 * _size(operation.result.type) * a.shape[-1])
     counts = traits(operation).counts
     if counts and operation.results and isinstance(element_type(operation.results[0].type), FloatType):

@@ -10,7 +10,7 @@ from ..analysis.axis_info import AxisInfoAnalysis
 from ..analysis.barriers import BARRIER, Need
 from ..layouts.buffers import buffer_bytes
 from ..layouts.conversion import Identity, RegisterPermutation
-from ..layouts.distributed import LANE, REGISTER, WARP, LayoutError, distributed_layout
+from ..layouts.distributed import LANE, REGISTER, WARP, LayoutError, layout_of
 from ..layouts.linear import LinearLayout
 from ..layouts.shuffles import SubgroupShuffle
 from ..layouts.through_shared import ThroughShared
@@ -21,8 +21,8 @@ from ..planning.plans import Conversion, GlobalAccess
 from ..planning.shared_memory import POOL, aligned
 from ..ttgir.ir import Function, Operation, Value
 from ..ttgir.spelling import Spelling
-from ..ttgir.traits import masks
-from ..ttgir.types import FloatType, MemDescType, PointerType, TensorType, Type
+from ..ttgir.traits import in_loop, masks
+from ..ttgir.types import FloatType, PointerType, TensorType, Type
 from .lines import frames
 
 #: The most rows and columns of a tensor that are drawn.
@@ -35,7 +35,7 @@ def _layout(type_: Type) -> LinearLayout | None:
     if not isinstance(type_, TensorType) or type_.encoding is None:
         return None
     try:
-        return distributed_layout(type_.encoding, type_.shape)
+        return layout_of(type_)
     except LayoutError:
         return None
 
@@ -213,20 +213,11 @@ def accesses(function: Function, plan: KernelPlan) -> list[dict[str, Any]]:
                 "why": why,
                 "scalar": scalar,
                 "could": bool(reasons),
-                "in_loop": _in_loop(operation),
+                "in_loop": in_loop(operation),
                 "places": list(frames(operation.location)[:1]),
             }
         )
     return found
-
-
-def _in_loop(operation: Operation) -> bool:
-    block = operation.block
-    while block is not None and block.parent is not None and block.parent.parent is not None:
-        if block.parent.parent.name in ("scf.for", "scf.while"):
-            return True
-        block = block.parent.parent.block
-    return False
 
 
 def _lane(layout: LinearLayout, width: int) -> list[str]:
@@ -280,8 +271,7 @@ def shared_memory(function: Function, plan: KernelPlan) -> dict[str, Any]:
     for operation in steps:
         start = end = number[operation]
         if operation.name == "ttg.local_alloc":
-            type_ = operation.result.type
-            assert isinstance(type_, MemDescType)
+            type_ = operation.result.memdesc
             view = plan.buffers.get(operation.result)
             found = [(view.first, buffer_bytes(type_))] if view is not None else []
             end = max((_last(use, operation, number) for use in _uses(operation.result)), default=start)

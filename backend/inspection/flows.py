@@ -84,7 +84,7 @@ def _sources(value: Value) -> Iterator[Operation]:
 
 def _carried(block: Block, index: int) -> Value | None:
     """What a loop's body passes to its argument ``index``; None if ``block`` is no such body."""
-    loop = block.parent.parent if block.parent is not None else None
+    loop = block.holder
     if loop is None or loop.name != "scf.for" or not 0 < index <= len(block.terminator.operands):
         return None
     return block.terminator.operands[index - 1]
@@ -97,7 +97,7 @@ def _users(value: Value) -> Iterator[Operation]:
         if use is None:
             return
         if use.name == "scf.yield":
-            loop = use.block.parent.parent if use.block is not None and use.block.parent is not None else None
+            loop = use.holder
             place = next((index for index, one in enumerate(use.operands) if one is value), None)
             if loop is None or place is None or place >= len(loop.results):
                 return

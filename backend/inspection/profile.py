@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any
 
 from ..analysis.work import Work, launch_work
 from ..errors import LoweringError, UnsupportedOperation
+from ..runtime.files import write_whole
 from ..transforms.kernel import kernel_of, one_block
 from ..ttgir.ir import Function
 from ..ttgir.parser import parse_module
-from .files import write_whole
 from .speed import PEAKS, module_digest
 
 if TYPE_CHECKING:
@@ -466,9 +466,9 @@ def run_profile(options: argparse.Namespace) -> int:
             file=sys.stderr,
         )
     if options.trace is not None:
-        write_whole(options.trace, chrome_trace(launches, peaks))
+        write_whole(options.trace, chrome_trace(launches, peaks).encode())
     if options.html is not None:
-        write_whole(options.html, timeline(title, launches))
+        write_whole(options.html, timeline(title, launches).encode())
     if isinstance(raised, SystemExit):
         return raised.code if isinstance(raised.code, int) else int(raised.code is not None)
     if raised is not None:

@@ -18,6 +18,7 @@ from ..capabilities import Capabilities
 from ..options import CHOICES, chosen
 from ..planning.module_plan import Planned
 from ..runtime.errors import VulkanUnavailable
+from ..runtime.files import write_whole
 from ..spirv.decode import decode
 from ..transforms.kernel import kernel_of
 from ..ttgir.spelling import Spelling
@@ -25,7 +26,6 @@ from . import drawings
 from .banks import shared_accesses
 from .compare import compared
 from .compilers import asked
-from .files import write_whole
 from .flows import dots
 from .kernels import CachedKernel, NotInCache, NotPlannable, find
 from .lines import Line, mlir_lines, source_lines, spirv_lines
@@ -134,7 +134,7 @@ def inspect_to_file(options: argparse.Namespace) -> Path:
 def _written(output: Path, text: str) -> Path:
     if not output.absolute().parent.is_dir():
         raise RequestError(f"there is no folder {output.absolute().parent} to write {output.name} in")
-    write_whole(output, text)
+    write_whole(output, text.encode())
     return output
 
 

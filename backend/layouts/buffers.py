@@ -6,7 +6,7 @@ from functools import lru_cache
 from math import prod
 
 from ..ttgir.types import MemDescType, TensorType
-from .distributed import distributed_layout
+from .distributed import layout_of
 from .element_sizes import bytes_in_memory
 from .linear import LinearLayout
 from .shared import SharedLayout, encoding_rank, shared_layout
@@ -30,8 +30,7 @@ def buffer_bytes(type_: MemDescType) -> int:
 @lru_cache(maxsize=1024)
 def tensor_offsets(tensor: TensorType, buffer: MemDescType) -> LinearLayout:
     """(register, lane, warp) → element offset before padding, from that of the buffer's first element."""
-    assert tensor.encoding is not None
-    layout, offsets = distributed_layout(tensor.encoding, tensor.shape), buffer_layout(buffer).offsets
+    layout, offsets = layout_of(tensor), buffer_layout(buffer).offsets
     allocated = tuple(1 << len(bases) for bases in offsets.inputs.values())
     if allocated != layout.shape:
         layout = LinearLayout(layout.bases, allocated)

@@ -23,6 +23,7 @@ from ..ttgir.encodings import (
     SliceEncoding,
     TransposedEncoding,
 )
+from ..ttgir.types import TensorType, Type
 from .linear import LinearLayout, log2
 
 REGISTER, LANE, WARP = INPUTS = ("register", "lane", "warp")
@@ -32,8 +33,14 @@ class LayoutError(ValueError):
     """An encoding that has no meaning here, or that does not fit its tensor."""
 
 
+def layout_of(type_: Type) -> LinearLayout:
+    """The layout of a tensor type: which (register, lane, warp) holds which element. Raises LayoutError."""
+    assert isinstance(type_, TensorType), str(type_)
+    return distributed_layout(type_.encoding, type_.shape)
+
+
 @lru_cache(maxsize=4096)
-def distributed_layout(encoding: Encoding, shape: tuple[int, ...]) -> LinearLayout:
+def distributed_layout(encoding: Encoding | None, shape: tuple[int, ...]) -> LinearLayout:
     """The layout of a tensor of ``shape`` under ``encoding``: inputs register, lane, warp; output ``shape``.
 
     Raises LayoutError for an encoding without meaning here and for one of another rank than ``shape``.

@@ -34,8 +34,8 @@ class PartialResults:
     warp) to the offset of each of the ``partials`` partial results that make up the total; partial 0 comes first along
     the dimension. In round i the groups ``rounds[i]`` are stored, and after a barrier loaded and combined; a barrier
     parts the rounds. Each ``width`` groups of a round lie at consecutive offsets, the first at a multiple of ``width``,
-    for stores and loads. ``size``: elements taken by one operand; operand k begins at byte ``operand_offsets[k]``.
-    A lane whose number meets ``duplicate_lanes``, or whose warp number meets ``duplicate_warps``, need not store.
+    for stores and loads. ``size``: elements taken by one operand. A lane whose number meets ``duplicate_lanes``, or
+    whose warp number meets ``duplicate_warps``, need not store.
     """
 
     rounds: tuple[tuple[int, ...], ...]
@@ -44,7 +44,6 @@ class PartialResults:
     partials: int
     width: int
     size: int
-    operand_offsets: tuple[int, ...]
     duplicate_lanes: int
     duplicate_warps: int
 
@@ -183,15 +182,7 @@ def _across_warps(
         rounds[place >> kept].append(group)
     duplicates = store.free_masks()
     return PartialResults(
-        tuple(map(tuple, rounds)),
-        store,
-        load,
-        1 << len(steps),
-        width,
-        shape[0],
-        _operand_offsets(element_bytes, shape[0]),
-        duplicates[LANE],
-        duplicates[WARP],
+        tuple(map(tuple, rounds)), store, load, 1 << len(steps), width, shape[0], duplicates[LANE], duplicates[WARP]
     )
 
 
@@ -218,16 +209,6 @@ def _partial(combined: Sequence[int], steps: Sequence[int], axis_bits: int) -> C
     pairing = [sum(parity(f & step) << bit for bit, step in enumerate(steps)) for f in outside]
     chosen = [combine(outside, mask) for mask in inverse(pairing, len(steps))]
     return lambda place: sum(parity(f & place) << bit for bit, f in enumerate(chosen))
-
-
-def _operand_offsets(element_bytes: Sequence[int], count: int) -> tuple[int, ...]:
-    """Where ``count`` elements of each operand begin, the widest operand first."""
-    offsets: dict[int, int] = {}
-    end = 0
-    for operand in sorted(range(len(element_bytes)), key=lambda index: -element_bytes[index]):
-        offsets[operand] = end
-        end += element_bytes[operand] * count
-    return tuple(offsets[index] for index in range(len(element_bytes)))
 
 
 def _width(point: Mapping[str, Sequence[int]], most: int) -> int:

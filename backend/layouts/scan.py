@@ -50,11 +50,11 @@ class AcrossWarps:
     """Joins the blocks of subgroups that differ in the bits ``masks``, through workgroup memory.
 
     ``store``: (register, lane, warp) to the element offset of a block's total, where ``register`` numbers the blocks:
-    group 0's in scan order, then group 1's, and so on. ``load``: (part, register, lane, warp) to the
-    offset of the total of block ``part`` of those that are joined, in ascending order of the warp number. ``size``:
-    elements taken by one operand; operand k begins at byte ``operand_offsets[k]``; ``bytes`` in all. The totals of
-    ``width`` blocks, from a multiple of it on, are next to each other: 16 bytes of the largest type at most. A lane
-    whose number meets ``duplicate_lanes``, or whose warp number meets ``duplicate_warps``, need not store.
+    group 0's in scan order, then group 1's, and so on. ``load``: (part, register, lane, warp) to the offset of the
+    total of block ``part`` of those that are joined, in ascending order of the warp number. ``size``: elements taken by
+    one operand. The totals of ``width`` blocks, from a multiple of it on, are next to each other: 16 bytes of the
+    largest type at most. A lane whose number meets ``duplicate_lanes``, or whose warp number meets ``duplicate_warps``,
+    need not store.
     """
 
     masks: tuple[int, ...]
@@ -62,8 +62,6 @@ class AcrossWarps:
     load: LinearLayout
     width: int
     size: int
-    operand_offsets: tuple[int, ...]
-    bytes: int
     duplicate_lanes: int
     duplicate_warps: int
 
@@ -199,18 +197,12 @@ def _across_warps(
         LANE: store[LANE],
         WARP: [0 if basis in parts else basis for basis in store[WARP]],
     }
-    offsets, end = {}, 0
-    for operand in sorted(range(len(element_bytes)), key=lambda index: -element_bytes[index]):
-        offsets[operand] = end
-        end += element_bytes[operand] * size
     return AcrossWarps(
         masks,
         LinearLayout.from_flat(store, (size,)),
         LinearLayout.from_flat(load, (size,)),
         1 << together,
         size,
-        tuple(offsets[index] for index in range(len(element_bytes))),
-        end,
         duplicates[LANE],
         duplicates[WARP],
     )

@@ -10,15 +10,14 @@ from functools import lru_cache
 
 from ..ttgir.types import MemDescType, TensorType
 from .buffers import buffer_layout, consecutive
-from .distributed import REGISTER, distributed_layout
+from .distributed import REGISTER, layout_of
 from .linear import LinearLayout, log2
 
 
 @lru_cache(maxsize=1024)
 def slice_offsets(tensor: TensorType, buffer: MemDescType, dim: int) -> LinearLayout:
     """(register, lane, warp) → element offset before padding in the ``buffer`` of a slice along ``dim``."""
-    assert tensor.encoding is not None
-    layout, low = distributed_layout(tensor.encoding, tensor.shape), buffer.shape[dim] - 1
+    layout, low = layout_of(tensor), buffer.shape[dim] - 1
     within = {
         name: [[c & low if axis == dim else c for axis, c in enumerate(point)] for point in bases]
         for name, bases in layout.bases.items()
@@ -33,10 +32,9 @@ def slice_width(tensor: TensorType, buffer: MemDescType, dim: int, limit: int) -
 
 def slice_numbers(tensor: TensorType, buffer: MemDescType, dim: int) -> list[int]:
     """What each register contributes to the number of its element's slice."""
-    assert tensor.encoding is not None
     bits = log2(buffer.shape[dim])
     numbers = [0]
-    for point in distributed_layout(tensor.encoding, tensor.shape).bases[REGISTER]:
+    for point in layout_of(tensor).bases[REGISTER]:
         numbers += [number ^ (point[dim] >> bits) for number in numbers]
     return numbers
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from ..ttgir.types import TensorType
-from .distributed import INPUTS, REGISTER, LayoutError, distributed_layout
+from .distributed import INPUTS, REGISTER, LayoutError, layout_of
 from .linear import flatten, same_copies, unflatten
 
 
@@ -21,14 +21,13 @@ def strip_type(type_: TensorType, dim: int, strips: int) -> TensorType:
 
 def register_count(type_: TensorType) -> int:
     """Registers of a tensor in one invocation. Raises LayoutError."""
-    assert type_.encoding is not None
-    return 1 << len(distributed_layout(type_.encoding, type_.shape).bases[REGISTER])
+    return 1 << len(layout_of(type_).bases[REGISTER])
 
 
 def same_registers(one: TensorType, other: TensorType) -> bool:
     """Whether tensors of the two types hold the same elements, in another order (linear.same_copies)."""
     try:
-        layouts = [distributed_layout(type_.encoding, type_.shape) for type_ in (one, other)]  # type: ignore[arg-type]
+        layouts = [layout_of(type_) for type_ in (one, other)]
     except LayoutError:
         return False
     return same_copies(*layouts)
@@ -37,12 +36,11 @@ def same_registers(one: TensorType, other: TensorType) -> bool:
 @lru_cache(maxsize=4096)
 def cut_fits(type_: TensorType, dim: int, strips: int) -> bool:
     """Whether a strip is what the tensor's layout has without the registers of the highest bits of ``dim``."""
-    assert type_.encoding is not None
     if type_.shape[dim] % strips:
         return False
     part = strip_type(type_, dim, strips)
     try:
-        whole, strip = (distributed_layout(one.encoding, one.shape) for one in (type_, part))  # type: ignore[arg-type]
+        whole, strip = (layout_of(one) for one in (type_, part))
     except LayoutError:
         return False
     beyond = _highest(type_, dim, strips)
@@ -71,7 +69,7 @@ def array_places(type_: TensorType, dim: int) -> tuple[int, ...]:
     """For each register its place in an array of the tensor that is read in strips along ``dim``: the same for any
     number of strips that the tensor can be cut in."""
     assert type_.encoding is not None
-    bases = list(distributed_layout(type_.encoding, type_.shape).inputs[REGISTER])
+    bases = list(layout_of(type_).inputs[REGISTER])
     strips = 1
     while type_.shape[dim] % (2 * strips) == 0 and all(bit in bases for bit in _highest(type_, dim, 2 * strips)):
         strips *= 2

@@ -38,9 +38,9 @@ def lower_block(ctx: Lowering, block: Block, targets: list[Value]) -> list[int]:
     ``targets``."""
     limit = ctx.capabilities.traits.faults.max_nesting
     if ctx.f.nesting > limit:
-        assert block.parent is not None and block.parent.parent is not None
+        assert block.holder is not None
         raise UnsupportedOperation(
-            block.parent.parent,
+            block.holder,
             f"branches and loops are nested more than {limit} deep here",
             "every early return counts as one level: merge their conditions",
         )

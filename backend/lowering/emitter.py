@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..capabilities import Capabilities
-from ..layouts.distributed import distributed_layout
-from ..layouts.linear import LinearLayout
+from ..layouts.distributed import layout_of
 from ..spirv import opcodes as op
 from ..spirv.function import FunctionBuilder
 from ..spirv.module import ModuleBuilder
@@ -63,10 +62,7 @@ class Emitter:
         return self.f.zero_extend(self.unknown_zero, width) if self.unknown_zero else self.module.uint(0, width)
 
     # -- types and layouts ---------------------------------------------------------------------------------------
-    def layout(self, tensor: Type) -> LinearLayout:
-        """The layout of a tensor type: which (register, lane, warp) holds which element."""
-        assert isinstance(tensor, TensorType) and tensor.encoding is not None, str(tensor)
-        return distributed_layout(tensor.encoding, tensor.shape)
+    layout = staticmethod(layout_of)
 
     def register_count(self, type_: Type) -> int:
         """Registers that hold a value of this type in one invocation; 1 for a scalar."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from ..layouts.linear import flatten, unflatten
 from ..spirv import opcodes as op
 from ..ttgir.ir import Operation
-from ..ttgir.types import FloatType, TensorType
+from ..ttgir.types import FloatType
 from .errors import UnsupportedOperation
 from .lowering import Lowering
 from .registry import lowers
@@ -33,20 +33,19 @@ def _decode(ctx: Lowering, code: int, target: FloatType) -> int:
 @lowers("ttg.fp4_to_fp")
 def _fp4_to_fp(ctx: Lowering, operation: Operation) -> None:
     source, result = operation.operands[0], operation.result
-    assert isinstance(source.type, TensorType) and isinstance(result.type, TensorType)
-    target = result.type.element
+    target = result.tensor.element
     if not isinstance(target, FloatType) or target.name not in TARGETS:
         raise UnsupportedOperation(
             operation, f"e2m1 numbers are not converted to {target}", "convert them to float16, bfloat16 or float32"
         )
     axis = int(operation.attributes["axis"])
     lookup: dict[int, int] = {}
-    for register, place in zip(ctx.registers(source), ctx.layout(source.type).images("register"), strict=True):
+    for register, place in zip(ctx.registers(source), ctx.layout(source.tensor).images("register"), strict=True):
         lookup.setdefault(place, register)
     registers = []
-    for place in ctx.layout(result.type).images("register"):
-        point = list(unflatten(place, result.type.shape))
+    for place in ctx.layout(result.tensor).images("register"):
+        point = list(unflatten(place, result.tensor.shape))
         point[axis], upper = divmod(point[axis], 2)
-        pair = ctx.f.zero_extend(lookup[flatten(point, source.type.shape)], 32)
+        pair = ctx.f.zero_extend(lookup[flatten(point, source.tensor.shape)], 32)
         registers.append(_decode(ctx, ctx.f.shr(pair, 4) if upper else pair, target))
     ctx.define(result, registers)

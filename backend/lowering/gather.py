@@ -27,16 +27,15 @@ from .shuffle import shuffle
 def _gather(ctx: Lowering, operation: Operation) -> None:
     f, module = ctx.f, ctx.module
     source, indices = operation.operands
-    assert isinstance(source.type, TensorType)
     axis = int(operation.attributes["axis"])
-    last = source.type.shape[axis] - 1
+    last = source.tensor.shape[axis] - 1
     places = [f.and_(f.zero_extend(index, 32), module.uint(last)) for index in ctx.registers(indices)]
     result = ctx.layout(indices.type)
     plan = ctx.plan_of(operation, Gather)
     if plan.shuffles is not None:
         values = _by_shuffles(ctx, plan.shuffles, ctx.registers(source), places)
     else:
-        values = _through_shared(ctx, plan, source.type, ctx.registers(source), result, axis, places)
+        values = _through_shared(ctx, plan, source.tensor, ctx.registers(source), result, axis, places)
     ctx.define(operation.result, values)
 
 

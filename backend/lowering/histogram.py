@@ -8,7 +8,6 @@ from ..planning.plans import Shared
 from ..planning.shared_memory import first_element
 from ..spirv import opcodes as op
 from ..ttgir.ir import Operation
-from ..ttgir.types import TensorType
 from .linear import coordinates, unique_owner
 from .lowering import Lowering
 from .registry import lowers
@@ -22,8 +21,7 @@ def _histogram(ctx: Lowering, operation: Operation) -> None:
     """A value below zero, or not below the number of bins, is not counted."""
     f, module, shared = ctx.f, ctx.module, ctx.shared
     source, *mask = operation.operands
-    result = operation.result.type
-    assert isinstance(result, TensorType)
+    result = operation.result.tensor
     bins = result.size
     start = take(ctx, ctx.plan_of(operation, Shared).scratch[0])
     base, end = module.uint(first_element(start, COUNTER_BYTES)), start + bins * COUNTER_BYTES

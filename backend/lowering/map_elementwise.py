@@ -5,7 +5,8 @@ from __future__ import annotations
 from ..ttgir.ir import Operation
 from .errors import UnsupportedOperation
 from .lowering import Lowering
-from .registry import lower, lowers
+from .regions import applied
+from .registry import lowers
 
 
 @lowers("tt.map_elementwise")
@@ -23,11 +24,7 @@ def _map_elementwise(ctx: Lowering, operation: Operation) -> None:
     results: list[list[int]] = [[] for _ in operation.results]
     for start in range(0, count, pack):
         arguments = [registers[start + place] for registers in operands for place in range(pack)]
-        for argument, value in zip(block.arguments, arguments, strict=True):
-            ctx[argument] = value
-        for inner in block.operations[:-1]:
-            lower(ctx, inner)
-        returned = [ctx.scalar(value) for value in block.terminator.operands]
+        returned = applied(ctx, block, arguments)
         for number, registers in enumerate(results):
             registers += returned[number * pack : (number + 1) * pack]
     for result, registers in zip(operation.results, results, strict=True):

@@ -13,7 +13,7 @@ from ..planning.shared_memory import first_element
 from ..spirv import opcodes as op
 from ..ttgir.ir import Operation
 from ..ttgir.traits import traits
-from ..ttgir.types import TensorType, Type
+from ..ttgir.types import Type
 from .linear import coordinates, not_duplicate
 from .lowering import Lowering
 from .regions import combiner
@@ -50,8 +50,7 @@ def _fold(ctx: Lowering, operation: Operation) -> None:
     (transforms/strip_reductions.py)."""
     f, count, counter = ctx.f, len(operation.results), ctx.scalar(operation.operands[-1])
     tiles, strips = ([ctx.registers(one) for one in operation.operands[first : first + count]] for first in (0, count))
-    type_ = operation.operands[count].type
-    assert isinstance(type_, TensorType)
+    type_ = operation.operands[count].tensor
     places = array_places(type_, int(operation.attributes["dim"]))
     size = len(tiles[0])
     combine = combiner(ctx, operation)

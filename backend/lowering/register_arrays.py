@@ -5,14 +5,12 @@ from __future__ import annotations
 from ..layouts.strips import array_places
 from ..spirv.opcodes import StorageClass
 from ..ttgir.ir import Operation, Value
-from ..ttgir.types import TensorType
 from .lowering import Lowering, RegisterArray
 from .registry import lowers
 
 
 def _made(ctx: Lowering, operation: Operation, type_id: int) -> RegisterArray:
-    type_ = operation.result.type
-    assert isinstance(type_, TensorType)
+    type_ = operation.result.tensor
     places = array_places(type_, int(operation.attributes["dim"]))
     array = RegisterArray(ctx.f.variable(ctx.module.array(type_id, len(places))), type_id, places)
     ctx[operation.result] = array
@@ -44,8 +42,7 @@ def _spill(ctx: Lowering, operation: Operation) -> None:
 
 def _strip_places(ctx: Lowering, operation: Operation, array: RegisterArray, counter: Value) -> list[int]:
     """Where the registers of the strip that begins at element ``counter`` are in the array."""
-    f, whole = ctx.f, operation.operands[0].type
-    assert isinstance(whole, TensorType)
+    f, whole = ctx.f, operation.operands[0].tensor
     strips = int(operation.attributes["strips"])
     length = whole.shape[int(operation.attributes["dim"])] // strips
     size = len(array.places) // strips

@@ -144,8 +144,7 @@ def _local_alloc(ctx: Lowering, operation: Operation) -> None:
     ctx[operation.result] = buffer
     if operation.operands:
         source = operation.operands[0]
-        assert isinstance(source.type, TensorType)
-        store_tensor(ctx, buffer, source.type, ctx.registers(source), plan.width)
+        store_tensor(ctx, buffer, source.tensor, ctx.registers(source), plan.width)
 
 
 @lowers("ttg.local_dealloc")
@@ -156,15 +155,13 @@ def _local_dealloc(ctx: Lowering, operation: Operation) -> None:
 @lowers("ttg.local_store")
 def _local_store(ctx: Lowering, operation: Operation) -> None:
     source = operation.operands[0]
-    assert isinstance(source.type, TensorType)
     width = ctx.plan_of(operation, BufferAccess).width
-    store_tensor(ctx, _buffer(ctx, operation, 1), source.type, ctx.registers(source), width)
+    store_tensor(ctx, _buffer(ctx, operation, 1), source.tensor, ctx.registers(source), width)
 
 
 @lowers("ttg.local_load")
 def _local_load(ctx: Lowering, operation: Operation) -> None:
-    type_ = operation.result.type
-    assert isinstance(type_, TensorType)
+    type_ = operation.result.tensor
     buffer = _buffer(ctx, operation, 0)
     plan = ctx.plan_of(operation, BufferAccess)
     if plan.late:

@@ -14,9 +14,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..layouts.buffers import buffer_bytes
-from ..ttgir.ir import Block, Operation, Value
+from ..ttgir.ir import Operation, Value
 from ..ttgir.traits import traits
-from ..ttgir.types import MemDescType
 from .buffers import BufferGroup
 from .shared_memory import POOL, Room, View, aligned, lowest_gap
 
@@ -51,7 +50,7 @@ class Lifetimes:
         self.number = {operation: number for number, operation in enumerate(operations)}
         self._last = list(range(len(operations)))
         for number in reversed(range(len(operations))):
-            parent = _parent(operations[number].block)
+            parent = operations[number].holder
             if parent is not None:
                 outer = self.number[parent]
                 self._last[outer] = max(self._last[outer], self._last[number])
@@ -68,7 +67,7 @@ class Lifetimes:
         return Lifetime(start, end)
 
     def _of_value(self, value: Value) -> Iterator[int]:
-        owner = value.owner if isinstance(value.owner, Operation) else _parent(value.owner)
+        owner = value.owner if isinstance(value.owner, Operation) else value.owner.holder
         if owner is not None:
             yield self.number[owner]
             if traits(owner).loop:  # a value that it carries
@@ -82,10 +81,6 @@ class Lifetimes:
         """The lifetime of memory that ``operation`` has for itself."""
         number = self.number[operation]
         return Lifetime(number, self._last[number])
-
-
-def _parent(block: Block | None) -> Operation | None:
-    return block.parent.parent if block is not None and block.parent is not None else None
 
 
 @dataclass(frozen=True)
@@ -134,8 +129,7 @@ def allocations(
 
 
 def _bytes(allocation: Operation) -> int:
-    type_ = allocation.result.type
-    assert isinstance(type_, MemDescType)
+    type_ = allocation.result.memdesc
     try:
         return buffer_bytes(type_)
     except (ValueError, NotImplementedError):  # refused where it is lowered

@@ -18,7 +18,7 @@ from math import gcd, prod
 from ..errors import UnsupportedOperation
 from ..layouts.buffers import buffer_bytes, buffer_layout
 from ..layouts.element_sizes import bits_in_memory, bytes_in_memory
-from ..layouts.shared import SharedLayout, encoding_rank, shared_layout
+from ..layouts.shared import encoding_rank, shared_layout
 from ..ttgir.ir import Operation, Value
 from ..ttgir.traits import Pointers, traits
 from ..ttgir.types import IntegerType, MemDescType, Type
@@ -140,8 +140,7 @@ class BufferGroup:
 
     def element(self, explicit: bool) -> Type:
         """What it is accessed as."""
-        type_ = self.values[0].type
-        assert isinstance(type_, MemDescType)
+        type_ = self.values[0].memdesc
         return self.cell(explicit) or type_.element
 
 
@@ -157,8 +156,7 @@ class _Bounds:
 
     def view(self, value: Value, explicit: bool) -> BufferView:
         """Of ``value``, as far as the group decides it."""
-        assert isinstance(value.type, MemDescType)
-        return BufferView(value.type, self.start, self.end, 0, cell=self.group.cell(explicit))
+        return BufferView(value.memdesc, self.start, self.end, 0, cell=self.group.cell(explicit))
 
 
 def buffer_groups(operations: Sequence[Operation]) -> list[BufferGroup]:
@@ -215,8 +213,7 @@ def _measure(operation: Operation, bounds: Mapping[Value, _Bounds], offsets: Off
     if rule is None:
         return
     group = bounds[operation.result]
-    type_ = operation.result.type
-    assert isinstance(type_, MemDescType)
+    type_ = operation.result.memdesc
     try:
         group.alignment = gcd(group.alignment, rule(operation, offsets))
         if operation.name == "ttg.local_alloc":
@@ -227,14 +224,8 @@ def _measure(operation: Operation, bounds: Mapping[Value, _Bounds], offsets: Off
 
 
 # -- views -------------------------------------------------------------------------------------------------------
-def _layout(value: Value) -> SharedLayout:
-    assert isinstance(value.type, MemDescType)
-    return buffer_layout(value.type)
-
-
 def _size(value: Value) -> int:
-    assert isinstance(value.type, MemDescType)
-    return bytes_in_memory(value.type.element)
+    return bytes_in_memory(value.memdesc.element)
 
 
 def _parts(type_: MemDescType) -> int:
@@ -253,7 +244,7 @@ def _whole(operation: Operation, source: BufferView, what: str) -> None:
 
 def index_step(operation: Operation) -> tuple[int, tuple[tuple[int, int], ...]]:
     """``ttg.memdesc_index``: elements before padding from one part to the next, and the padding."""
-    layout = _layout(operation.result)
+    layout = buffer_layout(operation.result.memdesc)
     return layout.elements.size, layout.padding
 
 
@@ -278,15 +269,14 @@ def _start_among_parts(operation: Operation) -> int:
 
 def _step_of_slice(operation: Operation) -> int:
     source = operation.operands[0]
-    assert isinstance(source.type, MemDescType)
-    if _parts(source.type):
+    if _parts(source.memdesc):
         return _start_among_parts(operation) * _size(source)
-    return _layout(source).pad(_slice_origin(operation)) * _size(source)
+    return buffer_layout(source.memdesc).pad(_slice_origin(operation)) * _size(source)
 
 
 def _slice_origin(operation: Operation) -> int:
     """The element offset, before padding, of a slice's first element within its source's layout."""
-    layout, offsets = _layout(operation.operands[0]), tuple(operation.attributes["offsets"])
+    layout, offsets = buffer_layout(operation.operands[0].memdesc), tuple(operation.attributes["offsets"])
     return layout.offsets.apply_flat(**{f"dim{dim}": offset for dim, offset in enumerate(offsets)})
 
 
@@ -295,8 +285,7 @@ Views = Mapping[Value, BufferView]
 
 def _alloc(operation: Operation, _: Views, offsets: Offsets) -> BufferView:
     offset = offsets[operation]
-    assert isinstance(operation.result.type, MemDescType)
-    return replace(BufferView.whole(operation.result.type, offset), alignment=gcd(offset, 1 << 30))
+    return replace(BufferView.whole(operation.result.memdesc, offset), alignment=gcd(offset, 1 << 30))
 
 
 def _renamed(operation: Operation, views: Views, _: Offsets) -> BufferView:
@@ -304,7 +293,7 @@ def _renamed(operation: Operation, views: Views, _: Offsets) -> BufferView:
     source = views[operation.operands[0]]
     if operation.name == "ttg.memdesc_reshape":
         _whole(operation, source, "reshaped")
-    _layout(operation.result)
+    buffer_layout(operation.result.memdesc)
     return source
 
 
@@ -319,13 +308,17 @@ def _sliced(operation: Operation, views: Views, _: Offsets) -> BufferView:
     if _parts(source.type):
         moved = _start_among_parts(operation) * _size(operation.operands[0])
         return replace(source, first=source.first + moved, alignment=gcd(source.alignment, moved))
-    _layout(operation.result)
+    buffer_layout(operation.result.memdesc)
     return replace(source, origin=source.origin ^ _slice_origin(operation))
 
 
 def _reinterpreted(operation: Operation, views: Views, _: Offsets) -> BufferView:
     source, size = views[operation.operands[0]], _size(operation.result)
-    moved = _layout(operation.operands[0]).pad(source.origin) * _size(operation.operands[0]) if source.origin else 0
+    moved = (
+        buffer_layout(operation.operands[0].memdesc).pad(source.origin) * _size(operation.operands[0])
+        if source.origin
+        else 0
+    )
     alignment = gcd(source.alignment, moved)
     if alignment % size:
         raise UnsupportedOperation(

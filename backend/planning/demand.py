@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from ..errors import LoweringError
+from ..layouts.distributed import layout_of
 from ..layouts.linear import LinearLayout
 from ..layouts.renaming import Dimensions, broadcast, expanded, renamed_registers, transposed
 from ..ttgir.ir import Block, Function, Operation, Value
 from ..ttgir.traits import masks
 from ..ttgir.types import TensorType
-from .exchanges import layout_of
 from .plans import GlobalAccess, Plan
 
 #: A set of registers: bit n is register n.

@@ -9,6 +9,7 @@ from ..analysis.matrix_dots import choose, is_matrix_dot, split_of, unfolded
 from ..drivers import Driver
 from ..errors import UnsupportedOperation
 from ..layouts.buffers import buffer_bytes, buffer_width
+from ..layouts.distributed import layout_of
 from ..layouts.dot_operands import operand_encoding
 from ..layouts.element_sizes import bytes_in_memory
 from ..layouts.linear import LinearLayout, log2, unflatten
@@ -16,7 +17,6 @@ from ..transforms.schedule import Options
 from ..ttgir.encodings import BlockedEncoding, SharedLinearEncoding
 from ..ttgir.ir import Operation, Value
 from ..ttgir.types import MemDescType, TensorType
-from .exchanges import layout_of
 from .plans import Dot, MatrixProducts, Operand, Plan
 from .shared_memory import Room, ScratchPart, SharedAccess, aligned
 

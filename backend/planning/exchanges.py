@@ -11,7 +11,7 @@ from ..analysis.code_size import GATHERED
 from ..analysis.places import order_is_free
 from ..capabilities import Capabilities
 from ..layouts.conversion import Moves, plan_conversion, plan_through_shared
-from ..layouts.distributed import LANE, REGISTER, WARP, distributed_layout
+from ..layouts.distributed import LANE, REGISTER, WARP, layout_of
 from ..layouts.element_sizes import bytes_in_memory, element_type
 from ..layouts.gather import plan_gather
 from ..layouts.linear import LinearLayout, same_copies
@@ -42,12 +42,6 @@ class Target:
     capabilities: Capabilities
     warps: int
     lanes: int
-
-
-def layout_of(type_: Type) -> LinearLayout:
-    """The layout of a tensor type: which (register, lane, warp) holds which element."""
-    assert isinstance(type_, TensorType) and type_.encoding is not None, str(type_)
-    return distributed_layout(type_.encoding, type_.shape)
 
 
 def _sizes(operation: Operation) -> tuple[int, ...]:
@@ -209,8 +203,7 @@ def plan_gather_operation(operation: Operation, room: Room, target: Target) -> P
 
 def plan_histogram(operation: Operation, room: Room, target: Target) -> Plan:
     """``tt.histogram``: a counter a bin."""
-    result = operation.result.type
-    assert isinstance(result, TensorType)
+    result = operation.result.tensor
     scratch = room.place(ScratchPart(COUNTER, result.size * bytes_in_memory(COUNTER)))
     return Shared(_accesses(scratch, (COUNTER,), 1), scratch)
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from ..analysis.axis_info import AxisInfoAnalysis
 from ..layouts.buffers import buffer_width
+from ..layouts.distributed import layout_of
 from ..layouts.element_sizes import MAX_BITS, bits_in_memory, element_type
 from ..layouts.slices import slice_width
 from ..layouts.vectors import access_width, contiguous_registers
@@ -14,7 +15,7 @@ from ..ttgir.ir import Operation, Value
 from ..ttgir.traits import masks
 from ..ttgir.types import TensorType
 from .buffers import BufferView
-from .exchanges import Target, layout_of, plan_atomic
+from .exchanges import Target, plan_atomic
 from .plans import BufferAccess, GlobalAccess, Plan
 from .shared_memory import Room, SharedAccess, View
 
@@ -45,16 +46,14 @@ def plan_store_slice(operation: Operation, seen: View, views: Views) -> Plan:
     source, buffer = operation.operands[:2]
     if buffer not in views:
         return Plan()
-    view, tensor = views[buffer], source.type
-    assert isinstance(tensor, TensorType)
+    view, tensor = views[buffer], source.tensor
     limit = view.width(seen.width_limit(view.type.element))
     width = slice_width(tensor, view.type, int(operation.attributes["dim"]), limit)
     return _accessed(view, width, width)
 
 
 def _store(source: Value, view: BufferView, seen: View) -> Plan:
-    tensor = source.type
-    assert isinstance(tensor, TensorType)
+    tensor = source.tensor
     width = buffer_width(tensor, view.type, view.width(seen.width_limit(view.type.element)))
     return _accessed(view, width, min(width, 1 << len(layout_of(tensor).bases["register"])))
 

@@ -8,10 +8,11 @@ filled instead of the conversion each dot's loop reads what it needs, and severa
 from __future__ import annotations
 
 from ..analysis.code_size import multiply_adds
-from ..ttgir.encodings import BlockedEncoding, DotOperandEncoding, SwizzledSharedEncoding
-from ..ttgir.ir import Block, Module, Operation, Value
-from ..ttgir.types import FloatType, IntegerType, MemDescType, TensorType
+from ..ttgir.encodings import BlockedEncoding, SwizzledSharedEncoding
+from ..ttgir.ir import Module, Operation, Value
+from ..ttgir.types import FloatType, IntegerType, MemDescType, TensorType, operand_of
 from .rewriting import Rewriter
+from .sink_buffers import is_filled
 
 
 def buffer_operands(module: Module, limit: int) -> bool:
@@ -28,25 +29,22 @@ def buffer_operands(module: Module, limit: int) -> bool:
 def _suits(operation: Operation) -> bool:
     if operation.name != "ttg.convert_layout" or not operation.result.uses:
         return False
-    source, type_ = operation.operands[0].type, operation.result.type
+    source = operation.operands[0].type
     return (
         isinstance(source, TensorType)
         and source.rank == 2
         and isinstance(source.encoding, BlockedEncoding)
         and isinstance(source.element, FloatType | IntegerType)
         and source.element.width >= 8
-        and isinstance(type_, TensorType)
-        and isinstance(type_.encoding, DotOperandEncoding)
-        and isinstance(type_.encoding.parent, BlockedEncoding)
+        and isinstance(operand_of(operation.result.type), BlockedEncoding)
         and all(use.name == "tt.dot" for use in operation.result.uses)
     )
 
 
 def _buffer(conversion: Operation) -> bool:
-    block, value, converted = conversion.block, conversion.operands[0], conversion.result
-    assert block is not None
-    place = block.operations.index(conversion)
-    buffer = _filled(value, block, place)
+    value, converted = conversion.operands[0], conversion.result
+    kept = (one for one in buffers_with(value, conversion) if all(use.name != "ttg.local_dealloc" for use in one.uses))
+    buffer = next(kept, None)
     if buffer is None:
         buffer = Rewriter.before(conversion).make("ttg.local_alloc", [value], [_buffer_type(value)]).result
     for dot in dict.fromkeys(converted.uses):
@@ -56,18 +54,14 @@ def _buffer(conversion: Operation) -> bool:
     return True
 
 
-def _filled(value: Value, block: Block, end: int) -> Value | None:
-    """A buffer with ``value`` in it that was filled before operation number ``end`` of the block, and stays."""
-    for use in value.uses:
-        if use.name == "ttg.local_alloc" and use.block is block and block.operations.index(use) < end:
-            type_ = use.result.type
-            given_back = any(other.name == "ttg.local_dealloc" for other in use.result.uses)
-            if isinstance(type_, MemDescType) and not type_.mutable and not given_back:
-                return use.result
-    return None
+def buffers_with(value: Value, before: Operation) -> list[Value]:
+    """Buffers with ``value`` in them that are filled in the block of ``before``, before it, and never again."""
+    assert before.block is not None
+    above = before.block.operations[: before.block.operations.index(before)]
+    return [use.result for use in value.uses if is_filled(use) and use in above]
 
 
 def _buffer_type(value: Value) -> MemDescType:
-    type_ = value.type
-    assert isinstance(type_, TensorType) and isinstance(type_.encoding, BlockedEncoding)
+    type_ = value.tensor
+    assert isinstance(type_.encoding, BlockedEncoding)
     return MemDescType(type_.shape, type_.element, SwizzledSharedEncoding(1, 1, 1, type_.encoding.order))

@@ -14,7 +14,6 @@ from itertools import pairwise
 from ..layouts.buffers import buffer_bytes
 from ..ttgir.ir import Block, Function, Operation, Value
 from ..ttgir.traits import traits
-from ..ttgir.types import MemDescType
 from .prefetch import prefetched_loops
 from .rewriting import Rewriter
 
@@ -26,7 +25,7 @@ def fill_together(function: Function, stages: int, most: int) -> bool:
     for loop in prefetched_loops(function, stages):
         body = loop.regions[0].entry
         fills = [operation for operation in body.operations if operation.name == "ttg.local_alloc"]
-        if sum(map(_bytes, [*fills, *_kept(body)])) <= most:
+        if sum(buffer_bytes(one.result.memdesc) for one in (*fills, *_kept(body))) <= most:
             changed = _gather(body, fills) or changed
     return changed
 
@@ -40,11 +39,6 @@ def _kept(body: Block) -> set[Operation]:
         for owner in owners
         if isinstance(owner, Operation) and owner.name == "ttg.local_alloc" and owner.block is not body
     }
-
-
-def _bytes(fill: Operation) -> int:
-    assert isinstance(fill.result.type, MemDescType)
-    return buffer_bytes(fill.result.type)
 
 
 def _gather(body: Block, fills: list[Operation]) -> bool:

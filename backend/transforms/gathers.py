@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from typing import TypeGuard
 
-from ..layouts.distributed import LayoutError, distributed_layout
+from ..layouts.distributed import LayoutError, layout_of
 from ..layouts.gather import plan_gather
-from ..layouts.linear import LinearLayout
 from ..ttgir.ir import Block, Function, Operation, Value
 from ..ttgir.types import TensorType
 from .rewriting import Rewriter, erase_unused
@@ -28,7 +27,7 @@ def _take_as_they_are(gather: Operation) -> bool:
     if before == gather.operands or not isinstance(indices, TensorType) or not isinstance(old, TensorType):
         return False
     try:
-        source, wanted = (_layout_of(operand) for operand in gather.operands)
+        source, wanted = (layout_of(operand.type) for operand in gather.operands)
     except LayoutError:
         return False  # refused where it is lowered
     if plan_gather(source, wanted, int(gather.attributes["axis"])) is not None:
@@ -47,12 +46,6 @@ def _take_as_they_are(gather: Operation) -> bool:
     gather.erase()
     erase_unused([one for one in (converted, *conversions) if _converts(one)])
     return True
-
-
-def _layout_of(value: Value) -> LinearLayout:
-    """The layout of a tensor. Raises LayoutError."""
-    assert isinstance(value.type, TensorType) and value.type.encoding is not None
-    return distributed_layout(value.type.encoding, value.type.shape)
 
 
 def _unconverted(value: Value) -> Value:

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..layouts.distributed import LayoutError, distributed_layout
+from ..analysis.matrix_dots import feeds_matrix_dots
+from ..layouts.distributed import LayoutError, layout_of
 from ..layouts.element_sizes import bits_in_memory
-from ..ttgir.encodings import DotOperandEncoding, NvidiaMmaEncoding
 from ..ttgir.ir import Block, Module, Operation, Value
 from ..ttgir.traits import traits
-from ..ttgir.types import MemDescType, PointerType, TensorType
+from ..ttgir.types import PointerType, TensorType
 from .rewriting import Rewriter
 
 #: Of a lane's registers, how many the values below may take: others are for addresses and fragments.
@@ -85,18 +85,12 @@ def _held(loop: Operation, body: Block) -> int:
 
 def _is_invariant(load: Operation, body: Block) -> bool:
     """Whether it loads an operand of dots of fragments from a buffer that was filled before the loop."""
-    if load.name != "ttg.local_load" or not isinstance(load.result.type, TensorType) or len(load.operands) != 1:
-        return False
-    encoding = load.result.type.encoding
-    if not isinstance(encoding, DotOperandEncoding) or not isinstance(encoding.parent, NvidiaMmaEncoding):
+    if load.name != "ttg.local_load" or len(load.operands) != 1 or not feeds_matrix_dots(load.result):
         return False
     allocation = _allocation(load)
     if not isinstance(allocation, Operation) or allocation.name != "ttg.local_alloc" or allocation.block is body:
         return False
-    buffer = allocation.result.type
-    return (
-        isinstance(buffer, MemDescType) and not buffer.mutable and all(use.name == "tt.dot" for use in load.result.uses)
-    )
+    return not allocation.result.memdesc.mutable
 
 
 def _allocation(load: Operation) -> Any:
@@ -111,7 +105,7 @@ def _words(value: Value) -> int:
     if not isinstance(type_, TensorType) or type_.encoding is None or isinstance(type_.element, PointerType):
         return 0
     try:
-        layout = distributed_layout(type_.encoding, type_.shape)
+        layout = layout_of(type_)
     except LayoutError:
         return 0
     return max(1, (bits_in_memory(type_.element) << len(layout.bases["register"])) // 32)

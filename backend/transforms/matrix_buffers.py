@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..ttgir.encodings import DotOperandEncoding, NvidiaMmaEncoding, PaddedSharedEncoding, SwizzledSharedEncoding
+from ..analysis.matrix_dots import feeds_matrix_dots
+from ..ttgir.encodings import PaddedSharedEncoding, SwizzledSharedEncoding
 from ..ttgir.ir import Module, Operation, Value
-from ..ttgir.types import FloatType, IntegerType, MemDescType, TensorType
+from ..ttgir.types import FloatType, IntegerType, MemDescType
 
 #: Bytes of the padding of a row.
 PADDING = 16
@@ -48,20 +49,12 @@ def _read_by_dots(use: Operation) -> bool:
         return bool(use.result.uses) and all(
             inner.name == "ttg.local_load" and _read_by_dots(inner) for inner in use.result.uses
         )
-    if use.name != "ttg.local_load" or not isinstance(use.result.type, TensorType):
-        return False
-    encoding = use.result.type.encoding
-    return (
-        isinstance(encoding, DotOperandEncoding)
-        and isinstance(encoding.parent, NvidiaMmaEncoding)
-        and bool(use.result.uses)
-        and all(dot.name == "tt.dot" for dot in use.result.uses)
-    )
+    return use.name == "ttg.local_load" and feeds_matrix_dots(use.result)
 
 
 def _pad(buffer: Value) -> None:
-    type_ = buffer.type
-    assert isinstance(type_, MemDescType) and isinstance(type_.encoding, SwizzledSharedEncoding)
+    type_ = buffer.memdesc
+    assert isinstance(type_.encoding, SwizzledSharedEncoding)
     assert isinstance(type_.element, FloatType | IntegerType)
     order, shape = type_.encoding.order, type_.shape
     intervals = ((shape[order[0]], PADDING * 8 // type_.element.width),)
@@ -69,5 +62,4 @@ def _pad(buffer: Value) -> None:
     turned = PaddedSharedEncoding(intervals, (order[1], order[0]), (shape[1], shape[0]))
     for use in buffer.uses:
         if use.name == "ttg.memdesc_trans":
-            assert isinstance(use.result.type, MemDescType)
-            use.result.type = replace(use.result.type, encoding=turned)
+            use.result.type = replace(use.result.memdesc, encoding=turned)

@@ -30,8 +30,7 @@ def _allocation(buffer: Value) -> Value | None:
 
 
 def _place(buffer: Value, loads: frozenset[Operation]) -> None:
-    type_ = buffer.type
-    assert isinstance(type_, MemDescType)
+    type_ = buffer.memdesc
     if len(type_.shape) != 2 or not isinstance(type_.element, IntegerType | FloatType) or type_.element.width < 8:
         return
     views: list[tuple[Value, bool]] = []
@@ -42,8 +41,7 @@ def _place(buffer: Value, loads: frozenset[Operation]) -> None:
         return
     encoding = wanted.pop()
     for view, transposed in [*views, (buffer, False)]:
-        old = view.type
-        assert isinstance(old, MemDescType)
+        old = view.memdesc
         view.type = replace(old, encoding=_transposed(encoding) if transposed else encoding)
 
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 
 from ..analysis.barriers import AHEAD, BARRIER
 from ..analysis.overwriting import orders_device_memory
-from ..layouts.distributed import distributed_layout
+from ..layouts.strips import register_count
 from ..ttgir.ir import Block, Function, Operation, Value
 from ..ttgir.traits import TOUCHES_SHARED, Effect, Pointers, traits
 from ..ttgir.types import IntegerType, TensorType, Type
@@ -70,7 +70,7 @@ def _is_worth_it(operation: Operation) -> bool:
     type_ = operation.result.type
     if not isinstance(type_, TensorType) or type_.encoding is None or not operation.result.uses:
         return False
-    return _goes_to_buffers(operation.result) or _registers(type_) <= _FEW_REGISTERS
+    return _goes_to_buffers(operation.result) or register_count(type_) <= _FEW_REGISTERS
 
 
 def _goes_to_buffers(value: Value) -> bool:
@@ -78,11 +78,6 @@ def _goes_to_buffers(value: Value) -> bool:
         use.name == "ttg.local_alloc" or (traits(use).elementwise and all(map(_goes_to_buffers, use.results)))
         for use in value.uses
     )
-
-
-def _registers(type_: TensorType) -> int:
-    assert type_.encoding is not None
-    return 1 << len(distributed_layout(type_.encoding, type_.shape).bases["register"])
 
 
 @dataclass
@@ -148,8 +143,7 @@ def _guarded_load(cloner: _Cloner, load: Operation, position: Value, bound: Valu
     if copy is None:
         return None
     cloner.made.pop().drop_uses()
-    result = load.result.type
-    assert isinstance(result, TensorType)
+    result = load.result.tensor
     mask_type = TensorType(result.shape, BOOL, result.encoding)
     inside = cloner.make("arith.cmpi", [position, bound], [BOOL], {"predicate": predicate}, load).result
     mask = cloner.make("tt.splat", [inside], [mask_type], {}, load).result

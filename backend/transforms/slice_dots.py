@@ -17,9 +17,9 @@ from dataclasses import dataclass, replace
 
 from ..analysis.matrix_dots import is_matrix_dot
 from ..layouts.element_sizes import bytes_in_memory
-from ..ttgir.encodings import BlockedEncoding, DotOperandEncoding, SwizzledSharedEncoding
+from ..ttgir.encodings import BlockedEncoding, SwizzledSharedEncoding
 from ..ttgir.ir import Function, Operation, Value
-from ..ttgir.types import MemDescType, TensorType
+from ..ttgir.types import MemDescType, TensorType, operand_of
 from .rewriting import Rewriter, erase_unused
 from .strip_loops import ROLLED
 
@@ -40,9 +40,8 @@ class _Stored:
 
     @property
     def bytes(self) -> int:
-        type_ = self.load.result.type
-        assert isinstance(type_, TensorType)
-        return type_.shape[0] * type_.shape[1] * bytes_in_memory(type_.element)
+        type_ = self.load.result.tensor
+        return type_.size * bytes_in_memory(type_.element)
 
 
 def slice_dots(function: Function, limit: int) -> bool:
@@ -55,9 +54,7 @@ def _slice(dot: Operation, limit: int) -> bool:
     a, b = (_stored(operand, dot) for operand in dot.operands[:2])
     if a is None or b is None:
         return False
-    type_ = dot.operands[0].type
-    assert isinstance(type_, TensorType)
-    steps, slices = type_.shape[1], 1
+    steps, slices = dot.operands[0].tensor.shape[1], 1
     while (a.bytes + b.bytes) // slices > limit and steps // slices >= 2 * LEAST_STEPS:
         slices *= 2
     if slices == 1:
@@ -71,9 +68,11 @@ def _stored(operand: Value, dot: Operation) -> _Stored | None:
     load, type_ = operand.owner, operand.type
     if not isinstance(type_, TensorType) or type_.rank != 2:
         return None
-    if not isinstance(type_.encoding, DotOperandEncoding) or not isinstance(type_.encoding.parent, BlockedEncoding):
-        return None
-    if not isinstance(load, Operation) or load.name != "ttg.local_load":
+    if (
+        not isinstance(operand_of(type_), BlockedEncoding)
+        or not isinstance(load, Operation)
+        or load.name != "ttg.local_load"
+    ):
         return None
     views: list[Operation] = []
     owner = load.operands[0].owner
@@ -82,8 +81,7 @@ def _stored(operand: Value, dot: Operation) -> _Stored | None:
         owner = owner.operands[0].owner
     if not isinstance(owner, Operation) or owner.name != "ttg.local_alloc" or not owner.operands:
         return None
-    buffer = owner.result.type
-    assert isinstance(buffer, MemDescType)
+    buffer = owner.result.memdesc
     plain = isinstance(buffer.encoding, SwizzledSharedEncoding) and not buffer.mutable
     here = all(one.block is dot.block for one in (owner, *views, load))
     return _Stored(owner, tuple(views), load) if plain and here else None
@@ -106,8 +104,7 @@ def _roll(dot: Operation, a: _Stored, b: _Stored, slices: int) -> None:
 
 def _buffer(body: Rewriter, one: _Stored, k_axis: int, slices: int, counter: Value) -> Value:
     """A buffer for a slice, which is stored there."""
-    type_ = one.allocation.result.type
-    assert isinstance(type_, MemDescType)
+    type_ = one.allocation.result.memdesc
     dim = k_axis if len(one.views) % 2 == 0 else 1 - k_axis
     location = one.allocation.location
     sliced = body.make("ttg.local_alloc", [], [_part(type_, dim, slices)], location=location).result
@@ -117,13 +114,9 @@ def _buffer(body: Rewriter, one: _Stored, k_axis: int, slices: int, counter: Val
 
 def _loaded(body: Rewriter, one: _Stored, buffer: Value) -> Value:
     for view in one.views:
-        type_, source = view.result.type, buffer.type
-        assert isinstance(type_, MemDescType) and isinstance(source, MemDescType)
-        turned = replace(type_, shape=(source.shape[1], source.shape[0]), mutable=True, alloc_shape=())
+        turned = replace(view.result.memdesc, shape=buffer.memdesc.shape[::-1], mutable=True, alloc_shape=())
         buffer = body.copy(view, operands=[buffer], types=[turned]).result
-    type_, source = one.load.result.type, buffer.type
-    assert isinstance(type_, TensorType) and isinstance(source, MemDescType)
-    loaded = TensorType(source.shape, type_.element, type_.encoding)
+    loaded = replace(one.load.result.tensor, shape=buffer.memdesc.shape)
     return body.copy(one.load, operands=[buffer], types=[loaded]).result
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from ..ttgir.attribute_values import DenseArray
 from ..ttgir.ir import Module, Operation, Value
-from ..ttgir.type_reader import PLAIN_TYPES
 from ..ttgir.types import TensorType
 from .rewriting import Rewriter
 
@@ -32,8 +31,7 @@ def split_dots(module: Module, pieces: int) -> bool:
 
 def _cut(dot: Operation, halves: dict[tuple[Value, int], tuple[Value, Value]]) -> bool:
     a, b, c = dot.operands
-    assert isinstance(a.type, TensorType)
-    if a.type.rank != 2 or a.type.shape[1] < 2 * LEAST_STEPS:
+    if a.tensor.rank != 2 or a.tensor.shape[1] < 2 * LEAST_STEPS:
         return False
     (first_a, last_a), (first_b, last_b) = (_halves(value, axis, dot, halves) for value, axis in ((a, 1), (b, 0)))
     first = Rewriter.before(dot).copy(dot, operands=[first_a, first_b, c])
@@ -48,24 +46,17 @@ def _halves(
     found = known.get((value, axis))
     if found is not None:
         return found
-    owner, type_ = value.owner, value.type
-    assert isinstance(type_, TensorType)
+    owner, type_ = value.owner, value.tensor
     rewriter = Rewriter.after(owner) if isinstance(owner, Operation) else Rewriter.before(dot)
     rows, columns = type_.shape
     shape = (rows, 2, columns // 2) if axis else (2, rows // 2, columns)
     order = (0, 2, 1) if axis else (1, 2, 0)
     parted = rewriter.make("tt.reshape", [value], [TensorType(shape, type_.element)])
     turned_type = TensorType(tuple(shape[dim] for dim in order), type_.element)
-    turned = rewriter.make("tt.trans", [parted.result], [turned_type], {"order": _array(order)})
+    turned = rewriter.make("tt.trans", [parted.result], [turned_type], {"order": DenseArray(order)})
     half = TensorType(turned_type.shape[:2], type_.element)
     split = rewriter.make("tt.split", [turned.result], [half, half])
     made = split.results[0], split.results[1]
     if isinstance(owner, Operation):
         known[value, axis] = made
     return made
-
-
-def _array(values: tuple[int, ...]) -> DenseArray:
-    array = DenseArray(values)
-    array.element = PLAIN_TYPES["i32"]
-    return array

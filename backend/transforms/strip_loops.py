@@ -78,7 +78,9 @@ def roll(block: Block, run: Run, strips: int, arrays: dict[Key, Value]) -> None:
     known: dict[Key, Value] = {}
     for (value, dim), array in held.items():
         attributes = {"dim": dim, "strips": strips}
-        known[value, dim] = body.make("spirv.strip", [array, counter], [_strip(value, dim, strips)], attributes).result
+        known[value, dim] = body.make(
+            "spirv.strip", [array, counter], [strip_type(value.tensor, dim, strips)], attributes
+        ).result
     for operation, dim in _in_order(block, {one: None for one in chosen if one[0] not in run.folds}):
         _copy(body, operation, dim, counter, extent, strips, known)
     for (value, dim), array in made.items():
@@ -108,11 +110,6 @@ def _array_of(rewriter: Rewriter, value: Value, dim: int, arrays: dict[Key, Valu
     return array
 
 
-def _strip(value: Value, dim: int, strips: int) -> TensorType:
-    assert isinstance(value.type, TensorType)
-    return strip_type(value.type, dim, strips)
-
-
 def _extent(run: Run, sink: Operation, dim: int) -> int:
     type_ = sink.results[0].type if sink.results and sink not in run.folds else sink.operands[0].type
     assert isinstance(type_, TensorType)
@@ -123,14 +120,9 @@ def _in_order(block: Block, chosen: dict[tuple[Operation, int], None]) -> list[t
     """With operands before their users, operations of the blocks around this one first."""
 
     def key(item: tuple[Operation, int]) -> tuple[int, int]:
-        within = item[0].block
-        assert within is not None
-        depth, above = 0, within
-        while above.parent is not None and above.parent.parent is not None:
-            owner = above.parent.parent
-            assert owner.block is not None
-            depth, above = depth + 1, owner.block
-        return depth, within.operations.index(item[0])
+        operation = item[0]
+        assert operation.block is not None
+        return len([*operation.holders()]), operation.block.operations.index(operation)
 
     return sorted(chosen, key=key)
 

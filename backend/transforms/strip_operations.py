@@ -49,8 +49,7 @@ def may_be_cut(operation: Operation) -> bool:
 
 def _renames(reshape: Operation) -> bool:
     """Whether it gives registers other names, which are as good: elements may come in any order."""
-    before, after = reshape.operands[0].type, reshape.result.type
-    assert isinstance(before, TensorType) and isinstance(after, TensorType)
+    before, after = reshape.operands[0].tensor, reshape.result.tensor
     return before.shape == after.shape and order_is_free(reshape) and same_registers(before, after)
 
 

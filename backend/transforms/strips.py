@@ -259,8 +259,7 @@ class _Strips:
             if not users or self._is_index(value):
                 continue
             behind = all(_place(block, use, places) > last for use in users)
-            assert isinstance(value.type, TensorType)
-            if not behind or (value.type.size < largest and owner not in run.sinks) or is_pointer(value):
+            if not behind or (value.tensor.size < largest and owner not in run.sinks) or is_pointer(value):
                 outside.append(owner)
             else:
                 run.outputs[value, dim] = None
@@ -336,19 +335,16 @@ class _Strips:
         if arrays and cost <= least * budget:
             return strips
         cost += EACH_LANE * sum(register_count(value.type) for value, _ in arrays if isinstance(value.type, TensorType))
-        while cost > budget * strips and all(_fits(value, dim, 2 * strips) for value, dim in _cut_values(run)):
+        while cost > budget * strips and all(
+            cut_fits(value.tensor, dim, 2 * strips) for value, dim in _cut_values(run)
+        ):
             strips *= 2
         return strips
 
 
 def _place(block: Block, operation: Operation, places: dict[Operation, int]) -> int:
     """The place in ``block`` of an operation in it, or of the one in whose region it is."""
-    while operation.block is not block:
-        assert operation.block is not None and operation.block.parent is not None
-        owner = operation.block.parent.parent
-        assert owner is not None
-        operation = owner
-    return places[operation]
+    return next(places[one] for one in (operation, *operation.holders()) if one.block is block)
 
 
 def _cut_values(run: Run) -> list[Key]:
@@ -365,13 +361,8 @@ def _cut_values(run: Run) -> list[Key]:
 def _may_fit(sinks: Sequence[Operation], dim: int) -> bool:
     """Whether the tensors that ``sinks`` give, fold or store can be cut in two."""
     return all(
-        _fits(value, dim, 2)
+        cut_fits(value.tensor, dim, 2)
         for sink in sinks
         for value in (sink.operands if folds(sink) or not sink.results else sink.results)
         if is_tensor(value)
     )
-
-
-def _fits(value: Value, dim: int, strips: int) -> bool:
-    assert isinstance(value.type, TensorType)
-    return cut_fits(value.type, dim, strips)

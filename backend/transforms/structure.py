@@ -282,13 +282,9 @@ def _common(a: _Node, b: _Node) -> _Node:
 
 def _inside(value: Value, block: Block) -> bool:
     """Whether ``value`` is defined in ``block`` or in a region inside it."""
-    owner: Operation | Block | None = value.owner
-    while owner is not None:
-        here = owner.block if isinstance(owner, Operation) else owner
-        if here is block:
-            return True
-        owner = here.parent.parent if here is not None and here.parent is not None else None
-    return False
+    owner = value.owner
+    operation = owner if isinstance(owner, Operation) else owner.holder
+    return owner is block or (operation is not None and block.holds(operation))
 
 
 def _region(block: Block, terminator: str, values: Sequence[Value]) -> Region:

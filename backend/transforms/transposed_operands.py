@@ -7,11 +7,12 @@ reads as it is, whole fragments can be loaded from it, and the next iteration's 
 
 from __future__ import annotations
 
+from ..analysis.matrix_dots import feeds_matrix_dots
 from ..ttgir.attribute_values import DenseArray
-from ..ttgir.encodings import BlockedEncoding, DotOperandEncoding, NvidiaMmaEncoding, SwizzledSharedEncoding
-from ..ttgir.ir import Block, Module, Operation, Value
-from ..ttgir.type_reader import PLAIN_TYPES
+from ..ttgir.encodings import BlockedEncoding, SwizzledSharedEncoding
+from ..ttgir.ir import Module, Operation, Value
 from ..ttgir.types import FloatType, IntegerType, MemDescType, TensorType
+from .buffer_operands import buffers_with
 from .rewriting import Rewriter
 
 #: Bytes that are read at a time, and rows that are read at a time: what lies in different banks (upstream's
@@ -36,25 +37,14 @@ def _suits(conversion: Operation) -> bool:
         and isinstance(source.element, FloatType | IntegerType)
         and source.element.width in (8, 16, 32)
         and bool(conversion.result.uses)
-        and all(use.name == "tt.trans" and _is_operand(use.result) for use in conversion.result.uses)
-    )
-
-
-def _is_operand(value: Value) -> bool:
-    assert isinstance(value.type, TensorType)
-    encoding = value.type.encoding
-    return (
-        isinstance(encoding, DotOperandEncoding)
-        and isinstance(encoding.parent, NvidiaMmaEncoding)
-        and bool(value.uses)
-        and all(use.name == "tt.dot" for use in value.uses)
+        and all(use.name == "tt.trans" and feeds_matrix_dots(use.result) for use in conversion.result.uses)
     )
 
 
 def _rewrite(conversion: Operation) -> None:
-    block, tensor = conversion.block, conversion.operands[0]
-    assert block is not None
-    buffer = _buffer(tensor, block, block.operations.index(conversion))
+    tensor = conversion.operands[0]
+    filled = buffers_with(tensor, conversion)
+    buffer = next((one for one in filled if isinstance(one.memdesc.encoding, SwizzledSharedEncoding)), None)
     if buffer is None:
         buffer = Rewriter.before(conversion).make("ttg.local_alloc", [tensor], [_buffer_type(tensor)]).result
     for turned in list(conversion.result.uses):
@@ -64,8 +54,8 @@ def _rewrite(conversion: Operation) -> None:
 
 def _read_across(turned: Operation, buffer: Value) -> None:
     """Puts a load from the transposed ``buffer`` in the place of a tt.trans, before the first dot that needs it."""
-    block, type_ = turned.block, buffer.type
-    assert block is not None and isinstance(type_, MemDescType) and isinstance(type_.encoding, SwizzledSharedEncoding)
+    block, type_ = turned.block, buffer.memdesc
+    assert block is not None and isinstance(type_.encoding, SwizzledSharedEncoding)
     place, encoding = turned, type_.encoding
     if all(use.block is block for use in turned.result.uses):
         place = min(turned.result.uses, key=block.operations.index)
@@ -74,28 +64,15 @@ def _read_across(turned: Operation, buffer: Value) -> None:
         encoding.vec, encoding.per_phase, encoding.max_phase, (encoding.order[1], encoding.order[0])
     )
     view_type = MemDescType((type_.shape[1], type_.shape[0]), type_.element, across, type_.memory_space)
-    order = DenseArray((1, 0))
-    order.element = PLAIN_TYPES["i32"]
-    view = rewriter.make("ttg.memdesc_trans", [buffer], [view_type], {"order": order}).result
+    view = rewriter.make("ttg.memdesc_trans", [buffer], [view_type], {"order": DenseArray((1, 0))}).result
     load = rewriter.make("ttg.local_load", [view], [turned.result.type])
     turned.result.replace_uses(load.result)
     turned.erase()
 
 
-def _buffer(tensor: Value, block: Block, end: int) -> Value | None:
-    """A buffer with ``tensor`` in it that is filled before operation number ``end`` of the block."""
-    for use in tensor.uses:
-        if use.name == "ttg.local_alloc" and use.block is block and block.operations.index(use) < end:
-            type_ = use.result.type
-            if isinstance(type_, MemDescType) and isinstance(type_.encoding, SwizzledSharedEncoding):
-                if not type_.mutable:
-                    return use.result
-    return None
-
-
 def _buffer_type(tensor: Value) -> MemDescType:
-    type_ = tensor.type
-    assert isinstance(type_, TensorType) and isinstance(type_.encoding, BlockedEncoding)
+    type_ = tensor.tensor
+    assert isinstance(type_.encoding, BlockedEncoding)
     assert isinstance(type_.element, FloatType | IntegerType)
     size, order = type_.element.width // 8, type_.encoding.order
     row = type_.shape[order[0]] * size

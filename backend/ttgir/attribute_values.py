@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .types import Type
+from .types import IntegerType, Type
 
 
 class TypedInt(int):
@@ -22,7 +22,7 @@ class TypedFloat(float):
 class DenseArray(tuple[Any, ...]):
     """``array<element: …>``; a plain tuple is ``[…]``."""
 
-    element: Type
+    element: Type = IntegerType(32)
 
 
 class _Written:

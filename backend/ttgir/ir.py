@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from .types import FunctionType, Type
+from .types import FunctionType, MemDescType, TensorType, Type
 
 
 @dataclass(frozen=True)
@@ -74,6 +74,18 @@ class Value:
     def __hash__(self) -> int:
         return id(self)
 
+    @property
+    def tensor(self) -> TensorType:
+        """The type of a tensor."""
+        assert isinstance(self.type, TensorType), self.type
+        return self.type
+
+    @property
+    def memdesc(self) -> MemDescType:
+        """The type of a buffer, or of a view of one."""
+        assert isinstance(self.type, MemDescType), self.type
+        return self.type
+
     def replace_uses(self, new: Value, by: Callable[[Operation], bool] | None = None) -> None:
         """Makes the users of this value use ``new``: all of them, or those that ``by`` says yes to."""
         users = self.uses if by is None else [user for user in self.uses if by(user)]
@@ -132,6 +144,18 @@ class Operation:
         assert len(self.results) == 1, self.name
         return self.results[0]
 
+    @property
+    def holder(self) -> Operation | None:
+        """The operation in whose region it is; None in a function's."""
+        return None if self.block is None else self.block.holder
+
+    def holders(self) -> Iterator[Operation]:
+        """The operations that it is inside, from the innermost out."""
+        holder = self.holder
+        while holder is not None:
+            yield holder
+            holder = holder.holder
+
     def operand_group(self, index: int) -> list[Value]:
         """The operands of group ``index`` of ``segments``."""
         start = sum(self.segments[:index])
@@ -188,6 +212,15 @@ class Block:
     def terminator(self) -> Operation:
         """The last operation."""
         return self.operations[-1]
+
+    @property
+    def holder(self) -> Operation | None:
+        """The operation in whose region it is; None in a function's."""
+        return None if self.parent is None else self.parent.parent
+
+    def holds(self, operation: Operation) -> bool:
+        """Whether ``operation`` is in it, or in a region inside."""
+        return any(one.block is self for one in (operation, *operation.holders()))
 
     def append(self, operation: Operation) -> None:
         """Puts an operation that is in no block at the end."""

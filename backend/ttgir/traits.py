@@ -148,13 +148,7 @@ def takes_shared_memory(name: str) -> bool:
 
 def in_loop(operation: Operation) -> bool:
     """Whether an operation is in a region of its function that may run several times."""
-    block = operation.block
-    while block is not None and block.parent is not None and block.parent.parent is not None:
-        owner = block.parent.parent
-        if traits(owner).loop:
-            return True
-        block = owner.block
-    return False
+    return any(traits(one).loop for one in operation.holders())
 
 
 def _ops(

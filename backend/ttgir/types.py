@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from .encodings import Encoding
+from .encodings import DotOperandEncoding, Encoding
 
 #: Bits of each float type that MLIR can print in TTGIR.
 FLOAT_BITS = {
@@ -94,6 +94,12 @@ class TensorType(Type):
 
     def __str__(self) -> str:
         return f"tensor<{'x'.join(map(str, self.shape))}x{self.element}>"
+
+
+def operand_of(type_: Type) -> Encoding | None:
+    """The encoding of the dots that a tensor of this type is an operand of; None of other types."""
+    encoding = type_.encoding if isinstance(type_, TensorType) else None
+    return encoding.parent if isinstance(encoding, DotOperandEncoding) else None
 
 
 @dataclass(frozen=True)

@@ -80,7 +80,7 @@ class ValueReader(Tokens):
             value, used = scope.forward.pop(name)
             self.bind(value, type_, at)
             block = owner.block if isinstance(owner, Operation) else owner
-            if block is not None and any(_inside(user, block) for user in value.uses):
+            if block is not None and any(map(block.holds, value.uses)):
                 self.error(f"value {name} is used before it is defined", used)
             value.owner, value.index = owner, index
         else:
@@ -112,16 +112,6 @@ class ValueReader(Tokens):
         if value.type is not None:
             self.bind(into, value.type, at)
         value.replace_uses(into)
-
-
-def _inside(operation: Operation | None, block: Block) -> bool:
-    """Whether ``operation`` is in ``block`` or in a region of an operation there."""
-    while operation is not None:
-        holder = operation.block
-        if holder is block:
-            return True
-        operation = holder.parent.parent if holder is not None and holder.parent is not None else None
-    return False
 
 
 def _spelled(type_: Type) -> str:

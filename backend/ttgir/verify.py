@@ -36,8 +36,7 @@ def end_faults(op: Operation, function: Function) -> Iterator[str]:
         )
     if traits(op).end is not End.LEAVE:
         return
-    assert op.block is not None and op.block.parent is not None
-    owner = op.block.parent.parent
+    owner = op.holder
     if owner is None:
         if op.name != "tt.return":
             yield f"'{op.name}' cannot end a function; 'tt.return' does"

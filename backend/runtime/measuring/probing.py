@@ -8,8 +8,6 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import os
-import tempfile
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -19,6 +17,7 @@ from ...spirv.module import ModuleBuilder
 from ...spirv.opcodes import BuiltIn, Capability_, StorageClass
 from ..arrays import array
 from ..context import Context
+from ..files import write_whole
 from ..kernels.pipeline import Kernel
 from ..launches.launch import make_launcher
 from ..vulkan.devices import DeviceInfo
@@ -82,9 +81,6 @@ class Record:
         """Replaces the file as a whole, so that many processes can share it."""
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            descriptor, name = tempfile.mkstemp(dir=self._path.parent, prefix=f".{self._path.name}.")
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                json.dump(texts, file)
-            os.replace(name, self._path)
+            write_whole(self._path, json.dumps(texts).encode(), private=True)
         except OSError as error:
             _log.info("what was measured was not saved in %s: %s", self._path, error)

@@ -11,13 +11,13 @@ import hashlib
 import logging
 import os
 import stat
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from ..files import write_whole
 from .loader import check, new, vulkan
 
 _MAGIC = b"triton-spirv pipelines 1\n"
@@ -59,17 +59,6 @@ def _one_process_at_a_time(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
-
-
-def _replace(path: Path, contents: bytes) -> None:
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(contents)
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise
 
 
 class PipelineCache:
@@ -144,7 +133,7 @@ class PipelineCache:
                 data = self._merged(self._read())
                 if not data:
                     return
-                _replace(self.path, pack(data))
+                write_whole(self.path, pack(data), private=True)
             self._saved_bytes = size
         except (OSError, RuntimeError) as error:
             _log.info("the pipeline cache %s was not saved: %s", self.path, error)

@@ -10,7 +10,6 @@ import torch
 
 from . import rows
 from .elementwise import Body, run
-from .library import enter_by_name
 from .norms import normalise, normalised, parameter_gradients
 from .pointwise import of_type
 from .reducing import SUM, What, reduce_together
@@ -19,11 +18,6 @@ from .types import OnHost, computed_in
 
 _Optional = torch.Tensor | None
 _Mask = Sequence[bool]
-
-
-def enter_batch_norm(library: torch.library.Library) -> None:
-    """Enter all of them."""
-    enter_by_name(library, _TABLE)
 
 
 def _channels(tensor: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
@@ -197,13 +191,11 @@ def _into_given(function: Callable[..., Any]) -> Callable[..., Any]:
     return run_into
 
 
-_TABLE: dict[str, Callable[..., Any]] = {
-    "native_batch_norm": _batch_norm,
-    "_native_batch_norm_legit": _batch_norm,
+TABLE: dict[str, Callable[..., Any]] = {
+    "native_batch_norm _native_batch_norm_legit": _batch_norm,
     "_native_batch_norm_legit.no_stats": _without_statistics,
     "native_batch_norm_backward": _batch_norm_backward,
-    "native_batch_norm.out": _into_given(_batch_norm),
-    "_native_batch_norm_legit.out": _into_given(_batch_norm),
+    "native_batch_norm.out _native_batch_norm_legit.out": _into_given(_batch_norm),
     "_batch_norm_with_update": _with_update,
     "batch_norm_backward": _with_update_backward,
 }

@@ -9,7 +9,6 @@ from typing import Any
 import torch
 
 from .elementwise import Body, run
-from .library import enter_by_name
 from .pointwise import apply, check_output, output_strides
 from .reducing import SUM, reduce
 from .shapes import resized
@@ -25,11 +24,6 @@ half = exponent // 2
 mantissa = tl.where(finite, libdevice.ldexp(libdevice.ldexp(self, -half), half - exponent), self)
 exponent = exponent.to(self.dtype)""")
 _POWERS = {2.0: "2", 3.0: "3", 0.5: "0.5", -0.5: "-0.5", -1.0: "-1"}
-
-
-def enter_cases(library: torch.library.Library) -> None:
-    """Enter all of them."""
-    enter_by_name(library, _TABLE)
 
 
 def _clamp(self: torch.Tensor, min: Any = None, max: Any = None, *, out: torch.Tensor | None = None) -> torch.Tensor:  # noqa: A002
@@ -169,19 +163,13 @@ def _loss_backward(name: str, scale: float, number: str | None = None) -> Callab
 
 
 def _bce(
-    self: torch.Tensor,
-    target: torch.Tensor,
-    weight: torch.Tensor | None = None,
-    reduction: int = _MEAN,
-    out: torch.Tensor | None = None,
+    self: torch.Tensor, target: torch.Tensor, weight: torch.Tensor | None = None, reduction: int = _MEAN
 ) -> torch.Tensor:
     if not self.dtype.is_floating_point or self.dtype != target.dtype:
         raise OnHost("a loss of numbers that are not of one float type")
     loss = apply("binary_cross_entropy:", {"self": self, "target": target}, None)
     loss = loss if weight is None else loss * weight
-    if reduction != _NONE:
-        return _reduced(loss, reduction, out)
-    return loss if out is None else out.copy_(loss)
+    return loss if reduction == _NONE else _reduced(loss, reduction, None)
 
 
 def _bce_backward(
@@ -262,16 +250,11 @@ def _mvlgamma_out(self: torch.Tensor, p: int, *, out: torch.Tensor) -> torch.Ten
     return out.copy_(result)
 
 
-_TABLE: dict[str, Callable[..., Any]] = {
-    "clamp.out": _clamp,
-    "clamp.Tensor_out": _clamp,
-    "clamp_min.out": _clamp_min,
-    "clamp_min.Tensor_out": _clamp_min,
-    "clamp_max.out": _clamp_max,
-    "clamp_max.Tensor_out": _clamp_max,
-    "pow.Tensor_Scalar_out": _pow,
-    "pow.Tensor_Tensor_out": _pow,
-    "pow.Scalar_out": _pow,
+TABLE: dict[str, Callable[..., Any]] = {
+    "clamp.out clamp.Tensor_out": _clamp,
+    "clamp_min.out clamp_min.Tensor_out": _clamp_min,
+    "clamp_max.out clamp_max.Tensor_out": _clamp_max,
+    "pow.Tensor_Scalar_out pow.Tensor_Tensor_out pow.Scalar_out": _pow,
     "round.decimals_out": _round,
     "nan_to_num.out": _nan_to_num,
     "polygamma.out": _polygamma,
@@ -283,10 +266,8 @@ _TABLE: dict[str, Callable[..., Any]] = {
     "elu_backward.grad_input": _elu_backward,
     "mse_loss.out": _loss("mse_loss"),
     "smooth_l1_loss.out": _loss("smooth_l1_loss", "beta"),
-    "huber_loss": _loss("huber_loss", "delta"),
-    "huber_loss.out": _loss("huber_loss", "delta"),
-    "mse_loss_backward": _loss_backward("mse_loss_backward", 2.0),
-    "mse_loss_backward.grad_input": _loss_backward("mse_loss_backward", 2.0),
+    "huber_loss huber_loss.out": _loss("huber_loss", "delta"),
+    "mse_loss_backward mse_loss_backward.grad_input": _loss_backward("mse_loss_backward", 2.0),
     "smooth_l1_loss_backward.grad_input": _loss_backward("smooth_l1_loss_backward", 1.0, "beta"),
     "huber_loss_backward.out": _loss_backward("huber_loss_backward", 1.0, "delta"),
     "binary_cross_entropy": _bce,

@@ -11,7 +11,6 @@ from typing import Any
 import torch
 
 from .elementwise import Body, run
-from .library import enter_by_name
 from .pointwise import output_strides
 from .shapes import resized
 from .splitting import parts
@@ -21,11 +20,6 @@ _COMPLEX = {torch.float32: torch.complex64, torch.float64: torch.complex128}
 _POLAR = Body("out_re = self * libdevice.cos(other)\nout_im = self * libdevice.sin(other)")
 _PAIR = Body("out_re = self\nout_im = other")
 _CONJUGATE = Body("out_re = self_re\nout_im = -self_im")
-
-
-def enter_complex_numbers(library: torch.library.Library) -> None:
-    """Enter operations that pointwise.py has no real expressions of."""
-    enter_by_name(library, _TABLE)
 
 
 def _from_two(body: Body) -> Callable[..., torch.Tensor]:
@@ -58,7 +52,7 @@ def _conjugate(self: torch.Tensor, *, out: torch.Tensor) -> torch.Tensor:
     return out
 
 
-_TABLE: dict[str, Callable[..., Any]] = {
+TABLE: dict[str, Callable[..., Any]] = {
     "complex.out": _from_two(_PAIR),
     "polar.out": _from_two(_POLAR),
     "conj_physical.out": _conjugate,

@@ -17,16 +17,10 @@ import triton
 import triton.language as tl
 
 from .launching import launch
-from .library import enter_by_name
 from .types import OnHost, require
 
 #: A program holds all states of a sequence.
 _MOST_STATES = 1024
-
-
-def enter_ctc(library: torch.library.Library) -> None:
-    """Enter the loss and its gradient."""
-    enter_by_name(library, _TABLE)
 
 
 @triton.jit
@@ -159,9 +153,7 @@ def _list(lengths: Any) -> list[int]:
     return lengths.tolist() if isinstance(lengths, torch.Tensor) else list(lengths)
 
 
-_TABLE: dict[str, Callable[..., Any]] = {
-    "_ctc_loss": _loss,
-    "_ctc_loss.Tensor": _loss,
-    "_ctc_loss_backward": _gradient,
-    "_ctc_loss_backward.Tensor": _gradient,
+TABLE: dict[str, Callable[..., Any]] = {
+    "_ctc_loss _ctc_loss.Tensor": _loss,
+    "_ctc_loss_backward _ctc_loss_backward.Tensor": _gradient,
 }

@@ -12,18 +12,13 @@ import torch
 
 from .householder import factor_, reflect
 from .jacobi import LARGEST, eigen, singular
-from .library import aten, enter_by_name
+from .library import aten
 from .linear_algebra import LARGEST_SOLVED, divide, is_vector
 from .matrix_batches import as_columns, columns_for, count_of, put, put_numbers, require_matrices
 from .shapes import resized
 from .types import OnHost
 
 _DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
-
-
-def enter_decompositions(library: torch.library.Library) -> None:
-    """Enter all of them."""
-    enter_by_name(library, _TABLE)
 
 
 def _eigh(
@@ -198,7 +193,7 @@ def _triangular_solve(
     return put(X, found), put(M, A.expand(*found.shape[:-2], *A.shape[-2:]))
 
 
-_TABLE: dict[str, Callable[..., Any]] = {
+TABLE: dict[str, Callable[..., Any]] = {
     "_linalg_eigh.eigenvalues": _eigh,
     "_linalg_svd.U": _svd,
     "linalg_lstsq.out": _lstsq,

@@ -10,7 +10,6 @@ import torch
 from .bounds import CHECK, fault_of
 from .elementwise import Body, run
 from .indexing import added_at, added_in, check_index, lines_added
-from .library import enter_by_name
 from .reducing import SUM, reduce
 from .searching import places_in
 from .types import IN_SOURCE, NAMES, OnHost, computed_in, require
@@ -45,11 +44,6 @@ _GREATEST = (
     "    out = tl.where(better, value, out)\n"
     "    best = tl.where(better, index, best)"
 )
-
-
-def enter_embedding_bags(library: torch.library.Library) -> None:
-    """Enter all of them."""
-    enter_by_name(library, _TABLE)
 
 
 def _embedding_bag(
@@ -174,9 +168,8 @@ def _weights_backward(
     return found.masked_fill_(indices == padding_idx, 0)
 
 
-_TABLE: dict[str, Callable[..., Any]] = {
-    "_embedding_bag": _embedding_bag,
-    "_embedding_bag_forward_only": _embedding_bag,
+TABLE: dict[str, Callable[..., Any]] = {
+    "_embedding_bag _embedding_bag_forward_only": _embedding_bag,
     "_embedding_bag_backward": _backward,
     "_embedding_bag_dense_backward": _dense_backward,
     "_embedding_bag_per_sample_weights_backward": _weights_backward,

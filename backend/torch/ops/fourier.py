@@ -19,8 +19,7 @@ import torch
 from .addressing import NARROW, Plans
 from .butterflies import FourierPass, Source, radices
 from .launching import Call, call, grid_of
-from .library import enter_by_name
-from .shapes import collapsed, extent, power_of_two, resized
+from .shapes import collapsed, extent, power_of_two
 from .splitting import parts
 from .types import OnHost, require
 
@@ -33,11 +32,6 @@ _EXPONENTS = (0.0, 0.5, 1.0)
 _NUMBERS, _FEWEST_LANES = 1024, 128
 #: Bytes of tables that are kept.
 _TABLE_BYTES = 1 << 26
-
-
-def enter_fourier(library: torch.library.Library) -> None:
-    """Enter all of them."""
-    enter_by_name(library, _TABLE)
 
 
 # ---- Tables ------------------------------------------------------------------------------------------------------
@@ -366,15 +360,8 @@ def _c2r(self: torch.Tensor, dim: Sequence[int], normalization: int, last_dim_si
     return _along(self, [*lines, (real, line, _order(strides, [real]))], True)
 
 
-def _with_out(function: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
-    def into(*args: Any, out: torch.Tensor) -> torch.Tensor:
-        result = function(*args)
-        if out.dtype != result.dtype:
-            raise OnHost("an output of another type")
-        return resized(out, result.shape).copy_(result)
-
-    return into
-
-
-_TABLE: dict[str, Callable[..., Any]] = {"_fft_c2c": _c2c, "_fft_r2c": _r2c, "_fft_c2r": _c2r}
-_TABLE |= {f"{name}.out": _with_out(function) for name, function in _TABLE.items()}
+TABLE: dict[str, Callable[..., Any]] = {
+    "_fft_c2c _fft_c2c.out": _c2c,
+    "_fft_r2c _fft_r2c.out": _r2c,
+    "_fft_c2r _fft_c2r.out": _c2r,
+}

@@ -12,7 +12,6 @@ from typing import Any
 import torch
 
 from .elementwise import Body, run
-from .library import enter_by_name
 from .types import IN_SOURCE, NAMES, OnHost, computed_in, require
 
 _LINEAR, _NEAREST, _CUBIC = 0, 1, 2  # torch's GridSamplerInterpolation
@@ -33,11 +32,6 @@ _TAPS: dict[int, tuple[tuple[str, str, str], ...]] = {
 }
 _CUBIC_TAPS = 4
 _How = tuple[int, int, bool]  # mode, padding, whether corners are aligned
-
-
-def enter_grid_sampling(library: torch.library.Library) -> None:
-    """Enter all of them."""
-    enter_by_name(library, _TABLE)
 
 
 def _padded(axis: int, padding: int, align: bool) -> str:
@@ -238,7 +232,7 @@ def _backward(count: int) -> Callable[..., tuple[torch.Tensor | None, torch.Tens
     return backward
 
 
-_TABLE: dict[str, Callable[..., Any]] = {
+TABLE: dict[str, Callable[..., Any]] = {
     "grid_sampler_2d": _forward(2),
     "grid_sampler_3d": _forward(3),
     "grid_sampler_2d_backward": _backward(2),

@@ -8,18 +8,10 @@ from typing import Any
 
 import torch
 
-from .library import enter_by_name
-from .pointwise import of_type
 from .searching import places_in
-from .shapes import resized
 from .types import OnHost, require
 
 _INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
-
-
-def enter_histograms(library: torch.library.Library) -> None:
-    """Enter both of them."""
-    enter_by_name(library, _TABLE)
 
 
 def _histc(self: torch.Tensor, bins: int = 100, min: Any = 0, max: Any = 0) -> torch.Tensor:  # noqa: A002
@@ -44,20 +36,6 @@ def _histc(self: torch.Tensor, bins: int = 100, min: Any = 0, max: Any = 0) -> t
         place = parts.div(high - low, rounding_mode="trunc") if whole else (parts / (high - low)).to(torch.int64)
         total.scatter_add_(0, place.clamp_(0, bins - 1), ((x >= low) & (x <= high)).to(kind))
     return total.to(self.dtype)
-
-
-def _histc_out(
-    self: torch.Tensor,
-    bins: int = 100,
-    min: Any = 0,  # noqa: A002
-    max: Any = 0,  # noqa: A002
-    *,
-    out: torch.Tensor,
-) -> torch.Tensor:
-    if out.dtype != self.dtype:
-        raise OnHost("an output of another type")
-    result = _histc(self, bins, min, max)
-    return resized(out, result.shape).copy_(result)
 
 
 def _counted(
@@ -85,18 +63,12 @@ def _floats(self: torch.Tensor) -> None:
 
 
 def _between(
-    self: torch.Tensor,
-    bins: torch.Tensor,
-    *,
-    weight: torch.Tensor | None = None,
-    density: bool = False,
-    hist: torch.Tensor | None = None,
-    bin_edges: torch.Tensor | None = None,
+    self: torch.Tensor, bins: torch.Tensor, *, weight: torch.Tensor | None = None, density: bool = False
 ) -> tuple[torch.Tensor, torch.Tensor]:
     _floats(self)
     if bins.dim() != 1 or bins.numel() < 2 or bins.dtype != self.dtype or bins.device != self.device:
         raise OnHost("edges that are refused")
-    return _put(_counted(self, bins.clone(memory_format=torch.contiguous_format), weight, density), hist, bin_edges)
+    return _counted(self, bins.clone(memory_format=torch.contiguous_format), weight, density)
 
 
 def _of_count(
@@ -106,8 +78,6 @@ def _of_count(
     range: Sequence[float] | None = None,  # noqa: A002 (torch's name)
     weight: torch.Tensor | None = None,
     density: bool = False,
-    hist: torch.Tensor | None = None,
-    bin_edges: torch.Tensor | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     _floats(self)
     low, high = 0.0, 1.0
@@ -122,24 +92,11 @@ def _of_count(
     if low == high:
         low, high = low - 0.5, high + 0.5
     edges = torch.linspace(low, high, bins + 1, dtype=self.dtype, device=self.device)
-    return _put(_counted(self, edges, weight, density), hist, bin_edges)
+    return _counted(self, edges, weight, density)
 
 
-def _put(
-    found: tuple[torch.Tensor, torch.Tensor], hist: torch.Tensor | None, bin_edges: torch.Tensor | None
-) -> tuple[torch.Tensor, torch.Tensor]:
-    if hist is None or bin_edges is None:
-        return found
-    for out, result in zip((hist, bin_edges), found, strict=True):
-        of_type(out, result.dtype, result.shape).copy_(result)
-    return hist, bin_edges
-
-
-_TABLE: dict[str, Callable[..., Any]] = {
-    "histc": _histc,
-    "histc.out": _histc_out,
-    "histogram.bins_tensor": _between,
-    "histogram.bins_tensor_out": _between,
-    "histogram.bin_ct": _of_count,
-    "histogram.bin_ct_out": _of_count,
+TABLE: dict[str, Callable[..., Any]] = {
+    "histc histc.out": _histc,
+    "histogram.bins_tensor histogram.bins_tensor_out": _between,
+    "histogram.bin_ct histogram.bin_ct_out": _of_count,
 }

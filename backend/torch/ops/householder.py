@@ -16,7 +16,6 @@ import triton
 import triton.language as tl
 
 from .launching import grid_of, launch
-from .library import enter_by_name
 from .matrix_batches import as_columns, columns_for, count_of, put, put_numbers, require_matrices
 from .shapes import power_of_two
 from .types import OnHost
@@ -27,11 +26,6 @@ LARGEST = 2048
 _TILE = 2048
 #: A matrix of so many columns is factored by one program; of a wider one so many columns at a time are.
 _COLUMNS, _PANEL = 128, 32
-
-
-def enter_householder(library: torch.library.Library) -> None:
-    """Enter all of them."""
-    enter_by_name(library, _TABLE)
 
 
 @triton.jit
@@ -286,12 +280,10 @@ def _ormqr(
     return put(out, result.mT)
 
 
-_TABLE: dict[str, Callable[..., Any]] = {
+TABLE: dict[str, Callable[..., Any]] = {
     "linalg_qr.out": _qr,
     "geqrf": _geqrf,
     "geqrf.a": _geqrf_out,
-    "linalg_householder_product": _householder_product,
-    "linalg_householder_product.out": _householder_product,
-    "ormqr": _ormqr,
-    "ormqr.out": _ormqr,
+    "linalg_householder_product linalg_householder_product.out": _householder_product,
+    "ormqr ormqr.out": _ormqr,
 }

@@ -13,7 +13,6 @@ import torch
 
 from .bounds import CHECK, CHECK_WRAPPED, LARGE_CLASS, NEGATIVE_CLASS, fault_of
 from .elementwise import Body, numbers_along, run
-from .library import enter_by_name
 from .movement import retyped
 from .pointwise import of_type
 from .selection import places
@@ -53,11 +52,6 @@ _ONE_HOT = Body(
     places=frozenset(("fault",)),
     numbered=frozenset(("class_",)),
 )
-
-
-def enter_indexing(library: torch.library.Library) -> None:
-    """Enter all of them."""
-    enter_by_name(library, _TABLE)
 
 
 def flat(tensor: torch.Tensor, dim: int, shape: Sequence[int]) -> torch.Tensor:
@@ -416,17 +410,15 @@ def _one_hot(self: torch.Tensor, num_classes: int = -1) -> torch.Tensor:
     return out
 
 
-_TABLE: dict[str, Callable[..., Any]] = {
+TABLE: dict[str, Callable[..., Any]] = {
     "gather.out": _gather,
     "one_hot": _one_hot,
     "index_select": _index_select,
     "scatter_add.out": _scatter_add,
-    "scatter.src_out": _scatter,
-    "scatter.value_out": _scatter,
+    "scatter.src_out scatter.value_out": _scatter,
     "index_add.out": _index_add,
     "index_copy.out": _index_copy,
-    "index_fill_.int_Scalar": _index_fill,
-    "index_fill_.int_Tensor": _index_fill,
+    "index_fill_.int_Scalar index_fill_.int_Tensor": _index_fill,
     "embedding_dense_backward": _embedding_backward,
     "index.Tensor_out": _index,
     "_index_put_impl_": _index_put,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import logging
 import threading
 from collections.abc import Callable, Iterator
@@ -173,9 +174,33 @@ def _meets(out: torch.Tensor, value: Any) -> bool:
 
 
 def enter_by_name(library: torch.library.Library, table: dict[str, Callable[..., Any]]) -> None:
-    """enter() for a table of names with their overloads ('mm.out'); those that torch does not have are left out."""
-    for name, function in table.items():
-        base, _, overload = name.partition(".")
-        packet = getattr(aten, base, None)
-        if packet is not None and (overload or "default") in packet.overloads():
-            enter(library, getattr(packet, overload or "default"), function)
+    """enter() for a table of names with their overloads ('mm.out'), several in a row if one function does them all;
+    those that torch does not have are left out. Outputs that the function has no arguments for get its results."""
+    for names, function in table.items():
+        for name in names.split():
+            base, _, overload = name.partition(".")
+            packet = getattr(aten, base, None)
+            if packet is not None and (overload or "default") in packet.overloads():
+                op = getattr(packet, overload or "default")
+                enter(library, op, _into_outputs(op, function))
+
+
+def _into_outputs(op: torch._ops.OpOverload, function: Callable[..., Any]) -> Callable[..., Any]:
+    """``function``, whose results are copied into the operation's outputs if it does not take those itself."""
+    outs = [argument.name for argument in op._schema.arguments if argument.is_out]
+    if not outs or any(
+        p.name in outs or p.kind is p.VAR_KEYWORD for p in inspect.signature(function).parameters.values()
+    ):
+        return function
+
+    @functools.wraps(function)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        targets = tuple(kwargs.pop(name) for name in outs)
+        results = function(*args, **kwargs)
+        for target, result in zip(targets, results if isinstance(results, tuple) else (results,), strict=True):
+            if target.dtype != result.dtype:
+                raise OnHost(f"an output of {target.dtype}, not {result.dtype}")
+            resized(target, result.shape).copy_(result)
+        return targets if len(targets) > 1 else targets[0]
+
+    return run

@@ -14,7 +14,7 @@ import triton
 import triton.language as tl
 
 from .launching import grid_of, launch
-from .library import aten, enter_by_name
+from .library import aten
 from .matrix_batches import put, put_numbers
 from .shapes import power_of_two
 from .types import OnHost, require
@@ -24,11 +24,6 @@ _LARGEST = {torch.float32: 64, torch.float64: 32}
 LARGEST_SOLVED = 128
 #: Right-hand sides that a program solves for.
 _COLUMNS = 16
-
-
-def enter_linear_algebra(library: torch.library.Library) -> None:
-    """Enter all of them."""
-    enter_by_name(library, _TABLE)
 
 
 @triton.jit
@@ -414,7 +409,7 @@ def _cholesky_solve(self: torch.Tensor, A: torch.Tensor, upper: bool) -> torch.T
     return found.mT.contiguous().mT
 
 
-_TABLE: dict[str, Callable[..., Any]] = {
+TABLE: dict[str, Callable[..., Any]] = {
     "_linalg_solve_ex.result": _solve_ex,
     "linalg_inv_ex.inverse": _inv_ex,
     "linalg_lu_factor_ex.out": _lu_factor_ex,
@@ -423,8 +418,7 @@ _TABLE: dict[str, Callable[..., Any]] = {
     "lu_unpack.out": _unpack,
     "_linalg_det.result": _det,
     "_linalg_slogdet.sign": _slogdet,
-    "linalg_solve_triangular": _solve_triangular,
-    "linalg_solve_triangular.out": _solve_triangular,
+    "linalg_solve_triangular linalg_solve_triangular.out": _solve_triangular,
     "linalg_cholesky_ex.L": _cholesky_ex,
     "_cholesky_solve_helper": _cholesky_solve,
 }

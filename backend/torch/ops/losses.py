@@ -9,7 +9,6 @@ import torch
 
 from .bounds import CHECK, fault_of
 from .elementwise import Body, numbers_along, run
-from .library import enter_by_name
 from .pointwise import of_type
 from .reducing import SUM, What, reduce_together
 from .shapes import resized
@@ -24,11 +23,6 @@ _TEXT = (
     "loss = tl.where(ignored, 0.0, -weight * value)"
 )
 _ONE = "zero.to({type}) + 1"
-
-
-def enter_losses(library: torch.library.Library) -> None:
-    """Enter all of them."""
-    enter_by_name(library, _TABLE)
 
 
 def _forward(
@@ -101,13 +95,11 @@ def _backward(
     return out
 
 
-_TABLE: dict[str, Callable[..., Any]] = {
-    "nll_loss_forward.output": _forward,
-    "nll_loss2d_forward.output": _forward,
+TABLE: dict[str, Callable[..., Any]] = {
+    "nll_loss_forward.output nll_loss2d_forward.output": _forward,
     "nll_loss2d_forward": lambda self, target, weight, reduction, ignore_index: _forward(
         self, target, weight, reduction, ignore_index, output=self.new_empty(0), total_weight=self.new_empty(())
     ),
-    "nll_loss_backward.grad_input": _backward,
-    "nll_loss2d_backward.grad_input": _backward,
+    "nll_loss_backward.grad_input nll_loss2d_backward.grad_input": _backward,
     "nll_loss2d_backward": lambda grad, self, *rest: _backward(grad, self, *rest, grad_input=torch.empty_like(self)),
 }

@@ -11,19 +11,12 @@ from typing import Any
 
 import torch
 
-from .library import enter_by_name
-from .shapes import resized
 from .types import OnHost, computed_in, require
 
 _NONE, _MEAN = 0, 1
 _Optional = torch.Tensor | None
 #: Pairs of a class and another one that are compared at once.
 _MOST_PAIRS = 2**26
-
-
-def enter_margins(library: torch.library.Library) -> None:
-    """Enter all of them."""
-    enter_by_name(library, _TABLE)
 
 
 class _Excesses:
@@ -65,8 +58,6 @@ def _loss(
     margin: Any = 1,
     weight: _Optional = None,
     reduction: int = _MEAN,
-    *,
-    out: _Optional = None,
 ) -> torch.Tensor:
     """(N), or one number; of scores (N, C), (C) or one and classes (N) or one."""
     known, power = _Excesses(self, target, margin, weight), _power(p)
@@ -74,7 +65,7 @@ def _loss(
     result = losses.mean() if reduction == _MEAN else losses.sum() if reduction != _NONE else losses
     if reduction == _NONE:
         result = result.view(target.shape)
-    return result.to(self.dtype) if out is None else resized(out, result.shape).copy_(result)
+    return result.to(self.dtype)
 
 
 def _gradient(
@@ -85,8 +76,6 @@ def _gradient(
     margin: Any,
     weight: _Optional = None,
     reduction: int = _MEAN,
-    *,
-    grad_input: _Optional = None,
 ) -> torch.Tensor:
     """As the scores: what each that exceeds the margin adds, and at the class itself less all of those."""
     known, power = _Excesses(self, target, margin, weight), _power(p)
@@ -94,8 +83,7 @@ def _gradient(
     grad = grad_output.to(slope.dtype)
     grad = grad.reshape(-1, 1) if reduction == _NONE else grad / (known.lines if reduction == _MEAN else 1)
     slope = slope * known.factor * grad
-    result = slope.scatter(1, known.target, -slope.sum(1, keepdim=True)).view(self.shape)
-    return result.to(self.dtype) if grad_input is None else resized(grad_input, self.shape).copy_(result)
+    return slope.scatter(1, known.target, -slope.sum(1, keepdim=True)).view(self.shape).to(self.dtype)
 
 
 class _Pairs:
@@ -125,29 +113,18 @@ class _Pairs:
         self.over = torch.where(counts, over, 0.0)
 
 
-def _multilabel(
-    self: torch.Tensor, target: torch.Tensor, reduction: int, *, output: _Optional = None, is_target: _Optional = None
-) -> tuple[torch.Tensor, torch.Tensor]:
+def _multilabel(self: torch.Tensor, target: torch.Tensor, reduction: int) -> tuple[torch.Tensor, torch.Tensor]:
     """((N) or one number, as the scores: 1 where a class is named)."""
     known = _Pairs(self, target)
     losses = known.over.sum((1, 2)) / known.count
     result = losses.mean() if reduction == _MEAN else losses.sum() if reduction != _NONE else losses
     if reduction == _NONE and self.dim() < 2:
         result = result.view(())
-    named = known.is_target.reshape(self.shape).to(self.dtype)
-    if output is None or is_target is None:
-        return result.to(self.dtype), named
-    return resized(output, result.shape).copy_(result), resized(is_target, self.shape).copy_(named)
+    return result.to(self.dtype), known.is_target.reshape(self.shape).to(self.dtype)
 
 
 def _multilabel_gradient(
-    grad_output: torch.Tensor,
-    self: torch.Tensor,
-    target: torch.Tensor,
-    reduction: int,
-    is_target: torch.Tensor,
-    *,
-    grad_input: _Optional = None,
+    grad_output: torch.Tensor, self: torch.Tensor, target: torch.Tensor, reduction: int, is_target: torch.Tensor
 ) -> torch.Tensor:
     """As the scores: what each adds to the losses of all classes, less what a class of the line takes from them."""
     known = _Pairs(self, target)
@@ -155,17 +132,12 @@ def _multilabel_gradient(
     grad = grad_output.to(slope.dtype)
     grad = grad.reshape(-1, 1) if reduction == _NONE else grad / (known.lines if reduction == _MEAN else 1)
     taken = slope.new_zeros(known.lines, known.count + 1).scatter_add(1, known.classes, slope.sum(2))
-    result = ((slope.sum(1) - taken[:, : known.count]) * grad).view(self.shape)
-    return result.to(self.dtype) if grad_input is None else resized(grad_input, self.shape).copy_(result)
+    return ((slope.sum(1) - taken[:, : known.count]) * grad).view(self.shape).to(self.dtype)
 
 
-_TABLE: dict[str, Callable[..., Any]] = {
-    "multi_margin_loss": _loss,
-    "multi_margin_loss.out": _loss,
-    "multi_margin_loss_backward": _gradient,
-    "multi_margin_loss_backward.grad_input": _gradient,
-    "multilabel_margin_loss_forward": _multilabel,
-    "multilabel_margin_loss_forward.output": _multilabel,
-    "multilabel_margin_loss_backward": _multilabel_gradient,
-    "multilabel_margin_loss_backward.grad_input": _multilabel_gradient,
+TABLE: dict[str, Callable[..., Any]] = {
+    "multi_margin_loss multi_margin_loss.out": _loss,
+    "multi_margin_loss_backward multi_margin_loss_backward.grad_input": _gradient,
+    "multilabel_margin_loss_forward multilabel_margin_loss_forward.output": _multilabel,
+    "multilabel_margin_loss_backward multilabel_margin_loss_backward.grad_input": _multilabel_gradient,
 }

@@ -11,16 +11,10 @@ from typing import Any
 
 import torch
 
-from .library import enter_by_name
 from .types import OnHost, require
 
 #: Type → the degree of the polynomial, whose rest is below half a unit in the last place for matrices of norm 1/2.
 _DEGREES = {torch.float32: 9, torch.float64: 15, torch.complex64: 9, torch.complex128: 15}
-
-
-def enter_matrix_functions(library: torch.library.Library) -> None:
-    """Enter the exponential."""
-    enter_by_name(library, _TABLE)
 
 
 def _matrix_exp(self: torch.Tensor) -> torch.Tensor:
@@ -52,4 +46,4 @@ def _matrix_exp(self: torch.Tensor) -> torch.Tensor:
     return result
 
 
-_TABLE: dict[str, Callable[..., Any]] = {"linalg_matrix_exp": _matrix_exp}
+TABLE: dict[str, Callable[..., Any]] = {"linalg_matrix_exp": _matrix_exp}

@@ -235,10 +235,6 @@ def where(condition: torch.Tensor, self: Any, other: Any, out: torch.Tensor | No
     return out
 
 
-def _where_out(condition: torch.Tensor, self: Any, other: Any, *, out: torch.Tensor) -> torch.Tensor:
-    return where(condition, self, other, out)
-
-
 def _triangle(keep: str) -> Callable[..., torch.Tensor]:
     def tril(self: torch.Tensor, diagonal: int = 0, *, out: torch.Tensor) -> torch.Tensor:
         if self.dim() < 2:
@@ -261,11 +257,6 @@ def _triangle(keep: str) -> Callable[..., torch.Tensor]:
     return tril
 
 
-def _narrow_copy(self: torch.Tensor, dim: int, start: int, length: int, *, out: torch.Tensor) -> torch.Tensor:
-    part = self.narrow(dim, start, length)
-    return of_type(out, self.dtype, part.shape).copy_(part)
-
-
 def _zeros(size: Sequence[int], *, dtype: Any = None, device: Any = None, **_: Any) -> torch.Tensor:
     """aten::_efficientzerotensor, with memory: a tangent that is 0."""
     return torch.zeros(size, dtype=dtype, device=device)
@@ -275,14 +266,12 @@ _TABLE: dict[str, Callable[..., Any]] = {
     "_efficientzerotensor": _zeros,
     "fill_.Tensor": _fill_tensor,
     "cat.out": _cat,
-    "narrow_copy.out": _narrow_copy,
+    "narrow_copy.out": lambda self, dim, start, length: self.narrow(dim, start, length),
     "arange.start_out": _arange,
     "linspace.out": _linspace,
     "logspace.out": _logspace,
-    "masked_fill_.Scalar": _masked_fill,
-    "masked_fill_.Tensor": _masked_fill,
-    "where.self": where,
-    "where.self_out": _where_out,
+    "masked_fill_.Scalar masked_fill_.Tensor": _masked_fill,
+    "where.self where.self_out": where,
     "tril.out": _triangle("<="),
     "triu.out": _triangle(">="),
 }

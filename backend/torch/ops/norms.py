@@ -15,7 +15,6 @@ from torch._prims_common import suggest_memory_format
 
 from . import rows
 from .elementwise import Body, run
-from .library import enter_by_name
 from .reducing import MOMENTS, SUM, What, reduce_together
 from .shapes import empty_in_order_of
 from .types import OnHost, computed_in
@@ -35,11 +34,6 @@ running_var = running_var + momentum * (square * unbiased - running_var)
 _GRADIENT = """g = {g}
 x = (self - mean) * rstd
 out = rstd * (g - fn.row_sum(g, mask) / count - x * (fn.row_sum(g * x, mask) / count))"""
-
-
-def enter_norms(library: torch.library.Library) -> None:
-    """Enter all of them."""
-    enter_by_name(library, _TABLE)
 
 
 def _statistics(
@@ -232,7 +226,7 @@ def _group_norm_backward(
     return grad_input, *parameter_gradients(grad, x, mean, rstd, (0, 3), *wanted)
 
 
-_TABLE: dict[str, Callable[..., Any]] = {
+TABLE: dict[str, Callable[..., Any]] = {
     "native_layer_norm": _layer_norm,
     "native_layer_norm_backward": _layer_norm_backward,
     "native_group_norm": _group_norm,

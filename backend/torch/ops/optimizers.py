@@ -9,7 +9,6 @@ import torch
 
 from . import lists
 from .elementwise import Body
-from .library import enter_by_name
 from .lists import List
 from .types import OnHost
 
@@ -21,11 +20,6 @@ v = beta2 * v + (1 - beta2) * grad * grad
 first = 1 - libdevice.pow(beta1, step)
 second = 1 - libdevice.pow(beta2, step)"""
 _LARGEST = "largest = fn.maximum(largest, v)"
-
-
-def enter_optimizers(library: torch.library.Library) -> None:
-    """Enter all of them."""
-    enter_by_name(library, _TABLE)
 
 
 def _step(
@@ -137,7 +131,7 @@ def _adagrad(
     _step(_COUPLED, update, change, state, operands, numbers, maximize, grad_scale, found_inf)
 
 
-_TABLE: dict[str, Callable[..., Any]] = {
+TABLE: dict[str, Callable[..., Any]] = {
     f"{name}{overload}": step
     for name, step in (
         ("_fused_adam_", _adam(_COUPLED)),

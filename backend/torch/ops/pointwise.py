@@ -42,9 +42,6 @@ _LONG_TILE = 256
 _DIVISIONS = frozenset((("floor_divide",), ("remainder",), ("fmod",), ("div", "trunc"), ("div", "floor")))
 _CHECK_DIVISOR = f"tl.store(fault + zero, {ZERO_DIVISION}, mask=mask & (other == 0))\n"
 
-#: (operation, expression): what an operation computes, by its text arguments.
-Choose = Callable[[dict[str, Any], torch.dtype], Body]
-
 
 @dataclass(frozen=True)
 class _Operation:

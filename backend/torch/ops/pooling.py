@@ -14,7 +14,6 @@ import triton.language as tl
 from torch._prims_common import suggest_memory_format
 
 from .launching import grid_of, launch
-from .library import enter_by_name
 from .pointwise import of_type
 from .resampling import pooled
 from .shapes import empty_in_order_of
@@ -22,11 +21,6 @@ from .types import OnHost, require
 
 _BLOCK = 256
 _AXES = 3
-
-
-def enter_pooling(library: torch.library.Library) -> None:
-    """Enter all of them."""
-    enter_by_name(library, _TABLE)
 
 
 @triton.jit
@@ -165,13 +159,7 @@ def _starts(samples: torch.Tensor, size: int, outputs: int, window: int) -> torc
 
 def _fractional(count: int) -> Callable[..., tuple[torch.Tensor, torch.Tensor]]:
     def pool(
-        self: torch.Tensor,
-        kernel_size: Sequence[int],
-        output_size: Sequence[int],
-        random_samples: torch.Tensor,
-        *,
-        output: torch.Tensor,
-        indices: torch.Tensor,
+        self: torch.Tensor, kernel_size: Sequence[int], output_size: Sequence[int], random_samples: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
         window, outputs, shape = _each(kernel_size, (), count), _each(output_size, (), count), self.shape
         sizes = shape[-count:]
@@ -189,7 +177,7 @@ def _fractional(count: int) -> Callable[..., tuple[torch.Tensor, torch.Tensor]]:
         require(self.dtype, self.device.index or 0)
         lead = shape[:-count]
         if not self.numel():
-            return of_type(output, self.dtype, (*lead, *outputs)), of_type(indices, torch.int64, (*lead, *outputs))
+            return self.new_empty((*lead, *outputs)), self.new_empty((*lead, *outputs), dtype=torch.int64)
         samples = random_samples[: planes[0], : planes[1]]
         place = torch.zeros((), dtype=torch.int64, device=self.device)
         for axis in range(count):
@@ -206,10 +194,7 @@ def _fractional(count: int) -> Callable[..., tuple[torch.Tensor, torch.Tensor]]:
         rank = torch.arange(numbers.shape[-1], device=self.device)
         lost = torch.where(numbers.isnan(), rank, -1).amax(-1, keepdim=True)
         best = torch.where(lost < 0, numbers.argmax(-1, keepdim=True), lost)
-        found = numbers.gather(-1, best).view(*lead, *outputs), place.gather(-1, best).view(*lead, *outputs)
-        of_type(output, self.dtype, found[0].shape).copy_(found[0])
-        of_type(indices, torch.int64, found[1].shape).copy_(found[1])
-        return output, indices
+        return numbers.gather(-1, best).view(*lead, *outputs), place.gather(-1, best).view(*lead, *outputs)
 
     return pool
 
@@ -228,17 +213,16 @@ def _gradient(count: int) -> Callable[..., torch.Tensor]:
     """torch's gradients name the indices last, or by name."""
 
     def backward(
-        grad_output: torch.Tensor, self: torch.Tensor, *how: Any, grad_input: torch.Tensor | None = None, **more: Any
+        grad_output: torch.Tensor, self: torch.Tensor, *how: Any, indices: torch.Tensor | None = None
     ) -> torch.Tensor:
-        indices = more["indices"] if "indices" in more else how[-1]
+        indices = how[-1] if indices is None else indices
         if grad_output.dtype != self.dtype or grad_output.shape != indices.shape:
             raise OnHost("gradients that are refused")
         lead = self.shape[:-count]
         total = torch.zeros(*lead, self.shape[-count:].numel(), dtype=self.dtype, device=self.device)
         if grad_output.numel():
             total.scatter_add_(-1, indices.reshape(*lead, -1), grad_output.reshape(*lead, -1))
-        result = total.view(self.shape)
-        return result if grad_input is None else of_type(grad_input, self.dtype, self.shape).copy_(result)
+        return total.view(self.shape)
 
     return backward
 
@@ -246,13 +230,7 @@ def _gradient(count: int) -> Callable[..., torch.Tensor]:
 def _unpool(count: int) -> Callable[..., torch.Tensor]:
     """Each element at the place that it was the maximum of; of several at one place any."""
 
-    def unpool(
-        self: torch.Tensor,
-        indices: torch.Tensor,
-        output_size: Sequence[int],
-        *how: Any,
-        out: torch.Tensor | None = None,
-    ) -> torch.Tensor:
+    def unpool(self: torch.Tensor, indices: torch.Tensor, output_size: Sequence[int], *how: Any) -> torch.Tensor:
         if self.dim() not in (count + 1, count + 2) or self.shape != indices.shape or indices.dtype != torch.int64:
             raise OnHost("indices that are refused")
         if len(output_size) != count or min(output_size) < 1 or not self.numel() or self.device != indices.device:
@@ -263,30 +241,23 @@ def _unpool(count: int) -> Callable[..., torch.Tensor]:
         result = torch.zeros(*lead, torch.Size(output_size).numel(), dtype=self.dtype, device=self.device)
         result.scatter_(-1, indices.reshape(*lead, -1), self.reshape(*lead, -1))
         result = result.view(*lead, *output_size)
-        if out is not None:
-            return of_type(out, self.dtype, result.shape).copy_(result)
         ordered = count == 2 and self.dim() == 4
         return result.contiguous(memory_format=suggest_memory_format(self)) if ordered else result
 
     return unpool
 
 
-_TABLE: dict[str, Callable[..., Any]] = {
+TABLE: dict[str, Callable[..., Any]] = {
     "max_pool2d_with_indices.out": _max_pool(2),
     "max_pool2d_with_indices_backward.grad_input": _gradient(2),
-    "max_pool3d_with_indices": _max_pool(3),
-    "max_pool3d_with_indices.out": _max_pool(3),
-    "max_pool3d_with_indices_backward": _gradient(3),
-    "max_pool3d_with_indices_backward.grad_input": _gradient(3),
-    "max_unpool2d": _unpool(2),
-    "max_unpool2d.out": _unpool(2),
-    "max_unpool3d": _unpool(3),
-    "max_unpool3d.out": _unpool(3),
+    "max_pool3d_with_indices max_pool3d_with_indices.out": _max_pool(3),
+    "max_pool3d_with_indices_backward max_pool3d_with_indices_backward.grad_input": _gradient(3),
+    "max_unpool2d max_unpool2d.out": _unpool(2),
+    "max_unpool3d max_unpool3d.out": _unpool(3),
     "fractional_max_pool2d.output": _fractional(2),
     "fractional_max_pool2d_backward.grad_input": _gradient(2),
     "fractional_max_pool3d.output": _fractional(3),
-    "fractional_max_pool3d_backward": _gradient(3),
-    "fractional_max_pool3d_backward.grad_input": _gradient(3),
+    "fractional_max_pool3d_backward fractional_max_pool3d_backward.grad_input": _gradient(3),
     "adaptive_max_pool2d.out": _adaptive(2),
     "adaptive_max_pool2d_backward.grad_input": _gradient(2),
     "adaptive_max_pool3d.out": _adaptive(3),

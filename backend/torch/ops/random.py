@@ -15,7 +15,6 @@ import torch
 from ..device.random_state import philox_of
 from .bounds import PROBABILITY, fault_of
 from .elementwise import Body, run
-from .library import enter_by_name
 from .pointwise import of_type
 from .shapes import resized
 from .types import OnHost, computed_in
@@ -28,11 +27,6 @@ _BY_PROBABILITIES = Body(
     frozenset(("fault",)),
 )
 _FLOATS = (torch.float32, torch.float16, torch.bfloat16)
-
-
-def enter_random(library: torch.library.Library) -> None:
-    """Enter all of them."""
-    enter_by_name(library, _TABLE)
 
 
 def _drawn(self: torch.Tensor, text: str, generator: Any, **numbers: float) -> torch.Tensor:
@@ -109,7 +103,7 @@ def _bernoulli_out(self: torch.Tensor, *, generator: Any = None, out: torch.Tens
     return _bernoulli_of(resized(out, self.shape), self, generator=generator)
 
 
-def _normal_of(mean: Any, std: Any = 1.0, *, generator: Any = None, out: torch.Tensor | None = None) -> torch.Tensor:
+def _normal_of(mean: Any, std: Any = 1.0, *, generator: Any = None) -> torch.Tensor:
     """aten::normal of tensors of means, of deviations, or of both."""
     given = [value for value in (mean, std) if isinstance(value, torch.Tensor)]
     kind, device = given[0].dtype, given[0].device
@@ -119,8 +113,7 @@ def _normal_of(mean: Any, std: Any = 1.0, *, generator: Any = None, out: torch.T
         raise OnHost("a deviation that is refused")
     shape = torch.broadcast_shapes(*(t.shape for t in given))
     drawn = _normal(torch.empty(shape, dtype=kind, device=device), generator=generator)
-    result = drawn.mul_(std).add_(mean)
-    return result if out is None else of_type(out, kind, shape).copy_(result)
+    return drawn.mul_(std).add_(mean)
 
 
 def _log_normal(self: torch.Tensor, mean: float = 1.0, std: float = 2.0, *, generator: Any = None) -> torch.Tensor:
@@ -221,11 +214,6 @@ def _multinomial(
     return found if self.dim() == 2 else found[0]
 
 
-def _multinomial_out(*args: Any, out: torch.Tensor, **how: Any) -> torch.Tensor:
-    found = _multinomial(*args, **how)
-    return of_type(out, torch.int64, found.shape).copy_(found)
-
-
 def _dropout(input: torch.Tensor, p: float, train: bool | None) -> tuple[torch.Tensor, torch.Tensor]:  # noqa: A002
     if not input.dtype.is_floating_point:
         raise OnHost("numbers that are not floats")
@@ -270,31 +258,23 @@ def _rrelu(
     return result.contiguous() if out is None else of_type(out, self.dtype, self.shape).copy_(result)
 
 
-_TABLE: dict[str, Callable[..., Any]] = {
-    "rrelu_with_noise": _rrelu,
-    "rrelu_with_noise.out": _rrelu,
+TABLE: dict[str, Callable[..., Any]] = {
+    "rrelu_with_noise rrelu_with_noise.out": _rrelu,
     "rrelu_with_noise_": lambda self, *args, **how: _rrelu(self, *args, **how, out=self),
     "uniform_": _uniform,
     "normal_": _normal,
     "exponential_": _exponential,
-    "normal.Tensor_float": _normal_of,
-    "normal.Tensor_float_out": _normal_of,
-    "normal.float_Tensor": _normal_of,
-    "normal.float_Tensor_out": _normal_of,
-    "normal.Tensor_Tensor": _normal_of,
-    "normal.Tensor_Tensor_out": _normal_of,
+    "normal.Tensor_float normal.Tensor_float_out normal.float_Tensor normal.float_Tensor_out": _normal_of,
+    "normal.Tensor_Tensor normal.Tensor_Tensor_out": _normal_of,
     "log_normal_": _log_normal,
     "cauchy_": _cauchy,
     "geometric_": _geometric,
     "bernoulli_.float": _bernoulli,
     "bernoulli_.Tensor": _bernoulli_of,
     "bernoulli.out": _bernoulli_out,
-    "random_": _random,
-    "random_.from": _random,
-    "random_.to": _random,
+    "random_ random_.from random_.to": _random,
     "randperm.generator_out": _permutation,
-    "multinomial": _multinomial,
-    "multinomial.out": _multinomial_out,
+    "multinomial multinomial.out": _multinomial,
     "native_dropout": _dropout,
     "native_dropout_backward": native_dropout_backward,
 }

@@ -11,7 +11,6 @@ import torch
 from torch._prims_common import suggest_memory_format
 
 from .elementwise import Body, run
-from .library import enter_by_name
 from .pointwise import of_type
 from .reducing import MAX, SUM, reduce
 from .shapes import empty_in_order_of, resized
@@ -24,11 +23,6 @@ _GLU_BACKWARD = Body(
 _PRELU_BACKWARD = Body(
     "first = tl.where(self > 0, grad, weight * grad)\nsecond = tl.where(self > 0, 0.0, self * grad)", frozenset()
 )
-
-
-def enter_rearranging(library: torch.library.Library) -> None:
-    """Enter all of them."""
-    enter_by_name(library, _TABLE)
 
 
 def _floats(*tensors: torch.Tensor) -> torch.dtype:
@@ -337,21 +331,18 @@ def _renorm(self: torch.Tensor, p: Any, dim: int, maxnorm: Any, *, out: torch.Te
     return out
 
 
-_TABLE: dict[str, Callable[..., Any]] = {
+TABLE: dict[str, Callable[..., Any]] = {
     "glu.out": _glu,
-    "glu_backward": _glu_backward,
-    "glu_backward.grad_input": _glu_backward,
+    "glu_backward glu_backward.grad_input": _glu_backward,
     "_prelu_kernel_backward": _prelu_backward,
     "im2col": _unfold,
     "col2im": _fold,
     "channel_shuffle": _channel_shuffle,
     "pixel_shuffle": _pixel_shuffle,
     "pixel_unshuffle": _pixel_unshuffle,
-    "eye.out": _eye,
-    "eye.m_out": _eye,
+    "eye.out eye.m_out": _eye,
     "linalg_cross.out": _cross,
-    "addbmm": _addbmm,
-    "addbmm.out": _addbmm,
+    "addbmm addbmm.out": _addbmm,
     "addbmm_": lambda self, *args, **how: _addbmm(self, *args, **how, out=self),
     "_cdist_forward": _distances,
     "_cdist_backward": _distances_backward,

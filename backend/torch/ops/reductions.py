@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 
-from .library import enter_by_name
 from .pointwise import check_output, of_type
 from .reducing import ALL, ANY, MAX, MIN, PROD, SUM, Fold, reduce
 from .shapes import resized
@@ -21,15 +20,10 @@ _NOT_ZERO, _SELF = "(self != 0).to(blank.dtype)", frozenset(("self",))
 _PLACE = "tl.where((self == top) | (self != self), column.to(blank.dtype) + blank, start_acc)"
 
 
-def enter_reductions(library: torch.library.Library) -> None:
-    """Enter all of them."""
-    enter_by_name(library, _TABLE)
-
-
-def dims_of(dim: _Dims, count: int, empty_is_all: bool = True) -> tuple[int, ...]:
+def dims_of(dim: _Dims, count: int) -> tuple[int, ...]:
     """The dimensions that a reduction's ``dim`` names, of a tensor of ``count`` dimensions. Raises OnHost for
     one that is out of range, or named twice."""
-    if dim is None or (not isinstance(dim, int) and len(dim) == 0 and empty_is_all):
+    if dim is None or (not isinstance(dim, int) and len(dim) == 0):
         return tuple(range(count))
     named, count = [dim] if isinstance(dim, int) else dim, max(count, 1)
     dims = tuple(d % count for d in named)
@@ -358,7 +352,7 @@ def _count_nonzero(self: torch.Tensor, dim: _Dims) -> torch.Tensor:
     return reduce(_NOT_ZERO, SUM, {"self": self}, dims_of(dim, self.dim()), dtype=torch.int64, as_stored=_SELF)
 
 
-_TABLE: dict[str, Callable[..., Any]] = {
+TABLE: dict[str, Callable[..., Any]] = {
     "sum.IntList_out": _by_parts(_sum),
     "nansum": lambda self, dim=None, keepdim=False, *, dtype=None: _nansum(
         self, dim, keepdim, out=_empty(self, dim, keepdim, _summed(dtype, self.dtype))
@@ -378,12 +372,8 @@ _TABLE: dict[str, Callable[..., Any]] = {
     "max.dim_max": _extreme_and_place(MAX),
     "min.dim_min": _extreme_and_place(MIN),
     "aminmax.out": _extremes,
-    "any.out": _truth(ANY),
-    "any.dims_out": _truth(ANY),
-    "any.all_out": _truth(ANY),
-    "all.out": _truth(ALL),
-    "all.dims_out": _truth(ALL),
-    "all.all_out": _truth(ALL),
+    "any.out any.dims_out any.all_out": _truth(ANY),
+    "all.out all.dims_out all.all_out": _truth(ALL),
     "count_nonzero.dim_IntList": _count_nonzero,
     "var.correction": _variance(False),
     "std.correction": _variance(True),

@@ -13,7 +13,6 @@ from typing import Any
 import torch
 
 from .elementwise import Body, run
-from .library import enter_by_name
 from .movement import retyped
 from .prepared import note_staying
 from .shapes import empty_in_order_of, resized
@@ -31,11 +30,6 @@ _PLACES = frozenset(("index", "weight", "self"))
 _TAKEN = Body(
     "out = tl.load(self + index.to(tl.int64) * step + zero, mask=mask)", frozenset(("index",)), frozenset(("self",))
 )
-
-
-def enter_resampling(library: torch.library.Library) -> None:
-    """Enter all of them."""
-    enter_by_name(library, _TABLE)
 
 
 @dataclass(frozen=True)
@@ -419,10 +413,10 @@ def _before(padding: Sequence[int], reflected: bool, count: int) -> list[Any]:
     return [(reflected, padding[2 * (count - 1 - d)]) for d in range(count)]
 
 
-_TABLE: dict[str, Callable[..., Any]] = {}
+TABLE: dict[str, Callable[..., Any]] = {}
 for _name, _kind in _ANTIALIASED.items():
-    _TABLE[f"{_name}.out"] = _upsample(_kind, None, 2)
-    _TABLE[f"{_name}_backward.grad_input"] = _upsample_backward(_kind, None, 2)
+    TABLE[f"{_name}.out"] = _upsample(_kind, None, 2)
+    TABLE[f"{_name}_backward.grad_input"] = _upsample_backward(_kind, None, 2)
 for _count in (1, 2, 3):
     for _name, _kind, _fixed in (
         ("upsample_nearest", _nearest, False),
@@ -430,14 +424,14 @@ for _count in (1, 2, 3):
         (f"upsample_{('', 'bi', 'tri')[_count - 1]}linear", _linear, None),
         *((("upsample_bicubic", _cubic, None),) if _count == 2 else ()),
     ):
-        _TABLE[f"{_name}{_count}d.out"] = _upsample(_kind, _fixed, _count)
-        _TABLE[f"{_name}{_count}d_backward.grad_input"] = _upsample_backward(_kind, _fixed, _count)
+        TABLE[f"{_name}{_count}d.out"] = _upsample(_kind, _fixed, _count)
+        TABLE[f"{_name}{_count}d_backward.grad_input"] = _upsample_backward(_kind, _fixed, _count)
     for _name, _reflected in (("reflection_pad", True), ("replication_pad", False)):
-        _TABLE[f"{_name}{_count}d"] = _TABLE[f"{_name}{_count}d.out"] = _pad(f"{_name}{_count}d", _reflected, _count)
-        _TABLE[f"{_name}{_count}d_backward"] = _pad_backward(_reflected, _count)
-        _TABLE[f"{_name}{_count}d_backward.grad_input"] = _pad_backward(_reflected, _count)
+        TABLE[f"{_name}{_count}d"] = TABLE[f"{_name}{_count}d.out"] = _pad(f"{_name}{_count}d", _reflected, _count)
+        TABLE[f"{_name}{_count}d_backward"] = _pad_backward(_reflected, _count)
+        TABLE[f"{_name}{_count}d_backward.grad_input"] = _pad_backward(_reflected, _count)
 for _count in (2, 3):
-    _TABLE[f"avg_pool{_count}d.out"] = _mean_pool(_count)
-    _TABLE[f"avg_pool{_count}d_backward.grad_input"] = _mean_pool_backward(_count)
-    _TABLE[f"_adaptive_avg_pool{_count}d"] = _adaptive_pool(_count)
-    _TABLE[f"_adaptive_avg_pool{_count}d_backward"] = _adaptive_pool_backward(_count)
+    TABLE[f"avg_pool{_count}d.out"] = _mean_pool(_count)
+    TABLE[f"avg_pool{_count}d_backward.grad_input"] = _mean_pool_backward(_count)
+    TABLE[f"_adaptive_avg_pool{_count}d"] = _adaptive_pool(_count)
+    TABLE[f"_adaptive_avg_pool{_count}d_backward"] = _adaptive_pool_backward(_count)

@@ -13,18 +13,12 @@ import torch
 
 from . import rows
 from .elementwise import Body, run
-from .library import enter_by_name
 from .reducing import SUM, reduce
 from .types import OnHost, computed_in
 
 _Optional = torch.Tensor | None
 _RMS = "libdevice.rsqrt({} / count + eps)"
 _RMS_GRADIENT = "g = {g}\nx = self * rstd\nout = rstd * (g - x * (fn.row_sum(g * x, mask) / count))"
-
-
-def enter_rms_norm(library: torch.library.Library) -> None:
-    """Enter both."""
-    enter_by_name(library, _TABLE)
 
 
 def _rms_norm(
@@ -85,4 +79,4 @@ def _rms_norm_backward(
     return grad_input, grad_weight
 
 
-_TABLE: dict[str, Callable[..., Any]] = {"_fused_rms_norm": _rms_norm, "_fused_rms_norm_backward": _rms_norm_backward}
+TABLE: dict[str, Callable[..., Any]] = {"_fused_rms_norm": _rms_norm, "_fused_rms_norm_backward": _rms_norm_backward}

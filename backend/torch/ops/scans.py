@@ -13,7 +13,6 @@ from typing import Any
 import torch
 
 from .launching import grid_of, launch
-from .library import enter_by_name
 from .shapes import power_of_two, resized
 from .source import kernel_of
 from .splitting import parts
@@ -23,11 +22,6 @@ from .types import IN_SOURCE, NAMES, OnHost, computed_in, require
 _TILE, _LONGEST = 1024, 256
 #: A scan of fewer rows than this, of more than so many elements each, is split into parts of so many.
 _FEW_ROWS, _LONG = 64, 4096
-
-
-def enter_scans(library: torch.library.Library) -> None:
-    """Enter all of them."""
-    enter_by_name(library, _TABLE)
 
 
 #: Texts of kernels, for ``combine``, a function of functions.py, and ``number``, the type that is computed in.
@@ -174,7 +168,7 @@ def _end(dtype: torch.dtype, lowest: bool) -> float | int:
     return torch.iinfo(dtype).min if lowest else torch.iinfo(dtype).max
 
 
-_TABLE: dict[str, Callable[..., Any]] = {
+TABLE: dict[str, Callable[..., Any]] = {
     "cumsum.out": _scan(_ADD, 0.0),
     "cumprod.out": _scan(_MULTIPLY, 1.0),
     "_logcumsumexp.out": _scan(_LOG_ADD, -math.inf),

@@ -8,7 +8,6 @@ from typing import Any
 import torch
 
 from .elementwise import Body, run
-from .library import enter_by_name
 from .pointwise import of_type
 from .selection import counted, places
 from .sorting import ordered
@@ -35,11 +34,6 @@ out = low"""
 #: torch's own comparisons of a search to the left and to the right, and one to the left in which NaN is the greatest.
 _LEFT, _RIGHT = "(other >= value) == 0", "(other > value) == 0"
 _IN_ORDER = "(other < value) | ((value != value) & (other == other))"
-
-
-def enter_searching(library: torch.library.Library) -> None:
-    """Enter all of them."""
-    enter_by_name(library, _TABLE)
 
 
 def _searched(boundaries: torch.Tensor, values: torch.Tensor, before: str, out: torch.Tensor) -> torch.Tensor:
@@ -245,12 +239,9 @@ def _bincount(self: torch.Tensor, weights: torch.Tensor | None = None, minlength
     return out.scatter_add_(0, self.to(torch.int64), torch.ones_like(self, dtype=kind) if weights is None else weights)
 
 
-_TABLE: dict[str, Callable[..., Any]] = {
-    "searchsorted.Tensor": _searchsorted,
-    "searchsorted.Tensor_out": _searchsorted,
-    "searchsorted.Scalar": _searchsorted,
-    "bucketize.Tensor": _bucketize,
-    "bucketize.Tensor_out": _bucketize,
+TABLE: dict[str, Callable[..., Any]] = {
+    "searchsorted.Tensor searchsorted.Tensor_out searchsorted.Scalar": _searchsorted,
+    "bucketize.Tensor bucketize.Tensor_out": _bucketize,
     "isin.Tensor_Tensor_out": _isin,
     "repeat_interleave.Tensor": _repeats,
     "unique_dim": _unique_dim,

@@ -14,7 +14,6 @@ import torch
 
 from .elementwise import Body, run
 from .indexing import added_at, along, check_index, flat, lines_of
-from .library import enter_by_name
 from .pointwise import of_type
 from .searching import places_in
 from .sorting import ordered
@@ -41,11 +40,6 @@ while left > 0:
     at += 1
     left -= 1
 {finish}"""
-
-
-def enter_segments(library: torch.library.Library) -> None:
-    """Enter all of them."""
-    enter_by_name(library, _TABLE)
 
 
 def _kind(how: str, dtype: torch.dtype) -> str:
@@ -263,7 +257,7 @@ def _running(lengths: torch.Tensor) -> torch.Tensor:
     return torch.nn.functional.pad(ends, (1, 0))
 
 
-_TABLE: dict[str, Callable[..., Any]] = {
+TABLE: dict[str, Callable[..., Any]] = {
     "scatter_reduce.two_out": _scatter_reduce,
     "index_reduce.out": _index_reduce,
     "segment_reduce": _segment_reduce,

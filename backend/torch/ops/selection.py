@@ -11,9 +11,7 @@ from typing import Any
 import torch
 
 from .elementwise import Body, run
-from .library import enter_by_name
 from .movement import retyped
-from .pointwise import of_type
 from .types import NAMES, OnHost, as_integer
 
 _CHOSEN = frozenset(("chosen", "count"))
@@ -23,11 +21,6 @@ _SCATTER = Body(
     _CHOSEN,
     frozenset(("source",)),
 )
-
-
-def enter_selection(library: torch.library.Library) -> None:
-    """Enter all of them."""
-    enter_by_name(library, _TABLE)
 
 
 def counted(mask: torch.Tensor) -> torch.Tensor:
@@ -54,16 +47,6 @@ def places(mask: torch.Tensor) -> torch.Tensor:
     return out
 
 
-def _nonzero(self: torch.Tensor) -> torch.Tensor:
-    return places(self)
-
-
-def _nonzero_out(self: torch.Tensor, *, out: torch.Tensor) -> torch.Tensor:
-    found = places(self)
-    of_type(out, torch.int64, found.shape)
-    return out.copy_(found)
-
-
 def _masked_select(self: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     if mask.dtype != torch.bool or mask.device != self.device:
         raise OnHost("a mask that is not bool, or elsewhere")
@@ -77,12 +60,6 @@ def _masked_select(self: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         operands = {"chosen": chosen, "count": count.view(mask.shape), "x": retyped(tensor, kind), "self": place}
         run(_LIST, {}, operands, kind)
     return out
-
-
-def _masked_select_out(self: torch.Tensor, mask: torch.Tensor, *, out: torch.Tensor) -> torch.Tensor:
-    found = _masked_select(self, mask)
-    of_type(out, found.dtype, found.shape)
-    return out.copy_(found)
 
 
 def _masked_scatter(self: torch.Tensor, mask: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
@@ -143,10 +120,6 @@ def _roll(self: torch.Tensor, shifts: Sequence[int], dims: Sequence[int] = ()) -
     return out.clone(memory_format=torch.contiguous_format) if out is self else out
 
 
-def _take_out(self: torch.Tensor, index: torch.Tensor, *, out: torch.Tensor) -> torch.Tensor:
-    return of_type(out, self.dtype, index.shape).copy_(_take(self, index))
-
-
 def _put(self: torch.Tensor, index: torch.Tensor, source: torch.Tensor, accumulate: bool = False) -> torch.Tensor:
     if index.dtype != torch.int64 or index.device != self.device or source.numel() != index.numel():
         raise OnHost("an index that is refused, or another number of elements")
@@ -169,15 +142,12 @@ def _nonzero_static(self: torch.Tensor, *, size: int, fill_value: int = -1) -> t
     return out
 
 
-_TABLE: dict[str, Callable[..., Any]] = {
-    "nonzero": _nonzero,
-    "nonzero.out": _nonzero_out,
-    "masked_select": _masked_select,
-    "masked_select.out": _masked_select_out,
+TABLE: dict[str, Callable[..., Any]] = {
+    "nonzero nonzero.out": places,
+    "masked_select masked_select.out": _masked_select,
     "masked_scatter_": _masked_scatter,
     "equal": _equal,
-    "take": _take,
-    "take.out": _take_out,
+    "take take.out": _take,
     "put_": _put,
     "nonzero_static": _nonzero_static,
     "flip": _flip,

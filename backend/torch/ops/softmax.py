@@ -10,7 +10,6 @@ import torch
 
 from . import rows
 from .elementwise import Body, run
-from .library import enter_by_name
 from .pointwise import of_type
 from .reducing import MAX, SUM, reduce
 from .shapes import resized
@@ -21,11 +20,6 @@ _LOG_SOFTMAX = Body.of("self - top - libdevice.log(total)")
 _SOFTMAX_BACKWARD = Body.of("(grad - total) * output")
 _LOG_SOFTMAX_BACKWARD = Body.of("grad - libdevice.exp(output) * total")
 _ROWS = "top = fn.row_greatest(self, mask)\ntotal = fn.row_sum(libdevice.exp(self - top), mask)\n"
-
-
-def enter_softmax(library: torch.library.Library) -> None:
-    """Enter all of them."""
-    enter_by_name(library, _TABLE)
 
 
 def _forward(body: Body) -> Callable[..., torch.Tensor]:
@@ -71,7 +65,7 @@ def _backward(text: str, body: Body) -> Callable[..., torch.Tensor]:
     return softmax_backward
 
 
-_TABLE: dict[str, Callable[..., Any]] = {
+TABLE: dict[str, Callable[..., Any]] = {
     "_softmax.out": _forward(_SOFTMAX),
     "_log_softmax.out": _forward(_LOG_SOFTMAX),
     "_softmax_backward_data.out": _backward("grad * output", _SOFTMAX_BACKWARD),

@@ -16,17 +16,11 @@ import triton
 import triton.language as tl
 
 from .launching import grid_of, launch
-from .library import enter_by_name
 from .pointwise import of_type
 from .types import OnHost, require
 
 #: Elements of the runs that are sorted by counting, and of a program.
 _RUN, _BLOCK = 32, 256
-
-
-def enter_sorting(library: torch.library.Library) -> None:
-    """Enter all of them."""
-    enter_by_name(library, _TABLE)
 
 
 @triton.jit
@@ -229,7 +223,7 @@ def _mode(self: torch.Tensor, dim: int = -1, keepdim: bool = False) -> tuple[tor
     return (value.unsqueeze(dim), place.unsqueeze(dim)) if keepdim else (value, place)
 
 
-_TABLE: dict[str, Callable[..., Any]] = {
+TABLE: dict[str, Callable[..., Any]] = {
     "mode": _mode,
     "sort.values_stable": _sort,
     "topk.values": _topk,

@@ -12,14 +12,7 @@ from typing import Any
 import torch
 from torch.nn import functional as F  # noqa: N812 (torch's own convention)
 
-from .library import enter_by_name
-
 _Optional = torch.Tensor | None
-
-
-def enter_transformer(library: torch.library.Library) -> None:
-    """Enter them."""
-    enter_by_name(library, _TABLE)
 
 
 def _encoder_layer(
@@ -121,7 +114,7 @@ def _is_left_aligned(_: torch.Tensor, mask: torch.Tensor) -> bool:
     return False
 
 
-_TABLE: dict[str, Any] = {
+TABLE: dict[str, Any] = {
     "_transformer_encoder_layer_fwd": _encoder_layer,
     "_native_multi_head_attention": _multi_head_attention,
     "_nested_tensor_from_mask_left_aligned": _is_left_aligned,

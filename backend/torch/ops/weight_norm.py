@@ -8,13 +8,7 @@ from typing import Any
 
 import torch
 
-from .library import enter_by_name
 from .types import OnHost
-
-
-def enter_weight_norm(library: torch.library.Library) -> None:
-    """Enter both."""
-    enter_by_name(library, _TABLE)
 
 
 def _others(v: torch.Tensor, dim: int) -> list[int]:
@@ -38,7 +32,7 @@ def _backward(
     return grad_v, total / saved_norms
 
 
-_TABLE: dict[str, Callable[..., Any]] = {
+TABLE: dict[str, Callable[..., Any]] = {
     "_weight_norm_interface": _weight_norm,
     "_weight_norm_interface_backward": _backward,
 }

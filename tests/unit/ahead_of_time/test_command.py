@@ -19,6 +19,7 @@ from triton.backends.spirv.ahead_of_time.errors import RequestError
 from triton.backends.spirv.ahead_of_time.features import EVERYWHERE, FEATURE_OF, required_features
 from triton.backends.spirv.capabilities import FEATURES, FLOAT_CONTROLS, PROFILES, Capabilities, profiles
 from triton.backends.spirv.drivers import DRIVERS
+from triton.backends.spirv.runtime import files
 from triton.backends.spirv.runtime.compiled.ahead_of_time import ANY_DRIVER
 from triton.backends.spirv.runtime.launches.launch import argument_plan
 from triton.backends.spirv.spirv.opcodes import Capability_
@@ -231,7 +232,7 @@ def test_what_is_written(kernels: Path, capsys: pytest.CaptureFixture[str]) -> N
     ]
     assert (told["block_bytes"], told["indirect_arguments"], told["reports"]) == (16, False, [])
     assert told["options"]["num_stages"] == 1
-    assert kernels.with_name("out.spv").stat().st_mode & 0o777 == 0o666 & ~command._umask()
+    assert kernels.with_name("out.spv").stat().st_mode & 0o777 == 0o666 & ~files._umask()
 
 
 def test_a_kernel_in_a_package_is_imported_as_part_of_it(tmp_path: Path) -> None:

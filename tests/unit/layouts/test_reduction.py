@@ -149,12 +149,6 @@ def test_softmax_row() -> None:
     assert (plan.across_warps.duplicate_lanes, plan.across_warps.duplicate_warps) == (31, 0)
 
 
-def test_operands_of_several_sizes_are_laid_out_largest_first() -> None:
-    layout = distributed_layout(BlockedEncoding((1,), (32,), (4,), (0,)), (128,))
-    across = plan_reduction(layout, 0, (2, 8, 4), 56).across_warps
-    assert across is not None and across.operand_offsets == (48, 0, 32)
-
-
 def test_refusals() -> None:
     layout = distributed_layout(BlockedEncoding((1,), (32,), (4,), (0,)), (128,))
     with pytest.raises(ReductionError, match="owns 12 bytes"):

@@ -182,13 +182,6 @@ def test_columns_need_no_exchange_where_a_lane_holds_them() -> None:
     assert plan.groups == (tuple(reversed(range(8))),)
 
 
-def test_operands_of_several_sizes_are_laid_out_largest_first() -> None:
-    layout = distributed_layout(BlockedEncoding((1,), (32,), (4,), (0,)), (128,))
-    step = plan_scan(layout, 0, False, (2, 8, 4)).steps[-1]
-    assert isinstance(step, AcrossWarps)
-    assert step.operand_offsets == (48, 0, 32) and step.bytes == 56
-
-
 def test_refusals() -> None:
     layout = LinearLayout.from_flat({"register": [], "lane": [2, 1], "warp": []}, (4,))
     with pytest.raises(ScanError, match="out of order"):

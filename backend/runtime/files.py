@@ -1,0 +1,32 @@
+"""Writing files as a whole, or not at all, so that many processes can share them."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+
+def write_whole(path: Path, data: bytes, private: bool = False) -> None:
+    """Writes ``data`` to ``path``. Raises OSError; what was there before stays then. ``private``: for this user."""
+    os.replace(written_beside(path, data, private), path)
+
+
+def written_beside(path: Path, data: bytes, private: bool = False) -> Path:
+    """A new file in the folder of ``path``, with ``data``. Raises OSError."""
+    descriptor, name = tempfile.mkstemp(prefix=".triton-spirv.", dir=path.absolute().parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+        if not private:
+            os.chmod(name, 0o666 & ~_umask())
+    except BaseException:
+        os.unlink(name)
+        raise
+    return Path(name)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
