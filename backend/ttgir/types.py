@@ -98,8 +98,13 @@ class TensorType(Type):
 
 def operand_of(type_: Type) -> Encoding | None:
     """The encoding of the dots that a tensor of this type is an operand of; None of other types."""
-    encoding = type_.encoding if isinstance(type_, TensorType) else None
+    encoding = encoding_of(type_)
     return encoding.parent if isinstance(encoding, DotOperandEncoding) else None
+
+
+def encoding_of(type_: Type) -> Encoding | None:
+    """A tensor's encoding; None for what is none."""
+    return type_.encoding if isinstance(type_, TensorType) else None
 
 
 @dataclass(frozen=True)
