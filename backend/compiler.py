@@ -219,10 +219,12 @@ class SPIRVBackend(BaseBackend):
         """TTIR to TTGIR, laid out for this subgroup size by the fastest schedule by which the kernel fits in shared
         memory (planning/cost.py). Raises TooManyWarps, OutOfSharedMemory."""
         from .collector import paused_collector
+        from .patience import begin
         from .stages import choose
 
         self._check_warps(module, options.num_warps)
         kernel = module.get_entry_func_name()
+        begin(kernel)
         with paused_collector(), self._compiling(kernel, "this backend's compiler, from TTIR to TTGIR,", options):
             self._chosen = choose(module, f"{kernel}.ttgir", self.capabilities, options)
         metadata |= self._chosen.metadata()
@@ -231,8 +233,10 @@ class SPIRVBackend(BaseBackend):
     def gluon_to_ttgir(self, module: Any, metadata: dict[str, Any], options: SPIRVOptions) -> Any:
         """A Gluon kernel to TTGIR, in the layouts that it names. Raises TooManyWarps."""
         from . import passes
+        from .patience import begin
 
         self._check_warps(module, options.num_warps)
+        begin(module.get_entry_func_name())
         passes.run(module, passes.GLUON, "gluon_to_ttgir", passes.operation_names(module))
         return module
 

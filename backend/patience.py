@@ -1,7 +1,8 @@
 """How long compiling a kernel may take, and what is printed meanwhile.
 
 After ``NOTICE`` seconds a line on stderr says which kernel is being compiled by what, and what would help. After
-TRITON_SPIRV_COMPILE_TIMEOUT seconds that is an error.
+TRITON_SPIRV_COMPILE_TIMEOUT seconds that is an error. All parts of the compiler, which follow each other in one thread,
+share them.
 """
 
 from __future__ import annotations
@@ -39,13 +40,26 @@ def what_helps(num_warps: int | None, most: int) -> str:
 
 
 class _Ends(threading.local):
-    """Until when the part of the compiler that runs in this thread may take, and the error after that."""
+    """Until when the part of the compiler that runs in this thread may take, and the error after that. ``spent``:
+    seconds that earlier parts took for ``kernel``."""
 
     at: float | None = None
     error: Callable[[], TooLong] | None = None
+    kernel: str = ""
+    spent: float = 0.0
 
 
 _ends = _Ends()
+
+
+def begin(kernel: str) -> None:
+    """Before the first part of the compiler."""
+    _ends.kernel, _ends.spent = kernel, 0.0
+
+
+def left(kernel: str) -> float:
+    """Seconds that the next part may take."""
+    return max(0.0, settings.COMPILE_TIMEOUT.get() - (_ends.spent if _ends.kernel == kernel else 0.0))
 
 
 def check() -> None:
@@ -57,14 +71,16 @@ def check() -> None:
 @contextlib.contextmanager
 def compiling(kernel: str, part: str, helps: Callable[[], str]) -> Iterator[None]:
     """Around a part of the compiler, which calls ``check()`` between its steps."""
-    before = _ends.at, _ends.error
-    _ends.at = time.monotonic() + settings.COMPILE_TIMEOUT.get()
+    before, start = (_ends.at, _ends.error), time.monotonic()
+    _ends.at = start + left(kernel)
     _ends.error = lambda: too_long(kernel, part, helps())
     try:
         with told_of(kernel, part, helps):
             yield
     finally:
         _ends.at, _ends.error = before
+        if _ends.kernel == kernel:
+            _ends.spent += time.monotonic() - start
 
 
 @contextlib.contextmanager

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from ...patience import TooLong, told_of, too_long, what_helps
-from ...settings import COMPILE_TIMEOUT
+from ...patience import TooLong, begin, left, told_of, too_long, what_helps
 from ...spirv import opcodes as op
 from ...spirv.decode import instruction_words, string
 from ..context import Context
@@ -148,7 +147,8 @@ class Kernel:
         context = self.context
         part = f"the driver's compiler ({context.device.name})"
         with told_of(self.name, part, helps):
-            made = context.compilations.wait(spirv, partial(self._compiled, spirv), COMPILE_TIMEOUT.get())
+            made = context.compilations.wait(spirv, partial(self._compiled, spirv), left(self.name))
+        begin("")  # a kernel of this name that is loaded next was compiled earlier
         if made is None:
             raise too_long(self.name, part, helps())
         self._module, self._pipeline = made
