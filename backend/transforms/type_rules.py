@@ -10,12 +10,12 @@ from ..layouts.distributed import LANE, REGISTER, WARP, LayoutError, distributed
 from ..layouts.linear import LinearLayout
 from ..layouts.strips import strip_type
 from ..ttgir.assembly import FORMATS
-from ..ttgir.encodings import DotOperandEncoding, Encoding, SliceEncoding, TransposedEncoding
+from ..ttgir.encodings import DotOperandEncoding, Encoding, SliceEncoding, transposed_back
 from ..ttgir.formats import CONSTANT_TYPES
 from ..ttgir.ir import DenseAttr, Operation, Value
 from ..ttgir.traits import traits
 from ..ttgir.type_reader import PLAIN_TYPES, element_of
-from ..ttgir.types import MemDescType, PointerType, TensorType, Type
+from ..ttgir.types import MemDescType, PointerType, TensorType, Type, encoding_of
 
 I1 = PLAIN_TYPES["i1"]
 
@@ -227,7 +227,16 @@ def encoding_faults(operation: Operation, shape: tuple[int | None, int | None]) 
         layout = _layout(type_.encoding, type_.shape)
         if layout is not None and shape != tuple(1 << len(layout.inputs[name]) for name in (LANE, WARP)):
             yield f"the encoding of {type_} is not one of {shape[1]} subgroups of {shape[0]}"
-    for type_, encoding in _meetings(operation):
+    for value, _ in apart(operation):
+        yield f"{value.type} has another encoding than follows from its other operands and results"
+
+
+def apart(operation: Operation) -> Iterator[tuple[Value, Encoding]]:
+    """The operands and results of an operation whose elements lie elsewhere than follows from the others, each with the
+    encoding that does follow."""
+    for value, encoding in _meetings(operation):
+        type_ = value.type
+        assert isinstance(type_, TensorType)
         if type_.encoding is None or encoding is None or type_.encoding == encoding:
             continue
         one, other = _layout(type_.encoding, type_.shape), _layout(encoding, type_.shape)
@@ -236,7 +245,7 @@ def encoding_faults(operation: Operation, shape: tuple[int | None, int | None]) 
         if operation.name in _BY_ELEMENT:
             one, other = one.without_zeros(REGISTER), other.without_zeros(REGISTER)
         if one != other:
-            yield f"{type_} has another encoding than follows from its other operands and results"
+            yield value, encoding
 
 
 #: Operations whose registers are found by the element that they hold: how often one is held does not matter.
@@ -250,23 +259,24 @@ def _layout(encoding: Encoding, shape: tuple[int, ...]) -> LinearLayout | None:
         return None  # it is refused where it is lowered
 
 
-def _meetings(operation: Operation) -> Iterator[tuple[TensorType, Encoding | None]]:
-    """Types of operands and results, with the encodings that follow for them from others of the operation."""
-    tensors = [value.type for value in (*operation.operands, *operation.results) if isinstance(value.type, TensorType)]
+def _meetings(operation: Operation) -> Iterator[tuple[Value, Encoding | None]]:
+    """Operands and results, with the encodings that follow for them from others of the operation."""
+    tensors = [value for value in (*operation.operands, *operation.results) if isinstance(value.type, TensorType)]
+    encodings = [encoding_of(value.type) for value in tensors]
     if traits(operation).elementwise or operation.name == "tt.scan":
-        yield from ((type_, tensors[0].encoding) for type_ in tensors[1:])
+        yield from ((value, encodings[0]) for value in tensors[1:])
     elif operation.name == "tt.broadcast":
-        yield tensors[0], tensors[1].encoding
-    elif operation.name == "tt.expand_dims" and tensors[1].encoding is not None:
-        yield tensors[0], SliceEncoding(operation.attributes["axis"], tensors[1].encoding)
-    elif operation.name == "tt.reduce" and tensors[0].encoding is not None:
-        for type_ in tensors[len(operation.operands) :]:
-            yield type_, SliceEncoding(operation.attributes["axis"], tensors[0].encoding)
-    elif operation.name == "tt.trans" and tensors[0].encoding is not None:
-        yield tensors[1], TransposedEncoding(tensors[0].encoding, tuple(operation.attributes["order"]))
+        yield tensors[0], encodings[1]
+    elif operation.name == "tt.expand_dims" and encodings[1] is not None:
+        yield tensors[0], SliceEncoding(operation.attributes["axis"], encodings[1])
+    elif operation.name == "tt.reduce" and encodings[0] is not None:
+        for value in tensors[len(operation.operands) :]:
+            yield value, SliceEncoding(operation.attributes["axis"], encodings[0])
+    elif operation.name == "tt.trans" and encodings[1] is not None:
+        yield tensors[0], transposed_back(encodings[1], tuple(operation.attributes["order"]))
     elif operation.name == "tt.gather":
-        yield tensors[2], tensors[1].encoding
+        yield tensors[2], encodings[1]
     elif operation.name == "tt.dot":
-        for number, type_ in enumerate(tensors[:2]):
-            if isinstance(encoding := type_.encoding, DotOperandEncoding) and tensors[2].encoding is not None:
-                yield type_, DotOperandEncoding(number, tensors[2].encoding, encoding.k_width)
+        for number, value in enumerate(tensors[:2]):
+            if isinstance(encoding := encodings[number], DotOperandEncoding) and encodings[2] is not None:
+                yield value, DotOperandEncoding(number, encodings[2], encoding.k_width)

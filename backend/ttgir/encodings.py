@@ -143,3 +143,16 @@ def unsliced(encoding: Encoding | None) -> Encoding | None:
     while isinstance(encoding, SliceEncoding):
         encoding = encoding.parent
     return encoding
+
+
+def transposed(encoding: Encoding, order: tuple[int, ...]) -> Encoding:
+    """The encoding of a tensor of ``encoding`` that is transposed: its dimension i was dimension ``order[i]``."""
+    if isinstance(encoding, TransposedEncoding):
+        order = tuple(encoding.order[dim] for dim in order)
+        encoding = encoding.inner
+    return encoding if order == tuple(range(len(order))) else TransposedEncoding(encoding, order)
+
+
+def transposed_back(encoding: Encoding, order: tuple[int, ...]) -> Encoding:
+    """The encoding that ``transposed`` makes ``encoding`` of."""
+    return transposed(encoding, tuple(order.index(dim) for dim in range(len(order))))

@@ -96,6 +96,11 @@ class TensorType(Type):
         return f"tensor<{'x'.join(map(str, self.shape))}x{self.element}>"
 
 
+def encoding_of(type_: Type) -> Encoding | None:
+    """A tensor's encoding; None for what is none."""
+    return type_.encoding if isinstance(type_, TensorType) else None
+
+
 @dataclass(frozen=True)
 class MemDescType(Type):
     """``!ttg.memdesc``: a buffer in shared memory. ``alloc_shape`` is the whole allocation's shape where it differs."""

@@ -238,3 +238,74 @@ def test_batches_of_bytes_that_are_widened_and_transposed(units: str, shape: tup
     result = Guarded((z, m, n), "float32")
     batched_rows[(1,)](to_torch(a), to_torch(b), result.tensor, z, m, n, k, num_warps=8, matrix_units=units)
     assert_same(result.values(), a.astype(np.float32) @ b.astype(np.float32).transpose(0, 2, 1), "float32")
+
+
+@triton.jit
+def scaled_rows(a, b, scale, c, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    """a × bᵀ, with each row of b times a number."""
+    m, n, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
+    right = tl.load(b + n[:, None] * K + k[None, :]) * tl.load(scale + n)[:, None]
+    left = tl.load(a + m[:, None] * K + k[None, :])
+    tl.store(c + m[:, None] * N + n[None, :], tl.dot(left, tl.trans(right)))
+
+
+@pytest.mark.parametrize("dtype", ("float16", "bfloat16"))
+@pytest.mark.parametrize(("m", "n", "warps"), [(16, 16, 1), (16, 32, 2), (32, 32, 2)])
+def test_scaled_rows_of_a_transposed_operand(all_units: str, dtype: str, m: int, n: int, warps: int) -> None:
+    """The column of numbers has the layout in which b is loaded, which is the fragments' only as upstream has them."""
+    a, b = operands(dtype, (m, 32), (n, 32))
+    (scale,) = operands(dtype, (n, 1), seed=1)
+    result = Guarded((m, n), "float32")
+    kernel = scaled_rows[(1,)](
+        *(to_torch(x) for x in (a, b, scale)), result.tensor, m, n, 32, num_warps=warps, matrix_units=all_units
+    )
+    rounded = (b.astype(np.float64) * scale.astype(np.float64)).astype(b.dtype)
+    check(result.values(), a, rounded.T, None, "float32", "float32")
+    assert has_fragments(kernel) == multiplies(all_units, dtype)
+
+
+@triton.jit
+def sum_of_products(a, b, c, Z: tl.constexpr, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    """The transpose of Σ a × b."""
+    z, m, n, k = tl.arange(0, Z), tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
+    left = tl.load(a + z[:, None, None] * M * K + m[None, :, None] * K + k[None, None, :])
+    right = tl.load(b + z[:, None, None] * K * N + k[None, :, None] * N + n[None, None, :])
+    tl.store(c + n[:, None] * M + m[None, :], tl.trans(tl.sum(tl.dot(left, right), 0)))
+
+
+@pytest.mark.parametrize("warps", (1, 2))
+def test_a_sum_of_products_that_is_transposed(all_units: str, warps: int) -> None:
+    """What is transposed has a slice of the fragments' layout."""
+    a, b = operands("float16", (2, 16, 16), (2, 16, 16))
+    result = Guarded((16, 16), "float32")
+    kernel = sum_of_products[(1,)](
+        to_torch(a), to_torch(b), result.tensor, 2, 16, 16, 16, num_warps=warps, matrix_units=all_units
+    )
+    whole = a.transpose(1, 0, 2).reshape(16, 32), b.reshape(32, 16)
+    check(result.values().T, *whole, None, "float32", "float32")
+    assert has_fragments(kernel)
+
+
+@triton.jit
+def row_sums(a, b, c, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    """Of each row of (a × b)ᵀ the sum and the largest number, side by side."""
+    m, n, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
+    left = tl.load(a + m[:, None] * K + k[None, :])
+    right = tl.load(b + k[:, None] * N + n[None, :])
+    turned = tl.trans(tl.dot(left, right))
+    joined = tl.join(tl.sum(turned, 1), tl.max(turned, 1))
+    tl.store(c + n[:, None] * 2 + tl.arange(0, 2)[None, :], joined)
+
+
+@pytest.mark.parametrize("warps", (1, 2))
+def test_joined_sums_of_a_transposed_product(all_units: str, warps: int) -> None:
+    """What is joined has a slice of a layout that only a transposition ties to the fragments'."""
+    a, b = operands("float16", (16, 32), (32, 32))
+    result = Guarded((32, 2), "float32")
+    kernel = row_sums[(1,)](
+        to_torch(a), to_torch(b), result.tensor, 16, 32, 32, num_warps=warps, matrix_units=all_units
+    )
+    product = a.astype(np.float64) @ b.astype(np.float64)
+    wanted = np.stack([product.sum(0), product.max(0)], 1)
+    assert np.abs(result.values() - wanted).max() < 1e-3 * np.abs(product).sum(0).max()
+    assert has_fragments(kernel) or all_units not in ("1", "nvidia-hopper")
