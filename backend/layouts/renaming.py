@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-from .distributed import REGISTER
+from .distributed import LANE, REGISTER, WARP
 from .gf2 import span_values
 from .linear import LinearLayout, flatten
 
@@ -30,18 +30,22 @@ def transposed(order: Sequence[int]) -> Dimensions:
 
 @lru_cache(maxsize=1024)
 def renamed_registers(source: LinearLayout, target: LinearLayout, dimensions: Dimensions) -> tuple[int, ...]:
-    """For each register of ``target`` one of ``source`` that holds the same element, in lane 0 of warp 0 as in every
-    other: right where lanes and warps hold corresponding elements on both sides, which upstream's encodings guarantee.
+    """For each register of ``target`` one of ``source`` that holds the same element, in every lane and warp.
 
-    Raises KeyError with an element's row-major index where no register holds it."""
+    Raises KeyError with an element's row-major index in ``source`` where no register holds it, or other lanes or warps
+    do than hold it in ``target``."""
+
+    def origins(name: str) -> list[int]:
+        return [
+            flatten([0 if dim is None else basis[dim] for dim in dimensions], source.shape)
+            for basis in target.bases[name]
+        ]
+
+    for name in (LANE, WARP):
+        for origin, held in zip(origins(name), source.inputs[name], strict=True):
+            if origin != held:
+                raise KeyError(origin)
     registers: dict[int, int] = {}
     for register, place in enumerate(source.images(REGISTER)):
         registers.setdefault(place, register)
-    return tuple(
-        span_values(
-            [
-                registers[flatten([0 if dim is None else basis[dim] for dim in dimensions], source.shape)]
-                for basis in target.bases[REGISTER]
-            ]
-        )
-    )
+    return tuple(span_values([registers[origin] for origin in origins(REGISTER)]))

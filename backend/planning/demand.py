@@ -106,7 +106,8 @@ def _rename(dimensions: Callable[[Operation], Dimensions]) -> Callable[[_Reading
                 sources = renamed_registers(_layout(source), _layout(result), dimensions(operation))
             except KeyError as missing:
                 raise LoweringError(
-                    f"{operation.location}: '{operation.name}': no register holds element {missing} of {source.type}"
+                    f"{operation.location}: '{operation.name}': element {missing} of {source.type} is not held where "
+                    "the result needs it"
                 ) from missing
             reading.renamed[operation] = sources
         wanted, registers = reading.of(result), 0

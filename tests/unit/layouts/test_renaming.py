@@ -62,8 +62,16 @@ def test_the_register_holds_the_element_that_the_result_has(source, target, dime
         assert flatten(wanted, source.shape) == flatten(found, source.shape)
 
 
-def test_an_element_that_no_register_holds_is_an_error() -> None:
-    source = LinearLayout({"register": [], "lane": [(1,)], "warp": []}, (2,))
-    target = LinearLayout({"register": [(1,)], "lane": [], "warp": []}, (2,))
+@pytest.mark.parametrize(
+    "source",
+    [
+        {"register": [], "lane": [(0,)], "warp": [(2,)]},
+        {"register": [(1,)], "lane": [(1,)], "warp": [(2,)]},
+        {"register": [(1,), (2,)], "lane": [(0,)], "warp": [(1,)]},
+    ],
+    ids=["no register", "other lanes", "other warps"],
+)
+def test_an_element_that_is_held_elsewhere_is_an_error(source: dict[str, list[tuple[int, ...]]]) -> None:
+    target = LinearLayout({"register": [(1,)], "lane": [(0,)], "warp": [(2,)]}, (4,))
     with pytest.raises(KeyError):
-        renamed_registers(source, target, (0,))
+        renamed_registers(LinearLayout(source, (4,)), target, (0,))
