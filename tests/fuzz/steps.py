@@ -63,7 +63,7 @@ class Writer:
     """Writes one kernel of one program or several. ``memory``: what the pointers point to at first;
     ``expected``: what is there afterwards; ``first``: elements in front of what the kernel gets. ``views``: further
     pointers, into the memory of others, behind so many elements. ``traits``: of the driver's compiler, others than its
-    own."""
+    own. ``units``: the matrix units that dots run on."""
 
     rng: random.Random
     numbers: np.random.Generator
@@ -75,6 +75,7 @@ class Writer:
     first: dict[str, int] = field(default_factory=dict)
     views: dict[str, tuple[str, int]] = field(default_factory=dict)
     traits: dict[str, Any] = field(default_factory=dict)
+    units: str = "auto"
     programs: int = 1
     scalar: int = 3
     named: int = 0
@@ -156,6 +157,7 @@ class Kernel:
     first: dict[str, int]
     views: dict[str, tuple[str, int]]
     traits: dict[str, Any]
+    units: str
     refusals: tuple[str, ...]
     warps: int
     programs: int
@@ -166,7 +168,8 @@ class Kernel:
         """The kernel, and how it is launched."""
         return "\n".join(
             [
-                f"# num_warps={self.warps}, grid {self.programs}, n={self.scalar}, elements in front {self.first}",
+                f"# num_warps={self.warps}, matrix_units={self.units!r}, grid {self.programs}, n={self.scalar}, "
+                f"elements in front {self.first}",
                 *([f"# views {self.views}, traits {self.traits}"] if self.views or self.traits else []),
                 "@triton.jit",
                 f"def kernel({', '.join((*self.memory, *self.views))}, n):",
@@ -218,7 +221,7 @@ def generate(family: Family, seed: int, steps: int | None = None) -> Kernel:
         writer.lines.append(Line(f"tl.store({pointer} + {place(array.shape)}, {stored})", kept=True))
     return Kernel(
         tuple(writer.lines), writer.functions, writer.memory, writer.expected, writer.first, writer.views,
-        writer.traits, family.refusals, warps, writer.programs, writer.scalar,
+        writer.traits, writer.units, family.refusals, warps, writer.programs, writer.scalar,
     )  # fmt: skip
 
 
@@ -241,7 +244,9 @@ def fault(kernel: Kernel, folder: Path) -> str:
     views = [arguments[of][behind:] for of, behind in kernel.views.values()]
     try:
         with driver_traits(kernel.traits):
-            module.kernel[(kernel.programs,)](*arguments.values(), *views, kernel.scalar, num_warps=kernel.warps)
+            module.kernel[(kernel.programs,)](
+                *arguments.values(), *views, kernel.scalar, num_warps=kernel.warps, matrix_units=kernel.units
+            )
     except Exception as error:
         return "" if type(error).__name__ in kernel.refusals else f"{type(error).__name__}: {error}"[:1000]
     for name, tensor in memory.items():

@@ -1,10 +1,12 @@
-"""Dots of every type and of sizes from 1 on, in two and three dimensions, with and without an accumulator."""
+"""Dots of every type and of sizes from 1 on, in two and three dimensions, with and without an accumulator, of operands
+as they were loaded or scaled along a dimension, on matrix units that are emulated and without any."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from tests.fuzz.steps import Family, Writer
+from tests.fuzz.tiles import UNITS
 
 #: Type of the operands → types of the result. Small integers are exact in all of them.
 TYPES = {
@@ -18,36 +20,49 @@ TYPES = {
 }
 _RESULTS = {"tl.float16": np.float16, "tl.float32": np.float32, "tl.float64": np.float64, "tl.int32": np.int32}
 _SIZES = (1, 2, 4, 8, 16, 16, 32, 32, 64)
+#: Matrix units that are emulated, which takes long → what they multiply: a kernel uses them if they can do all dots.
+_UNITS = {"nvidia-hopper": ("tl.float16", "tl.bfloat16", "tl.int8"), "lavapipe-26": ("tl.float16",)}
 #: Of one tile, and multiplications of one dot.
 MOST_ELEMENTS, MOST_PRODUCTS = 2048, 32768
 
 
 def _start(writer: Writer) -> None:
     """Each step loads what it multiplies."""
+    writer.units = writer.rng.choice(UNITS)
 
 
 def _step(writer: Writer) -> None:
     rng = writer.rng
-    batch = () if rng.random() < 0.75 else (rng.choice((1, 2, 4)),)
+    types = _UNITS.get(writer.units, tuple(TYPES))
+    sizes, most = (_SIZES[4:], MOST_PRODUCTS // 4) if writer.units in _UNITS else (_SIZES, MOST_PRODUCTS)
     while True:
-        m, n, k = (rng.choice(_SIZES) for _ in range(3))
+        batch = () if rng.random() < 0.75 else (rng.choice((1, 2, 4)),)
+        m, n, k = (rng.choice(sizes) for _ in range(3))
         times = batch[0] if batch else 1
-        if times * max(m * k, k * n, m * n) <= MOST_ELEMENTS and times * m * n * k <= MOST_PRODUCTS:
+        if times * max(m * k, k * n, m * n) <= MOST_ELEMENTS and times * m * n * k <= most:
             break
-    type_ = rng.choice(list(TYPES))
+    type_ = rng.choice(types)
     result = rng.choice(TYPES[type_])
     dtype = _RESULTS[result]
 
     def operand(rows: int, columns: int) -> tuple[str, np.ndarray]:
-        """A tile of that shape, which is stored either way around."""
+        """A tile of that shape, which is stored either way around, maybe times a row or a column of signs."""
         turned = rng.random() < 0.4
         shape = (*batch, columns, rows) if turned else (*batch, rows, columns)
-        value = writer.load(writer.numbers.integers(-3, 4, shape).astype(rng.choice((np.int8, np.float32))))
-        name = f"{value.name}.to({type_})"
-        if type_.startswith("tl.float8") and value.array.dtype == np.int8:
-            name = f"{value.name}.to(tl.float32).to({type_})"
+        loaded = rng.choice((np.int8, np.float32, np.float16 if type_ == "tl.float16" else np.float32))
+        value = writer.load(writer.numbers.integers(-3, 4, shape).astype(loaded))
+        name, array = value.name, value.array
+        if rng.random() < 0.4:
+            axis = rng.randrange(len(shape))
+            signs = writer.load(writer.numbers.integers(-1, 2, shape[axis]).astype(array.dtype))
+            index = ", ".join(":" if dim == axis else "None" for dim in range(len(shape)))
+            name = f"({name} * {signs.name}[{index}])"
+            array = array * signs.array.reshape([-1 if dim == axis else 1 for dim in range(len(shape))])
+        if type_.startswith("tl.float8") and array.dtype == np.int8:
+            name = f"{name}.to(tl.float32)"
+        name = f"{name}.to({type_})"
         order = (0, 2, 1) if batch else (1, 0)
-        return (f"tl.permute({name}, {order})", value.array.transpose(order)) if turned else (name, value.array)
+        return (f"tl.permute({name}, {order})", array.transpose(order)) if turned else (name, array)
 
     (left, x), (right, y) = operand(m, k), operand(k, n)
     product = (x.astype(np.float64) @ y.astype(np.float64)).astype(dtype)
