@@ -74,7 +74,7 @@ class End(Enum):
 class Layouts(Enum):
     """How the encodings of an operation's tensors follow from each other."""
 
-    #: They are one, or slices of one, as far as something relates them.
+    #: They are one, or slices of one, as far as something relates them; those of a tt.broadcast may only mean the same.
     SLICES = auto()
     #: By a change of the shape, so that an operand and a result cannot have one.
     TURNED = auto()

@@ -33,10 +33,10 @@ def _start(writer: Writer) -> None:
 
 def _step(writer: Writer) -> None:
     rng = writer.rng
-    batch = () if rng.random() < 0.75 else (rng.choice((1, 2, 4)),)
     types = _UNITS.get(writer.units, tuple(TYPES))
     sizes, most = (_SIZES[4:], MOST_PRODUCTS // 4) if writer.units in _UNITS else (_SIZES, MOST_PRODUCTS)
     while True:
+        batch = () if rng.random() < 0.75 else (rng.choice((1, 2, 4)),)
         m, n, k = (rng.choice(sizes) for _ in range(3))
         times = batch[0] if batch else 1
         if times * max(m * k, k * n, m * n) <= MOST_ELEMENTS and times * m * n * k <= most:
