@@ -184,7 +184,10 @@ class SPIRVBackend(BaseBackend):
         """No dialects beyond upstream's."""
 
     def add_stages(self, stages: dict[str, Any], options: SPIRVOptions, language: Language) -> None:
-        """Fills the stage table: ttir → ttgir → spv; glir instead of ttir for Gluon."""
+        """Fills the stage table: ttir → ttgir → spv; glir instead of ttir for Gluon. Upstream's front end runs next."""
+        from .patience import begin
+
+        begin()
         if language == Language.GLUON:
             stages["glir"] = lambda source, metadata: source
             stages["ttgir"] = lambda source, metadata: self.gluon_to_ttgir(source, metadata, options)
@@ -219,12 +222,10 @@ class SPIRVBackend(BaseBackend):
         """TTIR to TTGIR, laid out for this subgroup size by the fastest schedule by which the kernel fits in shared
         memory (planning/cost.py). Raises TooManyWarps, OutOfSharedMemory."""
         from .collector import paused_collector
-        from .patience import begin
         from .stages import choose
 
         self._check_warps(module, options.num_warps)
         kernel = module.get_entry_func_name()
-        begin(kernel)
         with paused_collector(), self._compiling(kernel, "this backend's compiler, from TTIR to TTGIR,", options):
             self._chosen = choose(module, f"{kernel}.ttgir", self.capabilities, options)
         metadata |= self._chosen.metadata()
@@ -233,10 +234,8 @@ class SPIRVBackend(BaseBackend):
     def gluon_to_ttgir(self, module: Any, metadata: dict[str, Any], options: SPIRVOptions) -> Any:
         """A Gluon kernel to TTGIR, in the layouts that it names. Raises TooManyWarps."""
         from . import passes
-        from .patience import begin
 
         self._check_warps(module, options.num_warps)
-        begin(module.get_entry_func_name())
         passes.run(module, passes.GLUON, "gluon_to_ttgir", passes.operation_names(module))
         return module
 
@@ -245,6 +244,7 @@ class SPIRVBackend(BaseBackend):
         OutOfSharedMemory for user-written TTGIR that does not fit."""
         from .collector import paused_collector
         from .lowering.entry_point import emit
+        from .patience import end
         from .planning.cost import named_layouts
         from .runtime.kernels.validate import validate_module
         from .stages import plan
@@ -260,6 +260,7 @@ class SPIRVBackend(BaseBackend):
                 name = f"{metadata.get('name', 'kernel')}.ttgir"
                 planned = plan(module, schedule, name, self.capabilities, options)
             kernel = emit(planned)
+        end(kernel.name)
         validate_module(kernel.spirv, kernel.name)
         metadata["name"] = kernel.name
         metadata["shared"] = kernel.shared_bytes

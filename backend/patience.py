@@ -1,8 +1,8 @@
 """How long compiling a kernel may take, and what is printed meanwhile.
 
 After ``NOTICE`` seconds a line on stderr says which kernel is being compiled by what, and what would help. After
-TRITON_SPIRV_COMPILE_TIMEOUT seconds that is an error. All parts of the compiler, which follow each other in one thread,
-share them.
+TRITON_SPIRV_COMPILE_TIMEOUT seconds that is an error. All parts of the compiler share them, from upstream's front end
+to the driver; they follow each other in one thread.
 """
 
 from __future__ import annotations
@@ -40,11 +40,12 @@ def what_helps(num_warps: int | None, most: int) -> str:
 
 
 class _Ends(threading.local):
-    """Until when the part of the compiler that runs in this thread may take, and the error after that. ``spent``:
-    seconds that earlier parts took for ``kernel``."""
+    """Until when the part of the compiler that runs in this thread may take, and the error after that. ``began``: when
+    the kernel's compilation did; ``spent``: seconds that the latest one took, which was of ``kernel``."""
 
     at: float | None = None
     error: Callable[[], TooLong] | None = None
+    began: float | None = None
     kernel: str = ""
     spent: float = 0.0
 
@@ -52,14 +53,22 @@ class _Ends(threading.local):
 _ends = _Ends()
 
 
-def begin(kernel: str) -> None:
-    """Before the first part of the compiler."""
-    _ends.kernel, _ends.spent = kernel, 0.0
+def begin() -> None:
+    """Before upstream's front end, the first part."""
+    _ends.began = time.monotonic()
 
 
-def left(kernel: str) -> float:
-    """Seconds that the next part may take."""
-    return max(0.0, settings.COMPILE_TIMEOUT.get() - (_ends.spent if _ends.kernel == kernel else 0.0))
+def end(kernel: str) -> None:
+    """Behind this backend's last part. The driver's follows, unless another kernel is compiled before."""
+    _ends.spent = 0.0 if _ends.began is None else time.monotonic() - _ends.began
+    _ends.began, _ends.kernel = None, kernel
+
+
+def left_for_driver(kernel: str) -> float:
+    """Seconds that the driver may take for a kernel, once: what is left where it has just been compiled."""
+    spent = _ends.spent if _ends.kernel == kernel else 0.0
+    _ends.kernel = ""
+    return max(0.0, settings.COMPILE_TIMEOUT.get() - spent)
 
 
 def check() -> None:
@@ -71,16 +80,18 @@ def check() -> None:
 @contextlib.contextmanager
 def compiling(kernel: str, part: str, helps: Callable[[], str]) -> Iterator[None]:
     """Around a part of the compiler, which calls ``check()`` between its steps."""
-    before, start = (_ends.at, _ends.error), time.monotonic()
-    _ends.at = start + left(kernel)
+    before = _ends.at, _ends.error
+    _ends.at = (time.monotonic() if _ends.began is None else _ends.began) + settings.COMPILE_TIMEOUT.get()
     _ends.error = lambda: too_long(kernel, part, helps())
     try:
         with told_of(kernel, part, helps):
+            check()
             yield
+    except BaseException:
+        _ends.began = None
+        raise
     finally:
         _ends.at, _ends.error = before
-        if _ends.kernel == kernel:
-            _ends.spent += time.monotonic() - start
 
 
 @contextlib.contextmanager

@@ -187,7 +187,7 @@ COMPILE_TIMEOUT = Setting(
     seconds,
     60.0,
     "<seconds>",
-    "how long this backend's compiler and the driver's may take for a kernel, together; default: 60",
+    "how long compiling a kernel may take, from Triton's front end to the driver; default: 60",
 )
 HOST_MEMORY = Setting[str | None](
     "TRITON_SPIRV_HOST_MEMORY",

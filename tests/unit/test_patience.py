@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 
 import pytest
-from triton.backends.spirv.patience import TooLong, begin, check, compiling, left
+from triton.backends.spirv.patience import TooLong, begin, check, compiling, end, left_for_driver
 
 
 @pytest.fixture(autouse=True)
 def limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRITON_SPIRV_COMPILE_TIMEOUT", "0.3")
-    begin("")
+    begin()
 
 
 def part(kernel: str, seconds: float) -> None:
@@ -21,24 +21,33 @@ def part(kernel: str, seconds: float) -> None:
 
 
 def test_a_second_part_has_what_the_first_left() -> None:
-    begin("k")
     part("k", 0.2)
-    assert left("k") <= 0.1
     with pytest.raises(TooLong, match=r"kernel 'k': a part did not end within 0\.3 s: less of it helps"):
         part("k", 0.2)
 
 
-def test_another_kernel_and_another_compilation_begin_anew() -> None:
-    begin("k")
+def test_what_was_before_the_first_part_counts() -> None:
+    time.sleep(0.35)
+    with pytest.raises(TooLong):
+        part("k", 0.0)
+
+
+def test_the_driver_has_what_is_left_once() -> None:
     part("k", 0.2)
-    assert left("other") == 0.3
-    part("other", 0.2)
-    begin("k")
-    assert left("k") == 0.3
+    end("k")
+    assert left_for_driver("k") <= 0.1
+    assert left_for_driver("k") == 0.3
 
 
-def test_nothing_is_left_below_zero() -> None:
-    begin("k")
+def test_another_kernel_is_loaded_in_all_of_the_time() -> None:
+    part("k", 0.2)
+    end("k")
+    assert left_for_driver("other") == 0.3
+
+
+def test_a_compilation_that_failed_is_over() -> None:
     with pytest.raises(TooLong):
         part("k", 0.4)
-    assert left("k") == 0.0
+    part("k", 0.2)  # as if the next one began with a later stage
+    end("k")
+    assert left_for_driver("k") == 0.3

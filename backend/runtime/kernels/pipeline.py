@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from ...patience import TooLong, begin, left, told_of, too_long, what_helps
+from ...patience import TooLong, left_for_driver, told_of, too_long, what_helps
 from ...spirv import opcodes as op
 from ...spirv.decode import instruction_words, string
 from ..context import Context
@@ -147,8 +147,7 @@ class Kernel:
         context = self.context
         part = f"the driver's compiler ({context.device.name})"
         with told_of(self.name, part, helps):
-            made = context.compilations.wait(spirv, partial(self._compiled, spirv), left(self.name))
-        begin("")  # a kernel of this name that is loaded next was compiled earlier
+            made = context.compilations.wait(spirv, partial(self._compiled, spirv), left_for_driver(self.name))
         if made is None:
             raise too_long(self.name, part, helps())
         self._module, self._pipeline = made

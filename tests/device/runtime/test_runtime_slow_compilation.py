@@ -84,17 +84,17 @@ os.environ["FAULTY_COMPILE"] = "60000"
 launch(num_warps=2)
 """
     )
-    first, second = run(tmp_path, script, faulty_layer, TRITON_SPIRV_COMPILE_TIMEOUT="1").stdout.splitlines()
+    first, second = run(tmp_path, script, faulty_layer, TRITON_SPIRV_COMPILE_TIMEOUT="4").stdout.splitlines()
     assert first == second
     assert first.startswith(f"kernel 'halved': the driver's compiler ({selected().name}) "), first
-    assert "did not end within 1 s" in first and "num_warps=8 instead of 2" in first
+    assert "did not end within 4 s" in first and "num_warps=8 instead of 2" in first
     assert "TRITON_SPIRV_COMPILE_TIMEOUT" in first
 
 
 def test_the_process_ends_while_the_driver_still_compiles(tmp_path: Path, faulty_layer: dict[str, str]) -> None:
     begin = time.perf_counter()
     script = _TOO_LONG.replace('"15000"', '"100000"')
-    done = run(tmp_path, script, faulty_layer, TRITON_SPIRV_COMPILE_TIMEOUT="1", FAULTY_EXIT="1")
+    done = run(tmp_path, script, faulty_layer, TRITON_SPIRV_COMPILE_TIMEOUT="4", FAULTY_EXIT="1")
     assert "at exit" not in done.stderr
     assert time.perf_counter() - begin < 90
 
@@ -109,14 +109,14 @@ def tuned(x, out, BLOCK: tl.constexpr):
 
 from triton import knobs
 def slow(metadata, **_):
-    os.environ["FAULTY_COMPILE"] = "5000" if metadata["num_warps"] == 2 else "0"
+    os.environ["FAULTY_COMPILE"] = "15000" if metadata["num_warps"] == 2 else "0"
 knobs.compilation.listener = lambda src, metadata, **_: slow(metadata)
 tuned[(1,)](x, out, BLOCK=64)
 assert torch.equal(out, x / 2)
 print(tuned.best_config.num_warps)
 os._exit(0)
 """
-    assert run(tmp_path, script, faulty_layer, TRITON_SPIRV_COMPILE_TIMEOUT="1").stdout.splitlines()[-1] == "4"
+    assert run(tmp_path, script, faulty_layer, TRITON_SPIRV_COMPILE_TIMEOUT="4").stdout.splitlines()[-1] == "4"
 
 
 @pytest.mark.parametrize("seconds", ["0.001", "60"])
