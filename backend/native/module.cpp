@@ -181,9 +181,12 @@ PYBIND11_MODULE(_native, m) {
       .def("done", &Device::done, py::arg("value"), "Whether the submission of that number is done.")
       .def(
           "launch_nothing",
-          [](Device& self, std::size_t pipeline) { return self.launch_nothing(reinterpret_cast<VkPipeline>(pipeline)); },
+          [](Device& self, std::size_t pipeline) {
+            return self.launch_nothing(reinterpret_cast<VkPipeline>(pipeline));
+          },
           py::call_guard<WithoutGil>(), py::arg("pipeline"),
-          "Submit a launch of no programs, so that a driver that compiles late compiles the pipeline. Returns its number.")
+          "Submit a launch of no programs, so that a driver that compiles late compiles the pipeline. Returns its "
+          "number.")
       .def(
           "upload",
           [](Device& self, uint64_t address, uint64_t host, uint64_t bytes) {

@@ -138,6 +138,7 @@ class Kernel:
                 raise
             except (RuntimeError, ValidationError) as error:
                 self.destroy()
+                context.native.check_usable()  # a device that was closed meanwhile says so itself
                 message = f"kernel '{name}' was refused by {context.device.name}: {error}"
                 raise KernelRejected(message, save_module(name, spirv)) from error
             self.pipeline = handle(self._pipeline)
