@@ -239,7 +239,7 @@ DRIVERS = {
         # In registers of their own, kernels spill. On AMD's GPUs matmuls take 11 to 21% more cycles so, ACO estimates.
         prefetch_behind_barrier=True,
         unrolled_elementwise=4000,  # 512 elements a lane of float16 or int8 are refused (VK_ERROR_UNKNOWN), 256 are not
-        stored_bytes=128,
+        stored_bytes=128,  # 580.159 on an H100: products of bfloat16 are 3 to 6% faster so
         resident_shared=24576,  # 580.159 on an H100: a multiprocessor has 48 KiB for all its workgroups
         register_statistics=("Register Count",),
         most={"Local Memory Size": 524288},  # CUDA's limit for a thread; 580.159 says 2^36 if there is none

@@ -220,7 +220,8 @@ class Context:
         """Wait for all work and destroy everything. Other threads' launches are refused from then on. A forked child
         leaves its parent's objects alone. If a signal's handler raises meanwhile, nothing is destroyed.
 
-        False if another thread may still be in a call of the driver.
+        False if another thread may still be in a call of the driver. If the driver's queue compiles what nobody waits
+        for, no work is waited for, and later launches are not refused.
         """
         if self.handle is None or self.pid != os.getpid():
             return self._returned

@@ -1,9 +1,8 @@
 """Which lanes store neighbouring rows of a matrix operand, so that what is stored at a time lies in different banks.
 
 Of a tile with rows of 64 bytes, eight lanes store two rows at a time, 16 bytes each. Rows of padded buffers
-(matrix_buffers.py) are 80 bytes apart, so that two neighbours share four of 32 banks, and each store takes twice as
-long. Rows that are four apart share none. Lanes in another order store such rows together. What a subgroup loads from
-device memory stays the same.
+(matrix_buffers.py) are 80 bytes apart, so that two neighbours share four of 32 banks. Rows that are four apart share
+none. Lanes in another order store such rows together. What a subgroup loads from device memory stays the same.
 """
 
 from __future__ import annotations
@@ -13,9 +12,9 @@ from collections.abc import Iterator
 from functools import partial
 from itertools import combinations
 
-from ..layouts.distributed import LANE, distributed_layout
+from ..layouts.buffers import buffer_layout
+from ..layouts.distributed import LANE, layout_of
 from ..layouts.linear import unflatten
-from ..layouts.shared import shared_layout
 from ..layouts.vectors import contiguous_registers
 from ..ttgir.encoding_changes import meant, mixes
 from ..ttgir.encodings import BlockedEncoding, Encoding, PaddedSharedEncoding, ReorderedEncoding
@@ -54,8 +53,7 @@ def reorder_storing_lanes(module: Module, at_once: int) -> bool:
 def _is_stored_in_vectors(tensor: TensorType, buffer: MemDescType) -> bool:
     if not isinstance(buffer.encoding, PaddedSharedEncoding) or not isinstance(tensor.element, FloatType | IntegerType):
         return False
-    assert tensor.encoding is not None
-    dim, count = contiguous_registers(distributed_layout(tensor.encoding, tensor.shape))
+    dim, count = contiguous_registers(layout_of(tensor))
     return dim == buffer.encoding.order[0] and count * tensor.element.width >= 8 * _VECTOR
 
 
@@ -84,9 +82,8 @@ def _lanes(bits: tuple[int, ...]) -> Iterator[int]:
 
 def _addresses(tensor: TensorType, buffer: MemDescType) -> list[int]:
     """The byte that each lane's first vector begins at."""
-    assert tensor.encoding is not None and isinstance(tensor.element, FloatType | IntegerType)
-    bases = distributed_layout(tensor.encoding, tensor.shape).inputs[LANE]
-    shared, found = shared_layout(buffer.encoding, buffer.shape), []
+    assert isinstance(tensor.element, FloatType | IntegerType)
+    bases, shared, found = layout_of(tensor).inputs[LANE], buffer_layout(buffer), []
     for lane in range(1 << len(bases)):
         place = 0
         for bit, basis in enumerate(bases):

@@ -20,8 +20,8 @@ from .validate import validate_module
 #: What helps where nothing is known of how the kernel was compiled.
 _SMALLER = partial(what_helps, None, 0)
 
-#: Seconds between looks whether a driver has compiled.
-_NAP = 0.0002
+#: Seconds between looks whether a driver has compiled: at first, and at most.
+_NAP, _LONGEST_NAP = 0.0002, 0.005
 
 _MODULE_PROCESSED = 330
 _REQUIRE_FULL_SUBGROUPS = 2  # of VkPipelineShaderStageCreateFlagBits; the vulkan package has it under the EXT name
@@ -169,9 +169,10 @@ class Kernel:
                 chooses_size=context.device.chooses_subgroup_size,
             )
             if context.capabilities.traits.compiles_late:
-                launch = context.native.launch_nothing(handle(pipeline))
+                launch, nap = context.native.launch_nothing(handle(pipeline)), _NAP
                 while not context.native.done(launch):
-                    time.sleep(_NAP)
+                    time.sleep(nap)
+                    nap = min(2 * nap, _LONGEST_NAP)
         except RuntimeError:
             _destroy(context.handle, module, pipeline)
             raise

@@ -46,13 +46,14 @@ class Division:
 
 
 #: Tiles by what multiplies. The figures of ON_GPU are from products of seven sizes and orders on an H100, with K in 1
-#: to 8 parts: 1536×12608 by 12608×384 takes 0.40 ms by 128×64 and eight parts, and 0.85 by 128×64 and one. The rates of
-#: ON_MATRIX_UNITS are from eight products of bfloat16 there, without parts; their times are estimated.
+#: to 8 parts: 1536×12608 by 12608×384 takes 0.40 ms by 128×64 and eight parts, and 0.85 by 128×64 and one. The figures
+#: of ON_MATRIX_UNITS are estimates, by which the products of two models took less time (docs/performance.md). In eight
+#: products of bfloat16, 128×64 had 0.62 to 0.94 of the rate of 128×128, and 64×64 had 0.64 to 0.78.
 ON_CPU = (Tile(64, 64, 32),)
 ON_MATRIX_UNITS = (
     Tile(128, 128, 32, 4, 8, 1.0, (1.24, 2.0)),
-    Tile(128, 64, 32, 4, 8, 0.84, (1.5, 2.2, 3.0)),
-    Tile(64, 64, 32, 4, 8, 0.68, (1.5, 2.0, 3.0, 4.0)),
+    Tile(128, 64, 32, 4, 8, 0.8, (1.5, 2.2, 3.0)),
+    Tile(64, 64, 32, 4, 8, 0.6, (1.5, 2.0, 3.0, 4.0)),
 )
 ON_GPU = (
     Tile(128, 128, 16, 8, 8, 1.0, (1.24, 2.0)),
@@ -60,8 +61,8 @@ ON_GPU = (
     Tile(64, 64, 16, 4, 8, 0.88, (2.0, 2.04, 3.06, 4.0)),
 )
 #: Products that a compute unit of an H100 makes while an element of a partial sum is written and read again (8 bytes of
-#: its memory's), and during the launch that adds them (5 µs): with multiply-adds, and on matrix units.
-_PARTIAL, _LAUNCH = (70, 430), (800_000, 5_000_000)
+#: its memory's): with multiply-adds, and on matrix units.
+_PARTIAL = 70, 430
 #: Products that a program's beginning and end take as long as, for each element of its tile. Estimated from products of
 #: K = 384 to 4,096 on an H100.
 _ENDS = 100
@@ -80,16 +81,14 @@ def fastest(
     """The division that takes the least time, by the tiles' figures. ``sizes``: rows, columns, products of an element,
     and the number of matrices; ``divides``: K may be divided."""
     rows, columns, products, batches = sizes
-    kind = int(on.multiplies(dtype))
+    partial = _PARTIAL[on.multiplies(dtype)]
 
     def time(division: Division) -> float:
         tile, parts = division.tile, division.parts
         on_a_unit = -(-tile.programs(rows, columns) * batches * parts // on.units)
         length = -(-products // (parts * tile.step)) * tile.step
         own = tile.time(on_a_unit) * tile.rows * tile.columns * (length + _ENDS) / tile.rate
-        if parts == 1:
-            return own
-        return own + parts * rows * columns * batches * _PARTIAL[kind] / on.units + _LAUNCH[kind]
+        return own + (parts * rows * columns * batches * partial / on.units if parts > 1 else 0.0)
 
     return min(_divisions(tiles, products, divides), key=time)
 
