@@ -20,13 +20,17 @@ from .shared_memory import SharedBuffer, SharedOperand
 
 
 def padded(ctx: Lowering, offset: int, layout: SharedLayout) -> int:
-    """The element offset in memory for an offset before padding."""
+    """The element offset in memory for an offset before padding. Whole intervals are added last, padding included:
+    drivers fold constants into addresses."""
     f = ctx.f
-    total = offset
+    base, constant = f.base_and_constant(offset)
+    if constant >> 31 or any(constant % interval for interval, _ in layout.padding):
+        base, constant = offset, 0
+    total = base
     for interval, padding in layout.padding:
-        group = f.shr(offset, interval.bit_length() - 1)
+        group = f.shr(base, interval.bit_length() - 1)
         total = f.add(total, f.mul(group, ctx.module.uint(padding)))
-    return total
+    return f.add(total, ctx.module.uint(layout.pad(constant)))
 
 
 def element_index(ctx: Lowering, buffer: SharedBuffer, offset: int) -> int:

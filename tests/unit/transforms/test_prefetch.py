@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from triton.backends.spirv.transforms.prefetch import prefetch_dot_operands
 from triton.backends.spirv.transforms.verifier import verify
-from triton.backends.spirv.ttgir.ir import Operation
+from triton.backends.spirv.ttgir.ir import Operation, Value
 from triton.backends.spirv.ttgir.parser import parse_module
 
 MODULE = """
@@ -64,13 +64,45 @@ def test_next_load_is_for_the_following_iteration_and_is_carried(behind: bool):
     assert (names.index("ttg.local_alloc") < names.index("tt.load")) == behind  # in the same registers, else in others
     assert names.index("tt.load") < names.index("tt.dot")
     load = body.operations[names.index("tt.load")]
+    assert load.segments[1] == 0  # no mask: a branch of its own costs more than loading the last tiles twice
     assert load.operands[0].owner.name == "tt.addptr"
-    position = load.operands[1].owner.operands[0].owner.operands[0].owner
-    assert position.name == "arith.addi" and position.operands == [body.arguments[0], loop.operands[2]]
+    today, distance = load.operands[0].owner.operands
+    assert today is body.arguments[1] and distance.owner.name == "arith.select"
+    _check_inside(distance.owner.operands[0], loop)
+    assert body.terminator.operands[0] is load.operands[0]  # nothing uses the pointers after the loop
+    assert names.count("tt.addptr") == 1
     stored = body.operations[names.index("ttg.local_alloc")].operands[0]
     assert stored is body.arguments[-1]
     assert body.terminator.operands[-1] is load.result
     assert len(loop.results) == 3 and loop.segments == (1, 1, 1, 3)
+
+
+def _check_inside(condition: Value, loop: Operation) -> None:
+    """Whether the following iteration is one."""
+    position, upper = condition.owner.operands
+    assert upper is loop.operands[1]
+    assert position.owner.name == "arith.addi"
+    assert position.owner.operands == [loop.regions[0].entry.arguments[0], loop.operands[2]]
+
+
+def test_pointers_that_are_used_after_the_loop_go_on():
+    read = "%last = tt.load %r#0 : tensor<16x16x!tt.ptr<f32>, #in>"
+    store = "tt.store %q, %last : tensor<16x16x!tt.ptr<f32>, #in>"
+    _, loop = run(text=MODULE.replace("    tt.return", f"    {read}\n    {store}\n    tt.return"))
+    body = loop.regions[0].entry
+    (load,) = [operation for operation in body.operations if operation.name == "tt.load"]
+    carried = body.terminator.operands[0]
+    assert carried is not load.operands[0]
+    assert carried.owner.name == "tt.addptr" and carried.owner.operands[0] is body.arguments[1]
+
+
+def test_pointers_that_do_not_grow_by_a_step_are_chosen():
+    _, loop = run(text=MODULE.replace("%next = tt.addptr %a, %step", "%next = tt.addptr %q, %step"))
+    body = loop.regions[0].entry
+    (load,) = [operation for operation in body.operations if operation.name == "tt.load"]
+    inside, following, today = load.operands[0].owner.operands
+    _check_inside(inside, loop)
+    assert following.owner.name == "tt.addptr" and today is body.arguments[1]
 
 
 @pytest.mark.parametrize(
