@@ -90,7 +90,6 @@ def _integer_to_float(ctx: Lowering, operation: Operation) -> None:
     source, target = _types(operation)
     f = ctx.f
     signed = operation.name == "arith.sitofp"
-    opcode = op.ConvertSToF if signed else op.ConvertUToF
     type_id = ctx.type_id(compute_type(ctx, target))
 
     def emit(value: int) -> int:
@@ -98,7 +97,7 @@ def _integer_to_float(ctx: Lowering, operation: Operation) -> None:
             value = boolean_as_integer(ctx, value, 32, -1 if signed else 1)
         elif not ctx.elements.is_native(target) and source.width in _MERGED:  # type: ignore[attr-defined]
             return narrow(ctx, _round_to_odd(ctx, value, signed), target)
-        return narrow(ctx, f.emit(opcode, type_id, value), target)
+        return narrow(ctx, f.integer_to_float(type_id, value, signed), target)
 
     map_registers(ctx, operation, emit)
 

@@ -183,10 +183,22 @@ class InstructionBuilder:
                 if known is not None and narrow is not None:
                     return self._compare_narrow(opcode, narrow, int(known), other == b)
             wide = self.module.kinds[self.module.type_of[a]][1] == 64
-            if wide and opcode in fold.UNSIGNED and self.faults.narrows_comparisons:
+            if wide and self.faults.narrows_comparisons:
                 bias = self.module.uint(1 << 63, 64)
-                return self.emit(fold.UNSIGNED[opcode], self.module.bool, self.xor(a, bias), self.xor(b, bias))
+                unsigned = fold.UNSIGNED.get(opcode, opcode)
+                return self.emit(unsigned, self.module.bool, self.xor(a, bias), self.xor(b, bias))
         return self.emit(opcode, self.module.bool, a, b)
+
+    def integer_to_float(self, type_id: int, value: int, signed: bool) -> int:
+        """An integer as a float, rounded. A driver that narrows comparisons wrongly makes one of integers out of a
+        comparison of such a float with 0; the number's sign is passed on beside it there."""
+        width = self.module.kinds[self.module.type_of[value]][1]
+        if not (signed and width == 64 and self.faults.narrows_comparisons):
+            return self.emit(op.ConvertSToF if signed else op.ConvertUToF, type_id, value)
+        zero = self.module.uint(0, width)
+        negative = self.compare(op.SLessThan, value, zero)
+        size = self.emit(op.ConvertUToF, type_id, self.select(negative, self.sub(zero, value), value))
+        return self.select(negative, self.emit(op.FNegate, type_id, size), size)
 
     def _compare_narrow(self, opcode: int, narrow: int, constant: int, constant_first: bool) -> int:
         """The comparison of a sign-extended number with a constant of the wide type, without the extension."""

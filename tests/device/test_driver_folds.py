@@ -265,6 +265,77 @@ def test_wide_sums_in_the_range_of_a_narrow_type(dtype: Any, what: str, form: st
     assert np.array_equal(out.numpy(), ((z < info.min) | (z > info.max)).astype(np.int32))
 
 
+#: What asks a number of 64 bits for its sign → the same of integers.
+_SIGNS: dict[str, Any] = {
+    "(x >> 63) != 0": lambda x: x < 0,
+    "(x >> 63) == -1": lambda x: x < 0,
+    "(x & -9223372036854775808) != 0": lambda x: x < 0,
+    "(x >> 32) < 0": lambda x: x < 0,
+    "x < 0": lambda x: x < 0,
+    "x == -1": lambda x: x == -1,
+    "x.to(tl.uint64) < 50": lambda x: (x >= 0) & (x < 50),
+    "tl.maximum(x, -5) < 3": lambda x: x < 3,
+    "tl.abs(x) == x": lambda x: x >= 0,
+    "x.to(tl.float32) > 0.0": lambda x: x > 0,
+    "x.to(tl.float64) >= 0.0": lambda x: x >= 0,
+    "x.to(tl.float16) < 0.0": lambda x: x < 0,
+    "tl.maximum(x.to(tl.float32), 0.0) > 0.0": lambda x: x > 0,
+    "x.to(tl.float32) * 2 <= -3.0": lambda x: x <= -2,
+}
+
+
+@triton.jit
+def signs_kernel(x_ptr, out_ptr, WHAT: tl.constexpr, FOUND: tl.constexpr, N: tl.constexpr):
+    at = tl.arange(0, N)
+    narrow = tl.load(x_ptr + at)
+    x = narrow.to(tl.int64)
+    if FOUND:  # by the driver: this backend does not know that what is added is 0
+        x += (narrow.to(tl.float32) < narrow.to(tl.float32)).to(tl.int64)
+    if WHAT == "(x >> 63) != 0":
+        y = (x >> 63) != 0
+    elif WHAT == "(x >> 63) == -1":
+        y = (x >> 63) == -1
+    elif WHAT == "(x & -9223372036854775808) != 0":
+        y = (x & -9223372036854775808) != 0
+    elif WHAT == "(x >> 32) < 0":
+        y = (x >> 32) < 0
+    elif WHAT == "x < 0":
+        y = x < 0
+    elif WHAT == "x == -1":
+        y = x == -1
+    elif WHAT == "x.to(tl.uint64) < 50":
+        y = x.to(tl.uint64) < 50
+    elif WHAT == "tl.maximum(x, -5) < 3":
+        y = tl.maximum(x, -5) < 3
+    elif WHAT == "tl.abs(x) == x":
+        y = tl.abs(x) == x
+    elif WHAT == "x.to(tl.float32) > 0.0":
+        y = x.to(tl.float32) > 0.0
+    elif WHAT == "x.to(tl.float64) >= 0.0":
+        y = x.to(tl.float64) >= 0.0
+    elif WHAT == "x.to(tl.float16) < 0.0":
+        y = x.to(tl.float16) < 0.0
+    elif WHAT == "tl.maximum(x.to(tl.float32), 0.0) > 0.0":
+        y = tl.maximum(x.to(tl.float32), 0.0) > 0.0
+    else:
+        y = x.to(tl.float32) * 2 <= -3.0
+    tl.store(out_ptr + at, y.to(tl.int32))
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32, np.int64])
+@pytest.mark.parametrize("found", [False, True], ids=["known", "found"])
+@pytest.mark.parametrize("question", _SIGNS)
+def test_the_sign_of_a_widened_number(question: str, found: bool, dtype: Any) -> None:
+    """Mesa 22.3.6 compares a number of 32 bits that was widened to 64 in 32 bits, wrongly, wherever it finds that the
+    number's sign is asked for: in the highest bit, and in a float."""
+    least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
+    x = np.resize(np.array([least, least + 1, -100, -50, -5, -2, -1, 0, 1, 2, 49, 50, most], dtype), 64)
+    out = torch.full((64,), 7, dtype=torch.int32)
+    signs_kernel[(1,)](to_torch(x), out, question, found, 64, num_warps=1)
+    wraps = (x == np.iinfo(np.int64).min) & ("abs" in question)
+    assert np.array_equal(out.numpy(), np.where(wraps, 1, _SIGNS[question](x)).astype(np.int32))
+
+
 @triton.jit
 def narrow_kernel(x_ptr, y_ptr, out_ptr, count, WHAT: tl.constexpr, FORM: tl.constexpr, BLOCK: tl.constexpr):
     """What ``WHAT`` names, in the type of x and y, then used as ``FORM`` says."""

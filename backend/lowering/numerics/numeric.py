@@ -156,7 +156,7 @@ class Int:
 
     def real(self, signed: bool = True) -> Real:
         """The number as a float, rounded."""
-        return Real(self.n, self.n.f.emit(op.ConvertSToF if signed else op.ConvertUToF, self.n.type_id, self.id))
+        return Real(self.n, self.n.f.integer_to_float(self.n.type_id, self.id, signed))
 
     def as_real(self) -> Real:
         """The bits as a float."""

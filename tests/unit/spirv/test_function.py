@@ -186,3 +186,18 @@ def test_signed_comparisons_of_64_bits_are_unsigned_where_the_driver_narrows_the
         kernel.write(f.select(number, module.uint(1), module.uint(0)))
     text = kernel.text()
     assert text.count("OpULessThan") == 1 and text.count("OpSLessThan") == 1 and text.count("OpBitwiseXor") == 1
+
+
+def test_equality_and_floats_of_64_bits_do_not_ask_for_a_sign_where_the_driver_narrows_comparisons():
+    kernel = Kernel()
+    f, module = kernel.f, kernel.module
+    f.faults = Faults(narrows_comparisons=True)
+    wide = f.add(f.zero_extend(kernel.number, 64), module.uint(7, 64))
+    sign = f.binary(op.ShiftRightArithmetic, wide, module.uint(63, 64))
+    equal = f.compare(op.INotEqual, sign, module.uint(0, 64))
+    kernel.write(f.select(equal, module.uint(1), module.uint(0)))
+    kernel.write(f.bitcast(f.integer_to_float(module.float(32), wide, True), module.int(32)))
+    kernel.write(f.bitcast(f.integer_to_float(module.float(32), kernel.number, True), module.int(32)))
+    text = kernel.text()
+    assert text.count("OpConvertSToF") == 1 and text.count("OpConvertUToF") == 1 and text.count("OpFNegate") == 1
+    assert text.count("OpBitwiseXor") == 2 and text.count("OpULessThan") == 1
