@@ -19,6 +19,7 @@
 #include "recording.h"
 #include "relaunch.h"
 #include "specialization.h"
+#include "torch_views.h"
 #include "validation.h"
 
 namespace py = pybind11;
@@ -477,6 +478,9 @@ PYBIND11_MODULE(_native, m) {
         py::arg("outputs"),
         "Whether one of the first `outputs` lists of `places` tensors shares memory with another, or with what is read "
         "but for the same memory at the same place. `addresses`, `extents` (bytes): 64-bit integers, list after list.");
+  m.def("enter_torch_views", &enter_torch_views,
+        "Enter torch's views of tensors on the device as native kernels. False where this torch has no C interface for "
+        "it, and nothing was entered.");
   m.def("dlpack_capsule", &dlpack_capsule, py::arg("memory"), py::arg("shape"), py::arg("strides"), py::arg("device"),
         py::arg("code"), py::arg("bits"), "A DLPack capsule over an Allocation, which it keeps.");
 

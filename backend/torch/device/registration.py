@@ -21,6 +21,7 @@ from ... import AROUND_OPERATIONS, AT_REGISTRATION
 from ...autoload import OLDEST_TORCH, is_too_old, teach_compiler
 from ...autoload.claim import claim
 from ...runtime.context import NAME
+from ...runtime.native_module import native
 from . import tensor_memory
 from .autocast import enter_autocast
 from .autograd_engine import run_backward_in_this_thread
@@ -40,17 +41,16 @@ __all__ = ["FALLBACKS", "NAME", "fallback", "is_registered", "register"]
 _KEY = "PrivateUse1"
 _aten = torch.ops.aten
 
-#: Operations that only change metadata: the CPU's kernel serves.
+#: Operations that only change metadata: native kernels (native/torch_views.cpp), the CPU's where torch has no C
+#: interface for them.
+_VIEWS = ("as_strided", "view", "_reshape_alias", "_unsafe_view")
+#: Others: the CPU's kernel serves.
 _METADATA = (
-    "as_strided",
-    "view",
-    "_reshape_alias",
     "unfold",
     "view.dtype",
     "set_.source_Storage_storage_offset",
     "set_.source_Storage",
     "set_.source_Tensor",
-    "_unsafe_view",
     "view_as_real",
     "view_as_complex",
 )
@@ -119,7 +119,8 @@ def _register() -> None:
     else:
         claim(MODULE)
     aten = torch.library.Library("aten", "IMPL")
-    for name in _METADATA:
+    entered = native().enter_torch_views()
+    for name in _METADATA if entered else (*_VIEWS, *_METADATA):
         base, _, overload = name.partition(".")
         packet = getattr(_aten, base, None)
         if packet is not None and (overload or "default") in packet.overloads():
