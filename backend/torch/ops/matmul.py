@@ -76,15 +76,13 @@ def matmul_kernel(
     BLOCK_N: tl.constexpr,
     BLOCK_K: tl.constexpr,
     GROUP: tl.constexpr,
-    EDGES: tl.constexpr,
+    WHOLE: tl.constexpr,
 ):
     """out = alpha a b, + beta c. ``ADD`` says what c is: "matrix", or "row" if all of its rows are the same; "" adds
     nothing. Matrices are in batches, each of H. The third axis of the grid are parts of K, of ``share`` products (a
     multiple of BLOCK_K), which write sums of their own, ``stride_op`` apart. ``KIND``: the type of sums; float32 by
-    products of tiles, others, which have none, a column times a row after the other. ``GROUP``: as Tile's.
-
-    ``EDGES``: "whole" if all tiles and steps are; "overlapping" if all steps are, and the last tiles begin earlier, so
-    that loads have no masks; "masked" else."""
+    products of tiles, others, which have none, a column times a row after the other. ``GROUP``: as Tile's. ``WHOLE``:
+    all tiles and steps are whole."""
     tiles_n = tl.cdiv(N, BLOCK_N)
     program = tl.program_id(0)
     first = program // (GROUP * tiles_n) * GROUP
@@ -94,16 +92,8 @@ def matmul_kernel(
     batch, head = tl.program_id(1) // H, tl.program_id(1) % H
     part = tl.program_id(2)
     end = min(part * share + share, K)
-    first_row, first_column = tile_m * BLOCK_M, tile_n * BLOCK_N
-    row, column = tl.arange(0, BLOCK_M)[:, None], tl.arange(0, BLOCK_N)[None, :]
-    if EDGES == "overlapping":
-        row += min(first_row, M - BLOCK_M)
-        column += min(first_column, N - BLOCK_N)
-        mask = (row >= first_row) & (column >= first_column)
-    else:
-        row += first_row
-        column += first_column
-        mask = (row < M) & (column < N)
+    row = tile_m * BLOCK_M + tl.arange(0, BLOCK_M)[:, None]
+    column = tile_n * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]
     a += batch * stride_ab + head * stride_ah
     b += batch * stride_bb + head * stride_bh
     total = tl.zeros((BLOCK_M, BLOCK_N), KIND)
@@ -112,17 +102,18 @@ def matmul_kernel(
             left_k = start + tl.arange(0, BLOCK_K)[None, :]
             right_k = start + tl.arange(0, BLOCK_K)[:, None]
             left, right = a + row * stride_am + left_k * stride_ak, b + right_k * stride_bk + column * stride_bn
-            if EDGES == "masked":
+            if WHOLE:
+                left, right = tl.load(left), tl.load(right)
+            else:
                 left = tl.load(left, mask=(row < M) & (left_k < K), other=0.0)
                 right = tl.load(right, mask=(right_k < K) & (column < N), other=0.0)
-            else:
-                left, right = tl.load(left), tl.load(right)
             total = tl.dot(left, right, total, input_precision="ieee")
     else:
         for k in range(part * share, end):
             left = tl.load(a + row * stride_am + k * stride_ak, mask=row < M, other=0).to(KIND)
             total += left * tl.load(b + k * stride_bk + column * stride_bn, mask=column < N, other=0).to(KIND)
     total *= alpha
+    mask = (row < M) & (column < N)
     c += batch * stride_cb + head * stride_ch
     if ADD == "row":
         total += beta * tl.load(c + column * stride_cn, mask=(column < N) & (part == 0), other=0).to(KIND)
@@ -130,7 +121,7 @@ def matmul_kernel(
         place = c + row * stride_cm + column * stride_cn
         total += beta * tl.load(place, mask=mask & (part == 0), other=0).to(KIND)
     place = out + part * stride_op + batch * stride_ob + head * stride_oh + row * stride_om + column * stride_on
-    if EDGES == "whole":
+    if WHOLE:
         tl.store(place, total.to(out.dtype.element_ty))
     else:
         tl.store(place, total.to(out.dtype.element_ty), mask=mask)
@@ -229,8 +220,7 @@ def _plan(
     step = min(tile.step, max(16, power_of_two(k)))
     tiles = -(-m // tile_m) * -(-n // tile_n)
     parts, share = shared(k, parts, step)
-    masked = on.cpu or kind != tl.float32 or m < tile_m or n < tile_n or k % step
-    edges = "masked" if masked else "overlapping" if m % tile_m or n % tile_n else "whole"
+    whole = not (on.cpu or m % tile_m or n % tile_n or k % step)
     partial = (parts, *out.shape), torch.float64 if kind == tl.float64 else torch.float32
     result = torch.empty(partial[0], dtype=partial[1], device="meta") if parts > 1 else out[None]
     strides = {
@@ -244,7 +234,7 @@ def _plan(
     # with a row.
     added_as = "" if not used else "matrix" if added.stride(-2) and m > 1 else "row"
     constants = {"ADD": added_as, "KIND": kind, "BLOCK_M": tile_m, "BLOCK_N": tile_n, "BLOCK_K": step}
-    constants |= {"GROUP": tile.group, "EDGES": edges}
+    constants |= {"GROUP": tile.group, "WHOLE": whole}
     given = {"out": out if parts == 1 else out.new_empty(0, dtype=partial[1]), "a": a, "b": b, "c": added}
     arguments, grid = {**given, **sizes, **strides, **numbers}, (tiles, batches, parts)
     made = call(matmul_kernel, grid, arguments, constants, tile.warps, fusion=True, divisible=_DIVISIBLE)

@@ -46,14 +46,14 @@ class Division:
 
 
 #: Tiles by what multiplies. The figures of ON_GPU are from products of seven sizes and orders on an H100, with K in 1
-#: to 8 parts: 1536×12608 by 12608×384 takes 0.40 ms by 128×64 and eight parts, and 0.85 by 128×64 and one. The figures
-#: of ON_MATRIX_UNITS are estimates, by which the products of two models took less time (docs/performance.md). In eight
-#: products of bfloat16, 128×64 had 0.62 to 0.94 of the rate of 128×128, and 64×64 had 0.64 to 0.78.
+#: to 8 parts: 1536×12608 by 12608×384 takes 0.40 ms by 128×64 and eight parts, and 0.85 by 128×64 and one. The rates
+#: of ON_MATRIX_UNITS are of bfloat16, 4096³ and 8192×1024 by K = 4096, whichever operand is transposed: 128×64 has 0.69
+#: to 0.72 of the rate of 128×128, and 64×64 has 0.60 to 0.63. Their times are estimates.
 ON_CPU = (Tile(64, 64, 32),)
 ON_MATRIX_UNITS = (
     Tile(128, 128, 32, 4, 8, 1.0, (1.24, 2.0)),
-    Tile(128, 64, 32, 4, 8, 0.8, (1.5, 2.2, 3.0)),
-    Tile(64, 64, 32, 4, 8, 0.6, (1.5, 2.0, 3.0, 4.0)),
+    Tile(128, 64, 32, 4, 8, 0.71, (1.5, 2.2, 3.0)),
+    Tile(64, 64, 32, 4, 8, 0.61, (1.5, 2.0, 3.0, 4.0)),
 )
 ON_GPU = (
     Tile(128, 128, 16, 8, 8, 1.0, (1.24, 2.0)),

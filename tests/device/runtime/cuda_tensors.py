@@ -30,8 +30,8 @@ def add(x: torch.Tensor, y: torch.Tensor, out: torch.Tensor) -> Any:
 
 
 def pooled(*shape: int) -> torch.Tensor:
-    """Random values in memory of a pool that is shared."""
-    with torch.cuda.use_mem_pool(POOL):
+    """Random values in memory of a pool that is shared. torch 2.11 refuses it to two threads at once."""
+    with POOLING, torch.cuda.use_mem_pool(POOL):
         return torch.rand(shape, device="cuda")
 
 
@@ -173,7 +173,7 @@ def expandable_segments_that_change() -> None:
         torch.cuda.empty_cache()
 
 
-POOL = cuda.mem_pool()
+POOL, POOLING = cuda.mem_pool(), threading.Lock()
 
 if __name__ == "__main__":
     globals()[sys.argv[1]]()

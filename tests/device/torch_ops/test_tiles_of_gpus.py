@@ -11,7 +11,6 @@ from torch.nn import functional
 from triton.backends.spirv.torch.ops import attention, convolution, depthwise, jacobi, matmul, reducing
 from triton.backends.spirv.torch.ops.addressing import Plans
 from triton.backends.spirv.torch.ops.devices import DeviceKind, share_out
-from triton.backends.spirv.torch.ops.launching import call
 from triton.backends.spirv.torch.ops.tiles import ON_GPU, Tile, fastest, shared
 
 from .conftest import compare
@@ -41,31 +40,6 @@ def test_products(m: int, n: int, k: int) -> None:
     for added in (values(n), values(m, n)):
         compare(torch.addmm, added, values(m, k), values(k, n, seed=1), tolerance=(1e-4, 1e-3))
     compare(torch.mm, values(k, m).T, values(n, k, seed=1).T, tolerance=(1e-4, 1e-3))
-
-
-@pytest.mark.parametrize(("m", "n", "k"), [(400, 272, 64), (128, 200, 48), (131, 129, 16), (136, 72, 1024)])
-@pytest.mark.parametrize("start", [0, 3])
-def test_tiles_overlap_where_all_steps_are_whole(m: int, n: int, k: int, start: int, monkeypatch: Any) -> None:
-    """Rows and columns of two tiles are stored by one of them, once, and nothing beside the result is."""
-    edges = set()
-
-    def spied(*arguments: Any, **options: Any) -> Any:
-        edges.add(arguments[3]["EDGES"])
-        return call(*arguments, **options)
-
-    monkeypatch.setattr(matmul, "call", spied)
-
-    def run(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> Any:
-        whole = c.new_zeros(3, m + 2, n + start + 1)
-        out = whole[:, 1:-1, start : start + n]
-        out.copy_(c)
-        torch.baddbmm(out, a[:, start:], b, out=out)
-        rows = torch.addmm(c[0, 0], a[0, start:], b[0])
-        return whole, rows, torch.mm(a[0, start:].T.contiguous().T, b[0].T.contiguous().T)
-
-    a, b, c = values(3, m + start, k), values(3, k, n, seed=1), values(3, m, n, seed=2)
-    compare(run, a, b, c, tolerance=(1e-4, 1e-3))
-    assert edges == {"overlapping"}
 
 
 @pytest.mark.parametrize("shape", [(3000, 40), (40, 3000), (7, 500, 9), (1, 20011)])
