@@ -21,7 +21,7 @@ class Faults:
     that grows beyond measure (coroutines/). ``narrows_comparisons``: it compares a sign-extended number with a
     64-bit constant, one that it finds itself too, in the narrow type, and gets it wrong (Mesa's nir_opt_algebraic.py,
     "Optimize comparisons with up-casts": in 22.3.6 its -2^31 is an unsigned literal of C), and so where the number is
-    converted to a float that is compared with 0 (spirv/value_numbering.py). ``unmasked_loads``: a load
+    converted to a float that is compared with 0 (spirv/value_numbering.py); 26.2.6 does not. ``unmasked_loads``: a load
     whose address all lanes of a subgroup share it does even where none of them is active, and crashes where nothing is
     mapped (lowering/global_memory.py). ``widens_unrounded``: it takes a float16 that is widened to float32 for the
     float32 that it was made of, however the bits are passed on: what is widened is rounded before it is narrowed
