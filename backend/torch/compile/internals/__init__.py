@@ -20,6 +20,13 @@ __all__ = ["BROKEN", "HOOKS", "TORCH_VERSIONS", "Hook", "install"]
 HOOKS = (
     Hook("has_triton", "torch.utils._triton", ("has_triton",), devices.has_triton),
     Hook(
+        "own_code",
+        "torch._dynamo.trace_rules",
+        ("SKIP_DIRS", "_recompile_re"),
+        devices.own_code,
+        otherwise="functions of this package are compiled, too, where it does not lie in Triton's folder",
+    ),
+    Hook(
         "device_interface",
         "torch._dynamo.device_interface",
         ("DeviceInterface", "register_interface_for_device"),
