@@ -7,6 +7,7 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -128,6 +129,12 @@ std::string text(const Numbers& values) {
   return all + "]";
 }
 
+// Whether `total` + `one` × `other` fits, which `total` is then.
+bool add_product(std::int64_t& total, std::int64_t one, std::int64_t other) {
+  std::int64_t both = 0;
+  return !__builtin_mul_overflow(one, other, &both) && !__builtin_add_overflow(total, both, &total);
+}
+
 std::int64_t product(const Numbers& values) {
   std::int64_t all = 1;
   for (const std::int64_t value : values) all *= value;
@@ -159,6 +166,7 @@ Handle view_of(Tensor& self, const Numbers& sizes, const Numbers& strides, std::
 Numbers completed(Numbers sizes, std::int64_t elements) {
   std::int64_t* open = nullptr;
   std::int64_t known = 1;
+  bool fits = true;
   for (std::int64_t& size : sizes) {
     if (size == -1) {
       if (open != nullptr) throw std::runtime_error("only one dimension can be inferred");
@@ -167,13 +175,13 @@ Numbers completed(Numbers sizes, std::int64_t elements) {
       throw std::runtime_error("invalid shape dimension " + std::to_string(size) + " at index " +
                                std::to_string(&size - sizes.data()) + " of shape " + text(sizes));
     } else {
-      known *= size;
+      fits &= !__builtin_mul_overflow(known, size, &known);
     }
   }
   if (open != nullptr && known == 0 && elements == 0)
     throw std::runtime_error("cannot reshape tensor of 0 elements into shape " + text(sizes) +
                              " because the unspecified dimension size -1 can be any value and is ambiguous");
-  const bool fits = open == nullptr ? known == elements : known != 0 && elements % known == 0;
+  fits = fits && (open == nullptr ? known == elements : known != 0 && elements % known == 0);
   if (!fits)
     throw std::runtime_error("shape '" + text(sizes) + "' is invalid for input of size " + std::to_string(elements));
   if (open != nullptr) *open = elements / known;
@@ -243,15 +251,15 @@ void as_strided(Passed* stack, std::uint64_t, std::uint64_t) {
     delete given;
   }
   if (sizes.size() != strides.size()) throw std::runtime_error("mismatch in length of strides and shape");
-  std::int64_t last = 0;
+  const bool empty = std::find(sizes.begin(), sizes.end(), 0) != sizes.end();
+  std::int64_t end = 1;  // elements up to the last, from the first on
   for (std::size_t at = 0; at < sizes.size(); ++at) {
-    if (sizes[at] < 0)
-      throw std::runtime_error("Storage size calculation overflowed with sizes=" + text(sizes) +
-                               " and strides=" + text(strides));
     if (strides[at] < 0)
       throw std::runtime_error("as_strided: Negative strides are not supported at the moment, got strides: " +
                                text(strides));
-    last += (sizes[at] - 1) * strides[at];
+    if (sizes[at] < 0 || (!empty && !add_product(end, sizes[at] - 1, strides[at])))
+      throw std::runtime_error("Storage size calculation overflowed with sizes=" + text(sizes) +
+                               " and strides=" + text(strides));
   }
   if (offset < 0) throw std::runtime_error("Tensor: invalid storage offset " + std::to_string(offset));
   std::int64_t bytes = 0;
@@ -259,10 +267,11 @@ void as_strided(Passed* stack, std::uint64_t, std::uint64_t) {
   check(torch.aoti_torch_get_storage_size(self.held, &bytes));
   check(torch.aoti_torch_get_dtype(self.held, &type));
   const auto width = static_cast<std::int64_t>(torch.aoti_torch_dtype_element_size(type));
-  if (product(sizes) != 0 && (offset + last + 1) * width > bytes)
+  std::int64_t needed = 0;
+  if (!empty && (!add_product(end, offset, 1) || !add_product(needed, end, width) || needed > bytes))
     throw std::runtime_error("setStorage: sizes " + text(sizes) + ", strides " + text(strides) + ", storage offset " +
                              std::to_string(offset) + ", and itemsize " + std::to_string(width) +
-                             " requiring a storage size of " + std::to_string((offset + last + 1) * width) +
+                             " requiring a storage size of " + std::to_string(needed) +
                              " are out of bounds for storage of size " + std::to_string(bytes));
   stack[0] = passed(view_of(self, sizes, strides, offset));
 }

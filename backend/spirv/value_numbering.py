@@ -171,7 +171,8 @@ class InstructionBuilder:
 
     def compare(self, opcode: int, a: int, b: int) -> int:
         """An integer comparison, folded where both operands are constant, and made on the narrow number where one
-        operand was sign-extended and the other is a constant: cheaper, and Mesa 22.3 gets the wide one wrong."""
+        operand was sign-extended and the other is a constant: cheaper, and Mesa 22.3 gets the wide one wrong. It makes
+        one of an equality that asks for the highest bit, too: both sides of any of 64 bits have that bit flipped."""
         constants = self.module.constants
         left, right = constants.get(a), constants.get(b)
         if left is not None and right is not None:
