@@ -203,7 +203,7 @@ TRANSFORMS: tuple[Transform, ...] = (
     ),
     Transform(
         "store matrix operands without bank conflicts",
-        Stage.FRAGMENTS,
+        Stage.PLANNING,
         lambda module, device, options: reorder_storing_lanes(module, device.traits.stored_bytes),
         when=lambda device, options: options.schedule.padded and device.traits.stored_bytes,
     ),

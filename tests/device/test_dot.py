@@ -316,6 +316,22 @@ def shared_operand_kernel(a_ptr, b_ptr, out_ptr, SIZE: tl.constexpr):
     tl.store(out_ptr + at, first + second * tl.dot(a, tl.trans(a), input_precision="ieee"))
 
 
+@triton.jit
+def two_formats_kernel(x_ptr, y_ptr, z_ptr, N: tl.constexpr):
+    at = tl.arange(0, N)[:, None] * N + tl.arange(0, N)[None, :]
+    x, y = tl.load(x_ptr + at), tl.load(y_ptr + at).to(tl.float64)
+    tl.store(z_ptr + at, tl.dot(x, x).to(tl.float64) + tl.dot(y, y))
+
+
+@pytest.mark.parametrize("warps", (1, 2, 4))
+def test_dots_of_two_formats_in_one_kernel(warps):
+    (x,), (y,) = operands("float16", (32, 32)), operands("float32", (32, 32), seed=1)
+    z = Guarded((32, 32), "float64")
+    two_formats_kernel[(1,)](to_torch(x), to_torch(y), z.tensor, 32, num_warps=warps)
+    wide, exact = x.astype(np.float64), y.astype(np.float64)
+    np.testing.assert_allclose(z.values(), wide @ wide + exact @ exact, atol=1e-4)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 def test_an_operand_of_several_dots(dtype):
     """In float32 the operands take 48 KiB whole; in float16 there is room for them."""
