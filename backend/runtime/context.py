@@ -31,7 +31,7 @@ from .vulkan.devices import devices as all_devices
 from .vulkan.ending import ENDING
 from .vulkan.loader import handle, instance, vulkan
 from .vulkan.logical_device import create_device, create_pipeline_layout
-from .vulkan.pipeline_cache import PipelineCache, folder
+from .vulkan.pipeline_cache import folder
 
 #: What a device is called as the place of a tensor; ``spirv:<index>`` is devices()[index].
 NAME = "spirv"
@@ -89,7 +89,8 @@ class Context:
         vk.lib.vkGetDeviceQueue(self.handle, family, 0, queue)
         self.pipeline_layout = create_pipeline_layout(self.handle, self.capabilities)
         key = hashlib.sha256(f"{device.driver_version}".encode()).hexdigest()[:8]
-        self.pipeline_cache = PipelineCache(self.handle, folder() / f"{device.driver}-{device.uuid}-{key}.bin")
+        #: The folder of what the driver compiled for this device.
+        self.kept_pipelines = folder() / f"{device.driver}-{device.uuid}-{key}"
         self.native_module.when_failed(_leave_failed)
         self.native = self.native_module.Device(
             instance=handle(self._instance.handle),
@@ -252,8 +253,6 @@ class Context:
         for module, pipeline in left:
             vk.lib.vkDestroyPipeline(self.handle, pipeline, vk.ffi.NULL)
             vk.lib.vkDestroyShaderModule(self.handle, module, vk.ffi.NULL)
-        self.pipeline_cache.save()
-        self.pipeline_cache.destroy()
         vk.lib.vkDestroyPipelineLayout(self.handle, self.pipeline_layout, vk.ffi.NULL)
         vk.lib.vkDestroyDevice(self.handle, vk.ffi.NULL)
         self.handle = None

@@ -14,6 +14,7 @@ from ...spirv.decode import instruction_words, string
 from ..context import Context
 from ..errors import DamagedModule, KernelRejected, ValidationError
 from ..vulkan.loader import check, handle, new, vulkan
+from ..vulkan.pipeline_cache import cache_of
 from .saved_modules import save_module
 from .validate import validate_module
 
@@ -152,22 +153,22 @@ class Kernel:
         if made is None:
             raise too_long(self.name, part, helps())
         self._module, self._pipeline = made
-        context.pipeline_cache.save_sometimes()
 
     def _compiled(self, spirv: bytes) -> tuple[Any, Any]:
         """The module and its pipeline. Raises RuntimeError if the driver refuses it."""
         context = self.context
         module, pipeline = create_module(context.handle, spirv), None
         try:
-            pipeline = create_pipeline(
-                context.handle,
-                context.pipeline_layout,
-                context.pipeline_cache.handle,
-                module,
-                self.info,
-                context.capabilities.subgroup_size,
-                chooses_size=context.device.chooses_subgroup_size,
-            )
+            with cache_of(context.handle, context.kept_pipelines, spirv) as cache:
+                pipeline = create_pipeline(
+                    context.handle,
+                    context.pipeline_layout,
+                    cache.handle,
+                    module,
+                    self.info,
+                    context.capabilities.subgroup_size,
+                    chooses_size=context.device.chooses_subgroup_size,
+                )
             if context.capabilities.traits.compiles_late:
                 launch, nap = context.native.launch_nothing(handle(pipeline)), _NAP
                 while not context.native.done(launch):
