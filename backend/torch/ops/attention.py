@@ -229,15 +229,21 @@ class Tiles:
     of_values: Blocks | None = None
 
 
-#: By whether queries or values have more than 64 numbers. An H100 takes, for attention of (16, 16, 1024, 64): in fp32
-#: and causal 1.39 ms by these tiles and 1.54 by 32×32, and for the queries' gradient 3.79 and 4.40; in bf16 and causal
-#: 0.24 by 64×32 and 0.26 by 64×64, else 0.37 by 128×64 and 0.42 by 64×64. For heads of 128, fp32 and causal, it takes
-#: 3.0 ms forward by 64×32 and 4.4 by 32×32. On matrix units the tiles of their gradients are those whose operands stay
-#: in registers, with sums that are not cut in pieces, by the kernels' plans; they have not been timed.
+#: By whether queries or values have more than 64 numbers. An H100 takes, for causal attention, in ms:
+#:
+#: - (16, 16, 1024, 64): fp32 forward 1.39 (1.54 by 32×32); bf16 forward 0.24 by 64×32 (0.26 by 64×64), and 0.37 without
+#:   a mask by 128×64 (0.42 by 64×64).
+#: - (4, 16, 1024, 64), fp32: queries' gradient 1.06 (1.13 to 1.75 by seven others); keys' and values' 0.86 (0.96 to 1.83
+#:   by ten others, 1.22 of them by 32×32 and 4 warps).
+#: - (4, 8, 1024, 128), fp32: forward 0.47 (0.61 by 32×32); queries' gradient 0.91 (1.46 to 2.41 by six others); keys' and
+#:   values' 0.95 (1.29 to 1.47 by five others).
+#:
+#: On matrix units the tiles of their gradients are those whose operands stay in registers, with sums that are not cut in
+#: pieces, by the kernels' plans; they have not been timed.
 ON_CPU = {wide: Tiles(Blocks(16, 16), Blocks(16, 16), Blocks(16, 16)) for wide in (False, True)}
 ON_GPU = {
-    False: Tiles(Blocks(64, 64, 8), Blocks(64, 64, 8), Blocks(32, 32)),
-    True: Tiles(Blocks(64, 32, 8), Blocks(16, 16), Blocks(16, 16)),
+    False: Tiles(Blocks(64, 64, 8), Blocks(64, 64, 8), Blocks(64, 32, 8)),
+    True: Tiles(Blocks(64, 32, 8), Blocks(64, 32, 8), Blocks(32, 32, 8)),
 }
 ON_MATRIX_UNITS = {
     False: Tiles(Blocks(128, 64, 8), Blocks(64, 64), Blocks(64, 64), causal=Blocks(64, 32)),
