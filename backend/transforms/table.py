@@ -34,6 +34,7 @@ from .split_dots import split_dots
 from .store_lanes import reorder_storing_lanes
 from .strips import cut_in_strips
 from .transposed_operands import buffer_transposed_operands
+from .turn_dots import turn_dots
 from .verifier import verify
 
 
@@ -123,6 +124,13 @@ TRANSFORMS: tuple[Transform, ...] = (
         Stage.BEFORE_LAYOUTS,
         lambda module, device, options: share_precision(module, splits_floats(options.units)),
         (_among(OF_F32),),
+        lambda device, options: options.units,
+    ),
+    Transform(
+        "compute transposed what is used transposed",
+        Stage.BEFORE_LAYOUTS,
+        _alone(turn_dots),
+        (_among("tt.trans"), _among("tt.dot")),
         lambda device, options: options.units,
     ),
     Transform(

@@ -221,6 +221,34 @@ def test_transposed_in_a_loop(units: str) -> None:
 
 
 @triton.jit
+def key_gradients(q, k, bias, out, length, M: tl.constexpr, N: tl.constexpr, D: tl.constexpr):
+    """max(q × kᵀ + bias, 0)ᵀ × q over blocks of rows of q: the scores are only used transposed."""
+    keys, depth = tl.arange(0, N), tl.arange(0, D)
+    right = tl.load(k + keys[:, None] * D + depth[None, :])
+    total = tl.zeros((N, D), tl.float32)
+    for start in range(0, length, M):
+        at = (start + tl.arange(0, M))[:, None]
+        left = tl.load(q + at * D + depth[None, :], mask=at < length, other=0.0)
+        scores = tl.dot(left, tl.trans(right))
+        scores += tl.load(bias + at * N + keys[None, :], mask=at < length, other=0.0)
+        weights = tl.where(at < length, tl.maximum(scores, 0.0), 0.0)
+        total = tl.dot(tl.trans(weights.to(tl.float16)), left, total)
+    tl.store(out + keys[:, None] * D + depth[None, :], total)
+
+
+def test_what_is_only_used_transposed(units: str) -> None:
+    q, k, bias = operands("float16", (37, 16), (32, 16), (37, 32))
+    result = Guarded((32, 16), "float32", offset=1)
+    kernel = key_gradients[(1,)](
+        *(to_torch(x) for x in (q, k, bias)), result.tensor, 37, 16, 32, 16, num_warps=2, matrix_units=units
+    )
+    exact = np.maximum(q.astype(np.float64) @ k.astype(np.float64).T + bias.astype(np.float64), 0)
+    weights, wide = exact.astype(np.float16).astype(np.float64), q.astype(np.float64)
+    assert (np.abs(result.values() - weights.T @ wide) <= 2.0**-10 * weights.T @ np.abs(wide) + 1e-6).all()
+    assert has_fragments(kernel)
+
+
+@triton.jit
 def batched_rows(a, b, c, Z: tl.constexpr, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
     """a × bᵀ of rows of bytes."""
     z, m, n, k = tl.arange(0, Z), tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)

@@ -233,13 +233,13 @@ class Tiles:
 #:
 #: - (16, 16, 1024, 64): fp32 forward 1.39 (1.54 by 32×32); bf16 forward 0.24 by 64×32 (0.26 by 64×64), and 0.37 without
 #:   a mask by 128×64 (0.42 by 64×64).
-#: - (4, 16, 1024, 64), fp32: queries' gradient 1.06 (1.13 to 1.75 by seven others); keys' and values' 0.86 (0.96 to 1.83
-#:   by ten others, 1.22 of them by 32×32 and 4 warps).
-#: - (4, 8, 1024, 128), fp32: forward 0.47 (0.61 by 32×32); queries' gradient 0.91 (1.46 to 2.41 by six others); keys' and
-#:   values' 0.95 (1.29 to 1.47 by five others).
+#: - (4, 16, 1024, 64), fp32: queries' gradient 1.06 (1.13 to 1.75 by seven others); keys' and values' 0.86 (0.96 to
+#:   1.83 by ten others, 1.22 of them by 32×32 and 4 warps).
+#: - (4, 8, 1024, 128), fp32: forward 0.47 (0.61 by 32×32); queries' gradient 0.91 (1.46 to 2.41 by six others); keys'
+#:   and values' 0.95 (1.29 to 1.47 by five others).
 #:
-#: On matrix units the tiles of their gradients are those whose operands stay in registers, with sums that are not cut in
-#: pieces, by the kernels' plans; they have not been timed.
+#: On matrix units the tiles of their gradients are those whose operands stay in registers, with sums that are not cut
+#: in pieces, by the kernels' plans; they have not been timed.
 ON_CPU = {wide: Tiles(Blocks(16, 16), Blocks(16, 16), Blocks(16, 16)) for wide in (False, True)}
 ON_GPU = {
     False: Tiles(Blocks(64, 64, 8), Blocks(64, 64, 8), Blocks(64, 32, 8)),
@@ -406,14 +406,13 @@ def _backward_kernels(
         arguments = {"dq": dq, **inputs}
         _launch(query_kernel, query.shape[2], tiles.of_queries.queries, tiles.of_queries, query, arguments, constants)
     if wanted[1] or wanted[2]:
-        turned = kind_of(query.device.index or 0).multiplies(query.dtype)
         launches = [(tiles.of_keys, True, tiles.of_values is None)]
         if tiles.of_values is not None:
             launches.append((tiles.of_values, False, True))
         arguments = {"dk": dk, "dv": dv, **inputs}
         for tile, of_keys, of_values in launches:
             constants = _constants(query, value, is_causal, kind, tile)
-            constants |= {"TURNED": turned, "OF_KEYS": of_keys, "OF_VALUES": of_values}
+            constants |= {"OF_KEYS": of_keys, "OF_VALUES": of_values}
             _launch(key_kernel, key.shape[2], tile.keys, tile, query, arguments, constants)
     return dq, dk, dv
 

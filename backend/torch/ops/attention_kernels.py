@@ -197,41 +197,29 @@ def query_kernel(
 
 
 @triton.jit
-def _across(numbers, TURNED: tl.constexpr):
-    """Numbers of queries beside scores."""
-    return numbers[None, :] if TURNED else numbers[:, None]
-
-
-@triton.jit
 def _key_gradients(
     start, keys, values, total_k, total_v, q, do, tops, shares, delta, mask, n, d, e, M, N, D, E, scale,
     stride_qm, stride_qd, stride_om, stride_oe, stride_mm, stride_mn,
-    CAUSAL: tl.constexpr, MASK: tl.constexpr, BM: tl.constexpr, WHOLE: tl.constexpr, TURNED: tl.constexpr,
-    OF_KEYS: tl.constexpr, OF_VALUES: tl.constexpr,
+    CAUSAL: tl.constexpr, MASK: tl.constexpr, BM: tl.constexpr, WHOLE: tl.constexpr, OF_KEYS: tl.constexpr,
+    OF_VALUES: tl.constexpr,
 ):  # fmt: skip
-    """The totals of key_kernel after the queries from ``start`` on."""
+    """The totals of key_kernel after the queries from ``start`` on. Scores are (queries, keys); the compiler computes
+    them transposed on matrix units (transforms/turn_dots.py)."""
     m = start + tl.arange(0, BM)
     queries = _tile(q, m[:, None], stride_qm, M, d[None, :], stride_qd, D, WHOLE)
     grads = _tile(do, m[:, None], stride_om, M, e[None, :], stride_oe, E, WHOLE)
-    if TURNED:
-        products = tl.dot(keys, tl.trans(queries), input_precision="ieee")
-    else:
-        products = tl.dot(queries, keys, input_precision="ieee")
-    row, column = _across(m, TURNED), _across(n, not TURNED)
-    scores = _scores(products, mask, row, column, N, M, stride_mm, stride_mn, scale, CAUSAL, MASK, WHOLE)
-    top = _across(_row_numbers(tops, m, M, float("inf"), WHOLE), TURNED)
-    weights = tl.exp2(scores * _factor(scale, MASK) - top) * _across(_row_numbers(shares, m, M, 1.0, WHOLE), TURNED)
+    products = tl.dot(queries, keys, input_precision="ieee")
+    scores = _scores(
+        products, mask, m[:, None], n[None, :], N, M, stride_mm, stride_mn, scale, CAUSAL, MASK, WHOLE
+    )  # fmt: skip
+    top = _row_numbers(tops, m, M, float("inf"), WHOLE)[:, None]
+    weights = tl.exp2(scores * _factor(scale, MASK) - top) * _row_numbers(shares, m, M, 1.0, WHOLE)[:, None]
     if OF_VALUES:
-        left = weights.to(grads.dtype)
-        total_v = tl.dot(left if TURNED else tl.trans(left), grads, total_v, input_precision="ieee")
+        total_v = tl.dot(tl.trans(weights.to(grads.dtype)), grads, total_v, input_precision="ieee")
     if OF_KEYS:
-        if TURNED:
-            of_weights = tl.dot(values, tl.trans(grads), input_precision="ieee")
-        else:
-            of_weights = tl.dot(grads, values, input_precision="ieee")
-        gradients = weights * (of_weights - _across(_row_numbers(delta, m, M, 0.0, WHOLE), TURNED))
-        left = gradients.to(queries.dtype)
-        total_k = tl.dot(left if TURNED else tl.trans(left), queries, total_k, input_precision="ieee")
+        of_weights = tl.dot(grads, values, input_precision="ieee")
+        gradients = weights * (of_weights - _row_numbers(delta, m, M, 0.0, WHOLE)[:, None])
+        total_k = tl.dot(tl.trans(gradients.to(queries.dtype)), queries, total_k, input_precision="ieee")
     return total_k, total_v
 
 
@@ -243,10 +231,9 @@ def key_kernel(
     stride_mb, stride_mh, stride_mm, stride_mn,
     CAUSAL: tl.constexpr, MASK: tl.constexpr, WHOLE: tl.constexpr,
     BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr, BE: tl.constexpr,
-    TURNED: tl.constexpr, OF_KEYS: tl.constexpr, OF_VALUES: tl.constexpr,
+    OF_KEYS: tl.constexpr, OF_VALUES: tl.constexpr,
 ):  # fmt: skip
-    """dk (B, H, N, D) if ``OF_KEYS``, and dv (B, H, N, E) if ``OF_VALUES``, contiguous. ``TURNED``: scores are (keys,
-    queries), so that weights are operands as they are; else (queries, keys)."""
+    """dk (B, H, N, D) if ``OF_KEYS``, and dv (B, H, N, E) if ``OF_VALUES``, contiguous."""
     q = _head(q, H, stride_qb, stride_qh)
     k = _head(k, H, stride_kb, stride_kh)
     v = _head(v, H, stride_vb, stride_vh)
@@ -258,9 +245,8 @@ def key_kernel(
     first = tl.program_id(0) * BN
     n = first + tl.arange(0, BN)
     d, e = tl.arange(0, BD), tl.arange(0, BE)
-    across_n, across_d, across_e = _across(n, not TURNED), _across(d, TURNED), _across(e, TURNED)
-    keys = _tile(k, across_n, stride_kn, N, across_d, stride_kd, D, WHOLE)
-    values = _tile(v, across_n, stride_vn, N, across_e, stride_ve, E, WHOLE)
+    keys = _tile(k, n[None, :], stride_kn, N, d[:, None], stride_kd, D, WHOLE)
+    values = _tile(v, n[None, :], stride_vn, N, e[:, None], stride_ve, E, WHOLE)
     total_k = tl.zeros((BN, BD), tl.float32)
     total_v = tl.zeros((BN, BE), tl.float32)
     begin = first // BM * BM if CAUSAL else 0
@@ -269,14 +255,14 @@ def key_kernel(
         for start in range(begin, seen, BM):
             total_k, total_v = _key_gradients(
                 start, keys, values, total_k, total_v, q, do, tops, shares, delta, mask, n, d, e, M, N, D, E, scale,
-                stride_qm, stride_qd, stride_om, stride_oe, stride_mm, stride_mn, True, MASK, BM, WHOLE, TURNED,
-                OF_KEYS, OF_VALUES,
+                stride_qm, stride_qd, stride_om, stride_oe, stride_mm, stride_mn, True, MASK, BM, WHOLE, OF_KEYS,
+                OF_VALUES,
             )  # fmt: skip
     for start in range(seen, M, BM):
         total_k, total_v = _key_gradients(
             start, keys, values, total_k, total_v, q, do, tops, shares, delta, mask, n, d, e, M, N, D, E, scale,
-            stride_qm, stride_qd, stride_om, stride_oe, stride_mm, stride_mn, False, MASK, BM, WHOLE, TURNED,
-            OF_KEYS, OF_VALUES,
+            stride_qm, stride_qd, stride_om, stride_oe, stride_mm, stride_mn, False, MASK, BM, WHOLE, OF_KEYS,
+            OF_VALUES,
         )  # fmt: skip
     row = n[:, None]
     if OF_KEYS:

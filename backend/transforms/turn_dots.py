@@ -1,0 +1,161 @@
+"""Computes transposed what is used transposed alone: ``trans(f(a · b))`` becomes ``f(bᵀ · aᵀ)`` in TTIR.
+
+The gradients of attention's keys and values multiply the transposed weights of a tile, and weights are a function of a
+dot. A lane has its elements of a dot's result as it needs them for the left operand of another one, but not for that of
+the transposed tile, which would go through shared memory.
+
+What a transposed value is computed from is followed up to dots, constants, and numbers of a row or a column, through
+loads. It is computed transposed if nothing else needs what a dot or a load gives on the way. Sums of products are over
+the same K, in the same order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from ..ttgir.attribute_values import DenseArray
+from ..ttgir.ir import DenseAttr, Module, Operation, Value
+from ..ttgir.traits import traits
+from ..ttgir.types import TensorType, Type
+from .rewriting import Rewriter, erase_unused
+
+_TURNED = (1, 0)
+
+
+def turn_dots(module: Module) -> bool:
+    """Rewrites every dot whose result is only used transposed, as operands of other dots. Whether there were any."""
+    clusters: dict[Operation, set[Operation]] = {}
+    known: dict[Value, set[Operation] | None] = {}
+    for operation in module.walk():
+        if _transposes(operation) and _feeds_dots(operation.result):
+            found = _between(operation.operands[0], known)
+            if found and any(one.name == "tt.dot" for one in found):
+                clusters[operation] = found
+    while spoilt := [end for end, cluster in clusters.items() if not _is_closed(cluster, clusters)]:
+        for end in spoilt:
+            del clusters[end]
+    turned: dict[Value, Value] = {}
+    for end in clusters:
+        end.result.replace_uses(_turn(end.operands[0], turned))
+        end.erase()
+    erase_unused({operation for cluster in clusters.values() for operation in cluster})
+    return bool(clusters)
+
+
+def _transposes(operation: Operation) -> bool:
+    return operation.name == "tt.trans" and tuple(operation.attributes["order"]) == _TURNED
+
+
+def _feeds_dots(value: Value) -> bool:
+    """Whether it is an operand of dots, as it is or through elementwise operations, and nothing else."""
+    return bool(value.uses) and all(
+        value in use.operands[:2] if use.name == "tt.dot" else _is_elementwise(use) and _feeds_dots(use.result)
+        for use in value.uses
+    )
+
+
+def _is_elementwise(operation: Operation) -> bool:
+    return (
+        traits(operation).elementwise
+        and not traits(operation).effects
+        and not operation.regions
+        and len(operation.results) == 1
+    )
+
+
+def _is_load(operation: Operation) -> bool:
+    return operation.name == "tt.load" and not operation.attributes.get("isVolatile")
+
+
+def _between(value: Value, known: dict[Value, set[Operation] | None]) -> set[Operation] | None:
+    """The operations from dots and loads to ``value``, both among them; None if ``value`` cannot be computed
+    transposed."""
+    if value not in known:
+        known[value] = _looked_for(value, known)
+    return known[value]
+
+
+def _looked_for(value: Value, known: dict[Value, set[Operation] | None]) -> set[Operation] | None:
+    owner, type_ = value.owner, value.type
+    if not isinstance(type_, TensorType):
+        return set()
+    if not isinstance(owner, Operation) or type_.rank != 2:
+        return None
+    if owner.name in ("tt.splat", "tt.expand_dims") or _transposes(owner):
+        return set()
+    if owner.name == "arith.constant":
+        attribute = owner.attributes["value"]
+        return set() if isinstance(attribute, DenseAttr) and attribute.splat else None
+    operands: Iterable[Value] = owner.operands
+    if owner.name == "tt.dot":
+        a, b, sums = owner.operands
+        if a.tensor.element != b.tensor.element:
+            return None
+        operands = [sums]
+    elif owner.name != "tt.broadcast" and not _is_elementwise(owner) and not _is_load(owner):
+        return None
+    found: set[Operation] = set()
+    for operand in operands:
+        before = _between(operand, known)
+        if before is None:
+            return None
+        found |= before
+    return {owner, *found} if found or owner.name in ("tt.dot", "tt.load") else found
+
+
+def _is_closed(cluster: set[Operation], clusters: dict[Operation, set[Operation]]) -> bool:
+    """Whether only what is computed transposed uses the results of ``cluster``."""
+    return all(
+        use in clusters or any(use in other for other in clusters.values())
+        for operation in cluster
+        for use in operation.result.uses
+    )
+
+
+def _turn(value: Value, turned: dict[Value, Value]) -> Value:
+    """The transpose of a value that _between() allows, made behind it."""
+    if not isinstance(value.type, TensorType):
+        return value
+    if value in turned:
+        return turned[value]
+    owner = value.owner
+    assert isinstance(owner, Operation)
+    if _transposes(owner):
+        return owner.operands[0]
+    attributes: dict[str, Any] = dict(owner.attributes)
+    operands: Iterable[Value] = owner.operands
+    if owner.name == "tt.dot":
+        a, b, c = owner.operands
+        operands = _transposed(b, owner, turned), _transposed(a, owner, turned), _turn(c, turned)
+    elif owner.name == "tt.expand_dims":
+        attributes["axis"] = 1 - int(attributes["axis"])
+    elif owner.name == "arith.constant":
+        attributes["value"] = replace(attributes["value"], type=_turned_type(attributes["value"].type))
+    else:
+        operands = [_turn(operand, turned) for operand in operands]
+    made = Rewriter.after(owner).copy(
+        owner, operands=list(operands), types=[_turned_type(value.type)], attributes=attributes
+    )
+    turned[value] = made.result
+    return made.result
+
+
+def _transposed(operand: Value, dot: Operation, turned: dict[Value, Value]) -> Value:
+    """The transpose of a dot's operand: what it is the transpose of, or a tt.trans where it is made."""
+    if operand in turned:
+        return turned[operand]
+    owner = operand.owner
+    if isinstance(owner, Operation) and _transposes(owner):
+        return owner.operands[0]
+    place = Rewriter.after(owner) if isinstance(owner, Operation) else Rewriter.before(dot)
+    made = place.make("tt.trans", [operand], [_turned_type(operand.type)], {"order": DenseArray(_TURNED)})
+    if isinstance(owner, Operation):
+        turned[operand] = made.result
+    return made.result
+
+
+def _turned_type(type_: Type) -> TensorType:
+    assert isinstance(type_, TensorType)
+    return TensorType(type_.shape[::-1], type_.element)
