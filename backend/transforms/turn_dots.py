@@ -11,7 +11,6 @@ the same K, in the same order.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -50,10 +49,20 @@ def _transposes(operation: Operation) -> bool:
 
 def _feeds_dots(value: Value) -> bool:
     """Whether it is an operand of dots, as it is or through elementwise operations, and nothing else."""
-    return bool(value.uses) and all(
-        value in use.operands[:2] if use.name == "tt.dot" else _is_elementwise(use) and _feeds_dots(use.result)
-        for use in value.uses
-    )
+    pending, seen = [value], {value}
+    while pending:
+        one = pending.pop()
+        for use in one.uses:
+            if use.name == "tt.dot" and one in use.operands[:2]:
+                continue
+            if not _is_elementwise(use):
+                return False
+            if use.result not in seen:
+                seen.add(use.result)
+                pending.append(use.result)
+        if not one.uses:
+            return False
+    return True
 
 
 def _is_elementwise(operation: Operation) -> bool:
@@ -72,37 +81,47 @@ def _is_load(operation: Operation) -> bool:
 def _between(value: Value, known: dict[Value, set[Operation] | None]) -> set[Operation] | None:
     """The operations from dots and loads to ``value``, both among them; None if ``value`` cannot be computed
     transposed."""
-    if value not in known:
-        known[value] = _looked_for(value, known)
+    pending = [value]
+    while pending:
+        one = pending[-1]
+        sources = _sources(one) if one not in known else []
+        before = [source for source in sources or [] if source not in known]
+        if before:
+            pending += before
+            continue
+        pending.pop()
+        if one not in known:
+            known[one] = None if sources is None else _reached(one, [known[source] for source in sources])
     return known[value]
 
 
-def _looked_for(value: Value, known: dict[Value, set[Operation] | None]) -> set[Operation] | None:
+def _sources(value: Value) -> list[Value] | None:
+    """What is computed transposed for the transpose of ``value``; None if that cannot be computed."""
     owner, type_ = value.owner, value.type
     if not isinstance(type_, TensorType):
-        return set()
+        return []
     if not isinstance(owner, Operation) or type_.rank != 2:
         return None
     if owner.name in ("tt.splat", "tt.expand_dims") or _transposes(owner):
-        return set()
+        return []
     if owner.name == "arith.constant":
         attribute = owner.attributes["value"]
-        return set() if isinstance(attribute, DenseAttr) and attribute.splat else None
-    operands: Iterable[Value] = owner.operands
+        return [] if isinstance(attribute, DenseAttr) and attribute.splat else None
     if owner.name == "tt.dot":
         a, b, sums = owner.operands
-        if a.tensor.element != b.tensor.element:
+        return [sums] if a.tensor.element == b.tensor.element else None
+    return owner.operands if owner.name == "tt.broadcast" or _is_elementwise(owner) or _is_load(owner) else None
+
+
+def _reached(value: Value, before: list[set[Operation] | None]) -> set[Operation] | None:
+    owner, found = value.owner, set[Operation]()
+    for operations in before:
+        if operations is None:
             return None
-        operands = [sums]
-    elif owner.name != "tt.broadcast" and not _is_elementwise(owner) and not _is_load(owner):
-        return None
-    found: set[Operation] = set()
-    for operand in operands:
-        before = _between(operand, known)
-        if before is None:
-            return None
-        found |= before
-    return {owner, *found} if found or owner.name in ("tt.dot", "tt.load") else found
+        found |= operations
+    if isinstance(owner, Operation) and (found or owner.name in ("tt.dot", "tt.load")):
+        found.add(owner)
+    return found
 
 
 def _is_closed(cluster: set[Operation], clusters: dict[Operation, set[Operation]]) -> bool:
@@ -116,30 +135,42 @@ def _is_closed(cluster: set[Operation], clusters: dict[Operation, set[Operation]
 
 def _turn(value: Value, turned: dict[Value, Value]) -> Value:
     """The transpose of a value that _between() allows, made behind it."""
-    if not isinstance(value.type, TensorType):
-        return value
-    if value in turned:
-        return turned[value]
+    pending = [value]
+    while pending:
+        one = pending[-1]
+        sources = [] if _is_turned(one, turned) else _sources(one)
+        assert sources is not None
+        before = [source for source in sources if not _is_turned(source, turned)]
+        if before:
+            pending += before
+            continue
+        pending.pop()
+        if not _is_turned(one, turned):
+            turned[one] = _made(one, turned)
+    return turned.get(value, value)
+
+
+def _is_turned(value: Value, turned: dict[Value, Value]) -> bool:
+    return value in turned or not isinstance(value.type, TensorType)
+
+
+def _made(value: Value, turned: dict[Value, Value]) -> Value:
+    """The transpose of a value whose sources are turned."""
     owner = value.owner
     assert isinstance(owner, Operation)
     if _transposes(owner):
         return owner.operands[0]
     attributes: dict[str, Any] = dict(owner.attributes)
-    operands: Iterable[Value] = owner.operands
+    operands = [turned.get(operand, operand) for operand in owner.operands]
     if owner.name == "tt.dot":
-        a, b, c = owner.operands
-        operands = _transposed(b, owner, turned), _transposed(a, owner, turned), _turn(c, turned)
+        a, b = owner.operands[:2]
+        operands[:2] = _transposed(b, owner, turned), _transposed(a, owner, turned)
     elif owner.name == "tt.expand_dims":
         attributes["axis"] = 1 - int(attributes["axis"])
     elif owner.name == "arith.constant":
         attributes["value"] = replace(attributes["value"], type=_turned_type(attributes["value"].type))
-    else:
-        operands = [_turn(operand, turned) for operand in operands]
-    made = Rewriter.after(owner).copy(
-        owner, operands=list(operands), types=[_turned_type(value.type)], attributes=attributes
-    )
-    turned[value] = made.result
-    return made.result
+    types = [_turned_type(value.type)]
+    return Rewriter.after(owner).copy(owner, operands=operands, types=types, attributes=attributes).result
 
 
 def _transposed(operand: Value, dot: Operation, turned: dict[Value, Value]) -> Value:

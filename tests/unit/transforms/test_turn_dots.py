@@ -110,6 +110,14 @@ def test_what_is_needed_as_it_is_stays(what: str) -> None:
     assert print_module(found) == before
 
 
+def test_a_long_way_from_the_dot() -> None:
+    chain = [f"%s{step} = arith.addf %s{step - 1}, %columns : tensor<16x32xf32>" for step in range(1, 3001)]
+    chain[0] = chain[0].replace("%s0", "%scores")
+    found = module("\n".join([*chain, "%biased = arith.addf %s3000, %columns : tensor<16x32xf32>"]))
+    assert turn_dots(found)
+    verify(found)
+
+
 def test_what_a_loop_carries_stays() -> None:
     """Its transpose would have to be carried."""
     text = TEXT.replace("BIAS", PLAIN).replace("arith.subf %biased, %tops", "arith.subf %carried, %tops")
