@@ -26,7 +26,7 @@ _TURNED = (1, 0)
 def turn_dots(module: Module) -> bool:
     """Rewrites every dot whose result is only used transposed, as operands of other dots. Whether there were any."""
     clusters: dict[Operation, set[Operation]] = {}
-    known: dict[Value, set[Operation] | None] = {}
+    known: dict[Value, bool | None] = {}
     for operation in module.walk():
         if _transposes(operation) and _feeds_dots(operation.result):
             found = _between(operation.operands[0], known)
@@ -78,9 +78,9 @@ def _is_load(operation: Operation) -> bool:
     return operation.name == "tt.load" and not operation.attributes.get("isVolatile")
 
 
-def _between(value: Value, known: dict[Value, set[Operation] | None]) -> set[Operation] | None:
+def _between(value: Value, known: dict[Value, bool | None]) -> set[Operation] | None:
     """The operations from dots and loads to ``value``, both among them; None if ``value`` cannot be computed
-    transposed."""
+    transposed. ``known``: of each value whether there are any, or None."""
     pending = [value]
     while pending:
         one = pending[-1]
@@ -91,8 +91,17 @@ def _between(value: Value, known: dict[Value, set[Operation] | None]) -> set[Ope
             continue
         pending.pop()
         if one not in known:
-            known[one] = None if sources is None else _reached(one, [known[source] for source in sources])
-    return known[value]
+            known[one] = None if sources is None else _reaches(one, [known[source] for source in sources])
+    if known[value] is None:
+        return None
+    found = set[Operation]()
+    pending = [value]
+    while pending:
+        one = pending.pop()
+        if known[one] and isinstance(one.owner, Operation) and one.owner not in found:
+            found.add(one.owner)
+            pending += _sources(one) or []
+    return found
 
 
 def _sources(value: Value) -> list[Value] | None:
@@ -113,15 +122,10 @@ def _sources(value: Value) -> list[Value] | None:
     return owner.operands if owner.name == "tt.broadcast" or _is_elementwise(owner) or _is_load(owner) else None
 
 
-def _reached(value: Value, before: list[set[Operation] | None]) -> set[Operation] | None:
-    owner, found = value.owner, set[Operation]()
-    for operations in before:
-        if operations is None:
-            return None
-        found |= operations
-    if isinstance(owner, Operation) and (found or owner.name in ("tt.dot", "tt.load")):
-        found.add(owner)
-    return found
+def _reaches(value: Value, before: list[bool | None]) -> bool | None:
+    if None in before:
+        return None
+    return any(before) or (isinstance(value.owner, Operation) and value.owner.name in ("tt.dot", "tt.load"))
 
 
 def _is_closed(cluster: set[Operation], clusters: dict[Operation, set[Operation]]) -> bool:
