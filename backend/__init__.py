@@ -8,6 +8,6 @@ from typing import Any
 #: What else is done once the torch device is registered: compiled operations are entered from outside torch/device/.
 #: Called in order, without arguments, by torch/device/registration.py.
 AT_REGISTRATION: list[Callable[[], None]] = []
-#: What the torch device's own operations are entered as, from outside torch/device/: each makes another of an
-#: operation.
-AROUND_OPERATIONS: list[Callable[[Callable[..., Any]], Callable[..., Any]]] = []
+#: How the torch device's own operations are entered, from outside torch/device/: called by torch/device/registration.py
+#: with a torch.library.Library, a torch operation, and what does it for tensors of the device.
+ENTER_OPERATION: list[Callable[[Any, Any, Callable[..., Any]], None]] = []

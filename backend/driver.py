@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from triton.backends.compiler import GPUTarget
 from triton.backends.driver import DriverBase
 
-from . import AROUND_OPERATIONS, AT_REGISTRATION
+from . import AT_REGISTRATION, ENTER_OPERATION
 
 if TYPE_CHECKING:
     from .launching.compile_only import CompileOnlyUtils
@@ -31,14 +31,14 @@ def _enter_torch_operations() -> None:
     register()
 
 
-def _prepared(operation: Callable[..., Any]) -> Callable[..., Any]:
-    from .torch.ops.prepared import prepared
+def _enter_operation(library: Any, op: Any, function: Callable[..., Any]) -> None:
+    from .torch.ops.prepared import enter  # needs torch
 
-    return prepared(operation)
+    enter(library, op, function)
 
 
 AT_REGISTRATION.append(_enter_torch_operations)
-AROUND_OPERATIONS.append(_prepared)
+ENTER_OPERATION.append(_enter_operation)
 
 
 def _complete(module: Any) -> None:

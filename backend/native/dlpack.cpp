@@ -80,8 +80,8 @@ void destroy_capsule(PyObject* capsule) {
 
 }  // namespace
 
-py::object dlpack_capsule(std::shared_ptr<Allocation> memory, std::vector<int64_t> shape, std::vector<int64_t> strides,
-                          int device, uint8_t code, uint8_t bits) {
+void* dlpack_tensor(std::shared_ptr<Allocation> memory, std::vector<int64_t> shape, std::vector<int64_t> strides,
+                    int device, uint8_t code, uint8_t bits) {
   if (shape.size() != strides.size()) throw std::invalid_argument("a tensor has as many strides as sizes");
   auto owned = std::make_unique<Owned>();
   owned->shape = std::move(shape);
@@ -97,9 +97,20 @@ py::object dlpack_capsule(std::shared_ptr<Allocation> memory, std::vector<int64_
   tensor.strides = owned->strides.data();
   owned->managed.context = owned.get();
   owned->managed.deleter = release;
-  PyObject* capsule = PyCapsule_New(&owned->managed, kCapsuleName, destroy_capsule);
-  if (capsule == nullptr) throw py::error_already_set();
-  (void)owned.release();
+  return &owned.release()->managed;
+}
+
+void free_dlpack_tensor(void* tensor) { release(static_cast<DlManagedTensor*>(tensor)); }
+
+py::object dlpack_capsule(std::shared_ptr<Allocation> memory, std::vector<int64_t> shape, std::vector<int64_t> strides,
+                          int device, uint8_t code, uint8_t bits) {
+  auto* const managed = static_cast<DlManagedTensor*>(
+      dlpack_tensor(std::move(memory), std::move(shape), std::move(strides), device, code, bits));
+  PyObject* const capsule = PyCapsule_New(managed, kCapsuleName, destroy_capsule);
+  if (capsule == nullptr) {
+    release(managed);
+    throw py::error_already_set();
+  }
   return py::reinterpret_steal<py::object>(capsule);
 }
 

@@ -11,6 +11,13 @@
 
 namespace triton_spirv {
 
+// Makes a DLManagedTensor over `memory`, as dlpack_capsule() does.
+void* dlpack_tensor(std::shared_ptr<Allocation> memory, std::vector<int64_t> shape, std::vector<int64_t> strides,
+                    int device, uint8_t code, uint8_t bits);
+
+// Frees it, from any thread.
+void free_dlpack_tensor(void* tensor);
+
 // Makes the capsule of a tensor over `memory` on extension device `device`, with strides in elements. The tensor's
 // storage keeps the memory alive. `code` and `bits` describe the element type as in DLPack.
 pybind11::object dlpack_capsule(std::shared_ptr<Allocation> memory, std::vector<int64_t> shape,

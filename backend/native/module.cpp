@@ -19,6 +19,7 @@
 #include "recording.h"
 #include "relaunch.h"
 #include "specialization.h"
+#include "torch_operations.h"
 #include "torch_views.h"
 #include "validation.h"
 
@@ -383,7 +384,23 @@ PYBIND11_MODULE(_native, m) {
           },
           py::keep_alive<0, 1>(), py::arg("run"), py::arg("record"), py::arg("by_address"),
           "An operation that does calls like earlier ones again. `run`: the operation; `record`: (args, kwargs, their "
-          "tensors) → (its result, a PreparedPlan or None); `by_address`: it has tables of its tensors' addresses.");
+          "tensors) → (its result, a PreparedPlan or None); `by_address`: it has tables of its tensors' addresses.")
+      .def(
+          "enter",
+          [](const PreparedContext& self, py::object run, py::object record, bool by_address, std::string name,
+             std::vector<PassedType> arguments, std::vector<PassedType> results, bool takes_negated, py::object unpack,
+             py::object tensors_of, py::object handle_of) {
+            return enter_torch_operation(
+                {std::move(name), std::move(arguments), std::move(results), takes_negated, std::move(unpack),
+                 std::move(tensors_of), std::move(handle_of),
+                 std::make_shared<Prepared>(&self, std::move(run), std::move(record), by_address)});
+          },
+          py::kw_only(), py::arg("run"), py::arg("record"), py::arg("by_address"), py::arg("name"),
+          py::arg("arguments"), py::arg("results"), py::arg("takes_negated"), py::arg("unpack"), py::arg("tensors_of"),
+          py::arg("handle_of"),
+          "Enter such an operation as a native kernel of torch, which calls `run` and `record` for calls unlike "
+          "earlier "
+          "ones. False where no kernel is left, and nothing was entered.");
 
   py::class_<CastingContext>(m, "CastingContext",
                              "What operations under an autocast share; see torch/device/autocast.py.")
@@ -478,6 +495,14 @@ PYBIND11_MODULE(_native, m) {
         py::arg("outputs"),
         "Whether one of the first `outputs` lists of `places` tensors shares memory with another, or with what is read "
         "but for the same memory at the same place. `addresses`, `extents` (bytes): 64-bit integers, list after list.");
+  py::class_<PassedType>(m, "PassedType", "What torch's C interface passes for an argument or a result.")
+      .def(py::init([](char base, bool is_list, bool is_optional, bool has_optional_items) {
+             return PassedType{static_cast<PassedType::Base>(base), is_list, is_optional, has_optional_items};
+           }),
+           py::arg("base"), py::kw_only(), py::arg("is_list"), py::arg("is_optional"), py::arg("has_optional_items"));
+  m.def("has_torch_operations", &has_torch_operations, "Whether this torch passes calls to native kernels.");
+  m.def("torch_constant", &torch_constant, py::arg("name"),
+        "What a function of torch's C interface such as \"aoti_torch_dtype_uint8\" gives; None without the function.");
   m.def("enter_torch_views", &enter_torch_views,
         "Enter torch's views of tensors on the device as native kernels. False where this torch has no C interface for "
         "it, and nothing was entered.");

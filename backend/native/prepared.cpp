@@ -56,7 +56,7 @@ uint64_t number_of(const py::object& object) {
 
 template <typename T>
 void append(std::string& key, const T& value) {
-  key.append(reinterpret_cast<const char*>(&value), sizeof(value));
+  CallKey::append(key, value);
 }
 
 // The number of one of our devices among those seen so far, or -1 for another kind of device. Devices are compared by
@@ -294,19 +294,23 @@ void PreparedPlan::add_tensor(std::size_t allocation, uint8_t code, uint8_t byte
   results_.push_back({Result::Kind::kTensor, allocation, code, bytes, std::move(sizes), std::move(strides), {}});
 }
 
-py::object PreparedPlan::run(const PreparedContext& shared,
-                             const std::vector<std::pair<PyObject*, uint64_t>>& tensors) const {
+PreparedPlan::Memory PreparedPlan::allocate() const {
   device_->let_go();
-  std::vector<std::shared_ptr<Allocation>> memory;
+  Memory memory;
   memory.reserve(allocations_.size());
   for (const uint64_t bytes : allocations_) memory.push_back(allocated(*pool_, allocate_, bytes));
+  return memory;
+}
+
+py::object PreparedPlan::made(const PreparedContext& shared, const Memory& memory,
+                              const std::vector<PyObject*>& tensors) const {
   std::vector<py::object> made;
   made.reserve(results_.size());
   for (const Result& result : results_) {
     if (result.kind == Result::Kind::kConstant) {
       made.push_back(result.value);
     } else if (result.kind == Result::Kind::kArgument) {
-      made.push_back(py::reinterpret_borrow<py::object>(tensors[result.number].first));
+      made.push_back(py::reinterpret_borrow<py::object>(tensors[result.number]));
     } else if (result.kind == Result::Kind::kAgain) {
       made.push_back(made[result.number]);
     } else {
@@ -315,6 +319,14 @@ py::object PreparedPlan::run(const PreparedContext& shared,
       made.push_back(checked(PyObject_CallOneArg(shared.from_dlpack.ptr(), capsule.ptr())));
     }
   }
+  if (!is_tuple_) return made.empty() ? py::object(py::none()) : made.front();
+  py::tuple all(static_cast<Py_ssize_t>(made.size()));
+  for (std::size_t index = 0; index < made.size(); ++index) all[index] = std::move(made[index]);
+  return std::move(all);
+}
+
+void PreparedPlan::launch(const PreparedContext& shared, const Memory& memory,
+                          const std::vector<uint64_t>& addresses) const {
   if (!steps_.empty()) {
     const Holding writing(shared.writing);
     for (const Step& step : steps_) {
@@ -328,7 +340,7 @@ py::object PreparedPlan::run(const PreparedContext& shared,
       std::copy(step.block.begin(), step.block.end(), block);
       for (const Patch& patch : step.patches) {
         const uint64_t start =
-            patch.owner == Owner::kAllocation ? memory[patch.number]->address() : tensors[patch.number].second;
+            patch.owner == Owner::kAllocation ? memory[patch.number]->address() : addresses[patch.number];
         const uint64_t address = start + patch.distance;
         std::memcpy(block + patch.offset, &address, sizeof(address));
       }
@@ -336,36 +348,69 @@ py::object PreparedPlan::run(const PreparedContext& shared,
     }
   }
   for (const py::object& effect : effects_) checked(PyObject_CallNoArgs(effect.ptr()));
-  if (!is_tuple_) return made.empty() ? py::object(py::none()) : made.front();
-  py::tuple all(static_cast<Py_ssize_t>(made.size()));
-  for (std::size_t index = 0; index < made.size(); ++index) all[index] = std::move(made[index]);
-  return std::move(all);
+}
+
+// ---- The kind of a call ---------------------------------------------------------------------------------------------
+
+void CallKey::add_text(std::string_view text) {
+  kind += 's';
+  append(kind, text.size());
+  kind.append(text);
+}
+
+bool CallKey::add_tensor(const TensorView& view, const void* object) {
+  if (!by_address_ && addresses.size() == kMostTensors) return false;
+  kind += 'T';
+  append_form(kind, view);
+  uint64_t reach = 1;
+  bool is_empty = false;
+  for (int32_t d = 0; d < view.dims; ++d) {
+    if (view.strides[d] < 0) return false;
+    is_empty |= view.sizes[d] == 0;
+    reach += static_cast<uint64_t>(view.sizes[d] - 1) * static_cast<uint64_t>(view.strides[d]);
+  }
+  if (is_empty) reach = 0;
+  if (view.address == 0) {
+    if (!is_empty) return false;
+    kind += '0';
+  }
+  append(kind, by_address_ ? view.address : view.address % kAlignment);
+  addresses.push_back(view.address);
+  if (!by_address_) spans_.push_back({view.address, view.address + reach * view.bytes, object});
+  return true;
+}
+
+void CallKey::add_distances() {
+  for (std::size_t one = 0; one < spans_.size(); ++one) {
+    for (std::size_t other = one + 1; other < spans_.size(); ++other) {
+      if (spans_[one].begin >= spans_[other].end || spans_[other].begin >= spans_[one].end) continue;
+      kind += spans_[one].object == spans_[other].object ? 'I' : 'O';
+      append(kind, static_cast<uint8_t>(one));
+      append(kind, static_cast<uint8_t>(other));
+      append(kind, spans_[other].begin - spans_[one].begin);
+    }
+  }
 }
 
 // ---- A call ---------------------------------------------------------------------------------------------------------
 
-// The properties of a call that decide its kind, and the values of its numbers.
+// A call by Python, and its key.
 struct Prepared::Call {
-  struct Span {
-    uint64_t begin, end;
-  };
   const PreparedContext* shared;
-  bool by_address;
-  std::string kind, numbers;
-  std::vector<std::pair<PyObject*, uint64_t>> tensors;
-  std::vector<Span> spans;  // memory of the tensors; empty by address, because the kind then has the addresses
-  bool is_ours = false;     // the call names our device
+  CallKey key;
+  std::vector<PyObject*> tensors;
+  bool is_ours = false;  // the call names our device
 
   // Each returns false if such a call cannot be prepared.
   bool add(PyObject* value, bool in_list = false);
   bool add_tensor(PyObject* tensor, bool in_list);
   bool add_all(const py::args& args, const py::kwargs& kwargs);
-  bool add_distances();
 };
 
 bool Prepared::Call::add(PyObject* value, bool in_list) {
   PyTypeObject* const type = Py_TYPE(value);
   if (contains(shared->tensor_types, type)) return add_tensor(value, in_list);
+  std::string& kind = key.kind;
   if (value == Py_None) {
     kind += 'n';
   } else if (value == Py_True || value == Py_False) {
@@ -375,10 +420,10 @@ bool Prepared::Call::add(PyObject* value, bool in_list) {
     const long long number = PyLong_AsLongLongAndOverflow(value, &overflow);
     if (overflow != 0) return false;
     kind += 'i';
-    append(in_list ? kind : numbers, number);
+    append(in_list ? kind : key.numbers, number);
   } else if (PyFloat_CheckExact(value)) {
     kind += 'd';
-    append(numbers, PyFloat_AS_DOUBLE(value));
+    append(key.numbers, PyFloat_AS_DOUBLE(value));
   } else if (PyTuple_CheckExact(value) || PyList_CheckExact(value)) {
     const Py_ssize_t count = Py_SIZE(value);
     kind += PyTuple_CheckExact(value) ? '(' : '[';
@@ -391,9 +436,7 @@ bool Prepared::Call::add(PyObject* value, bool in_list) {
     Py_ssize_t length = 0;
     const char* const text = PyUnicode_AsUTF8AndSize(value, &length);
     if (text == nullptr) throw py::error_already_set();
-    kind += 's';
-    append(kind, length);
-    kind.append(text, static_cast<std::size_t>(length));
+    key.add_text({text, static_cast<std::size_t>(length)});
   } else if (type == reinterpret_cast<PyTypeObject*>(shared->device_type.ptr())) {
     const int device = device_number(value);
     if (device < 0) return false;
@@ -412,57 +455,27 @@ bool Prepared::Call::add(PyObject* value, bool in_list) {
 }
 
 bool Prepared::Call::add_tensor(PyObject* tensor, bool in_list) {
-  if (!by_address && tensors.size() == kMostTensors) return false;
   TensorView view;
   if (!shared->reader.read(tensor, view)) return false;
   // torch resolves lazily negated tensors before it calls an operation on lists (the fallback of its key Negative).
   if (!in_list && ask(tensor, names().is_neg).ptr() != Py_False) return false;
-  kind += 'T';
-  append_form(kind, view);
-  uint64_t reach = 1;
-  bool is_empty = false;
-  for (int32_t d = 0; d < view.dims; ++d) {
-    if (view.strides[d] < 0) return false;
-    is_empty |= view.sizes[d] == 0;
-    reach += static_cast<uint64_t>(view.sizes[d] - 1) * static_cast<uint64_t>(view.strides[d]);
-  }
-  if (is_empty) reach = 0;
-  if (view.address == 0) {
-    if (!is_empty) return false;
-    kind += '0';
-  }
-  append(kind, by_address ? view.address : view.address % kAlignment);
-  tensors.emplace_back(tensor, view.address);
-  if (!by_address) spans.push_back({view.address, view.address + reach * view.bytes});
-  return true;
+  tensors.push_back(tensor);
+  return key.add_tensor(view, tensor);
 }
 
 bool Prepared::Call::add_all(const py::args& args, const py::kwargs& kwargs) {
-  kind.reserve(256);
-  append(kind, checked(PyObject_CallNoArgs(shared->default_dtype.ptr())).ptr());
+  append(key.kind, checked(PyObject_CallNoArgs(shared->default_dtype.ptr())).ptr());
   for (Py_ssize_t index = 0; index < PyTuple_GET_SIZE(args.ptr()); ++index) {
     if (!add(PyTuple_GET_ITEM(args.ptr(), index))) return false;
   }
   Py_ssize_t position = 0;
   PyObject *name, *value;
   while (PyDict_Next(kwargs.ptr(), &position, &name, &value)) {
-    kind += '=';
+    key.kind += '=';
     if (!add(name) || !add(value)) return false;
   }
-  return (is_ours || !tensors.empty()) && add_distances();
-}
-
-bool Prepared::Call::add_distances() {
-  for (std::size_t one = 0; one < spans.size(); ++one) {
-    for (std::size_t other = one + 1; other < spans.size(); ++other) {
-      if (spans[one].begin >= spans[other].end || spans[other].begin >= spans[one].end) continue;
-      kind += tensors[one].first == tensors[other].first ? 'I' : 'O';
-      append(kind, static_cast<uint8_t>(one));
-      append(kind, static_cast<uint8_t>(other));
-      append(kind, spans[other].begin - spans[one].begin);
-    }
-  }
-  return true;
+  key.add_distances();
+  return is_ours || !tensors.empty();
 }
 
 // ---- An operation ---------------------------------------------------------------------------------------------------
@@ -481,44 +494,57 @@ bool Prepared::is_ready() const {
          is_idle_hook(get(shared_->runtime.ptr(), names().launch_exit_hook).ptr());
 }
 
-py::object Prepared::operator()(const py::args& args, const py::kwargs& kwargs) {
-  const auto plainly = [&] { return checked(PyObject_Call(run_.ptr(), args.ptr(), kwargs.ptr())); };
-  if (!is_ready()) return plainly();
-  Call call{shared_, by_address_, {}, {}, {}, {}, false};
-  if (!call.add_all(args, kwargs)) return plainly();
-  const auto found = kinds_.find(call.kind);
-  if (found == kinds_.end()) {
-    if (by_address_ && is_new(call.kind)) return plainly();
-    return record(call, args, kwargs);
+Prepared::Way Prepared::find(const CallKey& key, std::shared_ptr<const PreparedPlan>& plan) {
+  const auto found = kinds_.find(key.kind);
+  if (found == kinds_.end()) return by_address_ && is_new(key.kind) ? Way::kPlain : Way::kRecord;
+  if (found->second.gave_up) return Way::kPlain;
+  for (const auto& [numbers, kept] : found->second.plans) {
+    if (numbers != key.numbers) continue;
+    if (kept->device().failed()) return Way::kPlain;  // this opens the device again
+    if (Recording::current(kept->device()) != nullptr) return Way::kPlain;
+    plan = kept;  // other plans may be added while it runs
+    return Way::kPlan;
   }
-  if (found->second.gave_up) return plainly();
-  for (const auto& [numbers, plan] : found->second.plans) {
-    if (numbers != call.numbers) continue;
-    const std::shared_ptr<const PreparedPlan> kept = plan;  // other plans may be added while it runs
-    if (kept->device().failed()) return plainly();          // this opens the device again
-    if (Recording::current(kept->device()) != nullptr) return plainly();
-    return kept->run(*shared_, call.tensors);
-  }
-  return record(call, args, kwargs);
+  return Way::kRecord;
 }
 
-py::object Prepared::record(Call& call, const py::args& args, const py::kwargs& kwargs) {
+py::object Prepared::plainly(const py::args& args, const py::kwargs& kwargs) const {
+  return checked(PyObject_Call(run_.ptr(), args.ptr(), kwargs.ptr()));
+}
+
+py::object Prepared::operator()(const py::args& args, const py::kwargs& kwargs) {
+  if (!is_ready()) return plainly(args, kwargs);
+  Call call{shared_, CallKey(by_address_), {}};
+  if (!call.add_all(args, kwargs)) return plainly(args, kwargs);
+  std::shared_ptr<const PreparedPlan> plan;
+  const Way way = find(call.key, plan);
+  if (way == Way::kPlain) return plainly(args, kwargs);
+  if (way == Way::kRecord) {
+    py::list tensors;
+    for (PyObject* const tensor : call.tensors) tensors.append(py::handle(tensor));
+    return record(call.key, args, kwargs, tensors);
+  }
+  const PreparedPlan::Memory memory = plan->allocate();
+  py::object made = plan->made(*shared_, memory, call.tensors);
+  plan->launch(*shared_, memory, call.key.addresses);
+  return made;
+}
+
+py::object Prepared::record(CallKey& key, const py::args& args, const py::kwargs& kwargs, const py::list& tensors) {
   py::tuple made;
   {
     const RecordingCall recording;
-    py::list tensors;
-    for (const auto& [tensor, address] : call.tensors) tensors.append(py::handle(tensor));
     made = record_(args, kwargs, tensors).cast<py::tuple>();
   }
   if (kinds_.size() >= kMostKinds) kinds_.clear();
-  Kind& kind = kinds_[call.kind];
+  Kind& kind = kinds_[key.kind];
   if (kind.gave_up) return made[0];
   if (made[1].is_none()) {
     kind.gave_up = ++kind.failures >= kMostFailures;
     if (kind.gave_up) ++failures_;
   } else if (kind.plans.size() < kMostPlans) {
     kind.failures = 0;
-    kind.plans.emplace_back(std::move(call.numbers), made[1].cast<std::shared_ptr<PreparedPlan>>());
+    kind.plans.emplace_back(std::move(key.numbers), made[1].cast<std::shared_ptr<PreparedPlan>>());
   } else {
     kind.gave_up = true;  // its numbers change from call to call
     kind.plans.clear();

@@ -86,9 +86,26 @@ class PreparedPlan {
   // Whether the results form one tuple.
   void set_tuple(bool is_tuple) { is_tuple_ = is_tuple; }
 
-  // Runs the call for tensors at these addresses. If allocating raises, nothing has been done.
-  pybind11::object run(const PreparedContext& shared, const std::vector<std::pair<PyObject*, uint64_t>>& tensors) const;
+  struct Result {
+    enum class Kind { kConstant, kArgument, kAgain, kTensor };
+    Kind kind;
+    std::size_t number;
+    uint8_t code, bytes;
+    std::vector<int64_t> sizes, strides;
+    pybind11::object value;
+  };
+  using Memory = std::vector<std::shared_ptr<Allocation>>;
+
+  // A call does these in this order: its memory, its results, which the caller makes, and its steps for tensors at
+  // `addresses`. If one of the first two raises, nothing has been done.
+  Memory allocate() const;
+  const std::vector<Result>& results() const { return results_; }
+  void launch(const PreparedContext& shared, const Memory& memory, const std::vector<uint64_t>& addresses) const;
+  // The results as Python objects, for these tensors.
+  pybind11::object made(const PreparedContext& shared, const Memory& memory,
+                        const std::vector<PyObject*>& tensors) const;
   const Device& device() const { return *device_; }
+  int index() const { return index_; }
 
  private:
   struct Patch {
@@ -108,15 +125,6 @@ class PreparedPlan {
     std::vector<std::byte> block;
     std::vector<Patch> patches;
   };
-  struct Result {
-    enum class Kind { kConstant, kArgument, kAgain, kTensor };
-    Kind kind;
-    std::size_t number;
-    uint8_t code, bytes;
-    std::vector<int64_t> sizes, strides;
-    pybind11::object value;
-  };
-
   bool add_patch(Step& step, uint32_t offset, const std::vector<Range>& ranges) const;
   void submit(const Step& step, const std::byte* block) const;
 
@@ -131,6 +139,33 @@ class PreparedPlan {
   bool is_tuple_ = false;
 };
 
+// The properties of a call that decide its kind, and the values of its numbers.
+class CallKey {
+ public:
+  explicit CallKey(bool by_address) : by_address_(by_address) { kind.reserve(256); }
+
+  std::string kind, numbers;
+  std::vector<uint64_t> addresses;  // of its tensors
+
+  template <typename T>
+  static void append(std::string& key, const T& value) {
+    key.append(reinterpret_cast<const char*>(&value), sizeof(value));
+  }
+  void add_text(std::string_view text);
+  // Adds a tensor. `object` tells tensors apart. Returns false if such a call cannot be prepared.
+  bool add_tensor(const TensorView& view, const void* object);
+  // Adds how the tensors overlap. Call it last.
+  void add_distances();
+
+ private:
+  struct Span {
+    uint64_t begin, end;
+    const void* object;
+  };
+  bool by_address_;
+  std::vector<Span> spans_;  // memory of the tensors; empty by address, because the kind then has the addresses
+};
+
 // An operation. Calls are of one kind if all of the following are equal: the structure of the arguments; the element
 // type, device, sizes, strides and place within 16 bytes of each tensor, and the distances between overlapping tensors;
 // flags, text and lists of numbers; torch's default element type. For each kind, calls with a few values of the other
@@ -140,10 +175,24 @@ class PreparedPlan {
 // kinds. The first call of a kind makes the table, so calls are recorded from the second one on.
 class Prepared {
  public:
-  // `run`: the operation. `record`: (args, kwargs) → (its result, a plan or None).
+  // `run`: the operation. `record`: (args, kwargs, tensors) → (its result, a plan or None).
   Prepared(const PreparedContext* shared, pybind11::object run, pybind11::object record, bool by_address);
 
   pybind11::object operator()(const pybind11::args& args, const pybind11::kwargs& kwargs);
+
+  // The parts of a call, for callers that have its key. They hold Python's lock.
+  //
+  // Whether calls may be done like earlier ones now.
+  bool is_ready() const;
+  // How a call is done: like an earlier one, by `run` while it is recorded, or by `run` alone.
+  enum class Way { kPlan, kRecord, kPlain };
+  Way find(const CallKey& key, std::shared_ptr<const PreparedPlan>& plan);
+  // `tensors`: those of the key, in its order.
+  pybind11::object record(CallKey& key, const pybind11::args& args, const pybind11::kwargs& kwargs,
+                          const pybind11::list& tensors);
+  pybind11::object plainly(const pybind11::args& args, const pybind11::kwargs& kwargs) const;
+  const PreparedContext& shared() const { return *shared_; }
+  bool by_address() const { return by_address_; }
 
  private:
   struct Kind {
@@ -153,10 +202,8 @@ class Prepared {
   };
   struct Call;
 
-  bool is_ready() const;
   // Whether a kind is asked about for the first time. A collision of digests may make this wrong.
   bool is_new(const std::string& kind);
-  pybind11::object record(Call& call, const pybind11::args& args, const pybind11::kwargs& kwargs);
 
   const PreparedContext* shared_;
   pybind11::object run_, record_;

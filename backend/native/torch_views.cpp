@@ -1,98 +1,35 @@
 // Views change what a tensor says of its memory, not the memory. torch's own kernels for them are entered for its own
 // devices only, and a kernel of Python takes three times as long.
-//
-// What is called here is torch's stable C ABI (torch/csrc/stable/c/shim.h and inductor/aoti_torch/c/shim.h): it is
-// looked up in the libtorch that the process has loaded, so this module is built without torch.
 #include "torch_views.h"
-
-#include <dlfcn.h>
 
 #include <algorithm>
 #include <array>
-#include <cstddef>
 #include <cstdint>
-#include <initializer_list>
 #include <stdexcept>
 #include <string>
-#include <type_traits>
 #include <vector>
+
+#include "torch_interface.h"
 
 namespace triton_spirv {
 namespace {
 
-using Handle = void*;          // AtenTensorHandle, StableListHandle, TorchLibraryHandle
-using Passed = std::uint64_t;  // StableIValue
-using Kernel = void (*)(Passed*, std::uint64_t, std::uint64_t);
-using Numbers = std::vector<std::int64_t>;
-
-// The version of the ABI that this file is written for: TORCH_VERSION_2_10_0.
-constexpr std::uint64_t kVersion = (2ULL << 56) | (10ULL << 48);
-
-#define FUNCTIONS(_)                                                                                                   \
-  _(aoti_torch_library_init_impl, int, const char*, const char*, const char*, std::uint32_t, Handle*)                  \
-  _(torch_library_impl, int, Handle, const char*, Kernel, std::uint64_t)                                               \
-  _(torch_call_dispatcher, int, const char*, const char*, Passed*, std::uint64_t)                                      \
-  _(torch_new_list_reserve_size, int, std::size_t, Handle*)                                                            \
-  _(torch_list_push_back, int, Handle, Passed)                                                                         \
-  _(torch_list_size, int, Handle, std::size_t*)                                                                        \
-  _(torch_list_get_item, int, Handle, std::size_t, Passed*)                                                            \
-  _(torch_delete_list, int, Handle)                                                                                    \
-  _(aoti_torch_delete_tensor_object, int, Handle)                                                                      \
-  _(aoti_torch_get_dim, int, Handle, std::int64_t*)                                                                    \
-  _(aoti_torch_get_sizes, int, Handle, std::int64_t**)                                                                 \
-  _(aoti_torch_get_strides, int, Handle, std::int64_t**)                                                               \
-  _(aoti_torch_get_storage_offset, int, Handle, std::int64_t*)                                                         \
-  _(aoti_torch_get_storage_size, int, Handle, std::int64_t*)                                                           \
-  _(aoti_torch_get_dtype, int, Handle, std::int32_t*)                                                                  \
-  _(aoti_torch_dtype_element_size, std::size_t, std::int32_t)                                                          \
-  _(aoti_torch__reinterpret_tensor, int, Handle, std::int64_t, const std::int64_t*, const std::int64_t*, std::int64_t, \
-    Handle*)
-
-struct Torch {
-#define DECLARE(name, result, ...) result (*name)(__VA_ARGS__) = nullptr;
-  FUNCTIONS(DECLARE)
-#undef DECLARE
-  bool (*inference_mode)() = nullptr;  // c10::InferenceMode::is_enabled
-
-  // Whether all of them were found.
-  bool look_up() {
-    void* torch = dlopen("libtorch_cpu.so", RTLD_LAZY | RTLD_NOLOAD);
-    void* c10 = dlopen("libc10.so", RTLD_LAZY | RTLD_NOLOAD);
-    if (torch == nullptr || c10 == nullptr) return false;
-    bool found = true;
-    const auto find = [&found](void* library, const char* name, auto& function) {
-      function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
-      found &= function != nullptr;
-    };
-#define FIND(name, ...) find(torch, #name, name);
-    FUNCTIONS(FIND)
-#undef FIND
-    find(c10, "_ZN3c1013InferenceMode10is_enabledEv", inference_mode);
-    return found;
-  }
-} torch;
-
-void check(int error) {
-  if (error != 0) throw std::runtime_error("torch's C interface failed in a view");
-}
-
-Passed passed(Handle handle) { return reinterpret_cast<Passed>(handle); }
-Handle handle(Passed value) { return reinterpret_cast<Handle>(value); }
+const TorchInterface& torch() { return *torch_interface(); }
 
 // What a kernel is given is its own.
 struct Tensor {
   explicit Tensor(Passed value) : held(handle(value)) {
     std::int64_t dimensions = 0;
     std::int64_t *size = nullptr, *step = nullptr;
-    check(torch.aoti_torch_get_dim(held, &dimensions));
-    check(torch.aoti_torch_get_sizes(held, &size));
-    check(torch.aoti_torch_get_strides(held, &step));
-    check(torch.aoti_torch_get_storage_offset(held, &offset));
+    check(torch().aoti_torch_get_dim(held, &dimensions));
+    check(torch().aoti_torch_get_sizes(held, &size));
+    check(torch().aoti_torch_get_strides(held, &step));
+    check(torch().aoti_torch_get_storage_offset(held, &offset));
     sizes.assign(size, size + dimensions);
     strides.assign(step, step + dimensions);
   }
   ~Tensor() {
-    if (held != nullptr) torch.aoti_torch_delete_tensor_object(held);
+    if (held != nullptr) torch().aoti_torch_delete_tensor_object(held);
   }
   Tensor(const Tensor&) = delete;
   Tensor& operator=(const Tensor&) = delete;
@@ -102,25 +39,13 @@ struct Tensor {
   std::int64_t offset = 0;
 };
 
-Numbers numbers(Passed value) {
-  const Handle list = handle(value);
-  std::size_t count = 0;
-  check(torch.torch_list_size(list, &count));
-  Numbers found(count);
-  for (std::size_t at = 0; at < count; ++at) {
-    Passed item = 0;
-    check(torch.torch_list_get_item(list, at, &item));
-    found[at] = static_cast<std::int64_t>(item);
-  }
-  check(torch.torch_delete_list(list));
-  return found;
+Numbers numbers(Passed list) {
+  const std::vector<Passed> values = taken(list);
+  return {values.begin(), values.end()};
 }
 
 Passed list_of(const Numbers& values) {
-  Handle list = nullptr;
-  check(torch.torch_new_list_reserve_size(values.size(), &list));
-  for (const std::int64_t value : values) check(torch.torch_list_push_back(list, static_cast<Passed>(value)));
-  return passed(list);
+  return triton_spirv::list_of(std::vector<Passed>(values.begin(), values.end()));
 }
 
 std::string text(const Numbers& values) {
@@ -146,19 +71,19 @@ std::int64_t product(const Numbers& values) {
 Handle view_in_inference_mode(Tensor& self, const Numbers& sizes, const Numbers& strides, std::int64_t offset) {
   std::array<Passed, 4> stack{passed(self.held)};
   self.held = nullptr;
-  check(torch.torch_call_dispatcher("aten::alias", "", stack.data(), kVersion));
+  check(torch().torch_call_dispatcher("aten::alias", "", stack.data(), kVersion));
   stack[1] = list_of(sizes);
   stack[2] = list_of(strides);
   stack[3] = reinterpret_cast<Passed>(new Passed(static_cast<Passed>(offset)));  // an int? is given on the heap
-  check(torch.torch_call_dispatcher("aten::as_strided_", "", stack.data(), kVersion));
+  check(torch().torch_call_dispatcher("aten::as_strided_", "", stack.data(), kVersion));
   return handle(stack[0]);
 }
 
 Handle view_of(Tensor& self, const Numbers& sizes, const Numbers& strides, std::int64_t offset) {
-  if (torch.inference_mode()) return view_in_inference_mode(self, sizes, strides, offset);
+  if (torch().inference_mode()) return view_in_inference_mode(self, sizes, strides, offset);
   Handle made = nullptr;
-  check(torch.aoti_torch__reinterpret_tensor(self.held, static_cast<std::int64_t>(sizes.size()), sizes.data(),
-                                             strides.data(), offset - self.offset, &made));
+  check(torch().aoti_torch__reinterpret_tensor(self.held, static_cast<std::int64_t>(sizes.size()), sizes.data(),
+                                               strides.data(), offset - self.offset, &made));
   return made;
 }
 
@@ -264,9 +189,9 @@ void as_strided(Passed* stack, std::uint64_t, std::uint64_t) {
   if (offset < 0) throw std::runtime_error("Tensor: invalid storage offset " + std::to_string(offset));
   std::int64_t bytes = 0;
   std::int32_t type = 0;
-  check(torch.aoti_torch_get_storage_size(self.held, &bytes));
-  check(torch.aoti_torch_get_dtype(self.held, &type));
-  const auto width = static_cast<std::int64_t>(torch.aoti_torch_dtype_element_size(type));
+  check(torch().aoti_torch_get_storage_size(self.held, &bytes));
+  check(torch().aoti_torch_get_dtype(self.held, &type));
+  const auto width = static_cast<std::int64_t>(torch().aoti_torch_dtype_element_size(type));
   std::int64_t needed = 0;
   if (!empty && (!add_product(end, offset, 1) || !add_product(needed, end, width) || needed > bytes))
     throw std::runtime_error("setStorage: sizes " + text(sizes) + ", strides " + text(strides) + ", storage offset " +
@@ -279,17 +204,8 @@ void as_strided(Passed* stack, std::uint64_t, std::uint64_t) {
 }  // namespace
 
 bool enter_torch_views() {
-  Handle library = nullptr;  // what it entered stays until it is deleted, which nobody does
-  if (!torch.look_up() || torch.aoti_torch_library_init_impl("aten", "PrivateUse1", __FILE__, __LINE__, &library) != 0)
-    return false;
-  struct Entry {
-    const char* name;
-    Kernel kernel;
-  };
-  for (const Entry& entry : {Entry{"view", view}, Entry{"_unsafe_view", view}, Entry{"_reshape_alias", reshape_alias},
-                             Entry{"as_strided", as_strided}})
-    check(torch.torch_library_impl(library, entry.name, entry.kernel, kVersion));
-  return true;
+  return torch_interface() != nullptr && enter_kernel("view", view) && enter_kernel("_unsafe_view", view) &&
+         enter_kernel("_reshape_alias", reshape_alias) && enter_kernel("as_strided", as_strided);
 }
 
 }  // namespace triton_spirv

@@ -19,7 +19,7 @@ from backend.runtime.errors import VulkanUnavailable
 from backend.ttgir.types import FloatType, IntegerType, Type
 
 #: (version, digest of the C++ code that says what Python may call).
-NATIVE = (7, "7875dd038b489535")
+NATIVE = (8, "2140a9ef1b7d47fa")
 
 FLOATS = {"fp16": "f16", "bf16": "bf16", "fp32": "f32", "fp64": "f64"}
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from ... import AROUND_OPERATIONS, AT_REGISTRATION
+from ... import AT_REGISTRATION, ENTER_OPERATION
 from ...autoload import OLDEST_TORCH, is_too_old, teach_compiler
 from ...autoload.claim import claim
 from ...runtime.context import NAME
@@ -79,6 +79,14 @@ _registered: list[Any] = []
 _registering = RLock()
 
 
+def _operation(name: str) -> torch._ops.OpOverload | None:
+    """aten::``name``; None where this torch has no such operation."""
+    base, _, overload = name.partition(".")
+    packet = getattr(_aten, base, None)
+    has = packet is not None and (overload or "default") in packet.overloads()
+    return getattr(packet, overload or "default") if has else None
+
+
 def is_registered() -> bool:
     """Whether operations on the device have their kernels."""
     return bool(_registered)
@@ -121,18 +129,17 @@ def _register() -> None:
     aten = torch.library.Library("aten", "IMPL")
     entered = native().enter_torch_views()
     for name in _METADATA if entered else (*_VIEWS, *_METADATA):
-        base, _, overload = name.partition(".")
-        packet = getattr(_aten, base, None)
-        if packet is not None and (overload or "default") in packet.overloads():
-            aten.impl(name, metadata(getattr(packet, overload or "default")), _KEY)
-    for name, function in _IMPLEMENTED.items():
-        for around in AROUND_OPERATIONS:
-            function = around(function)
-        aten.impl(name, function, _KEY)
-    aten.impl("_pin_memory", _pin_memory, "CPU")
+        op = _operation(name)
+        if op is not None:
+            aten.impl(name, metadata(op), _KEY)
     # Copies finish pending conjugations and negations themselves; torch would ask for a copy in order to do so.
     for key in ("Conjugate", "Negative"):
         aten.impl("_copy_from", torch.library.fallthrough_kernel, key)
+    for name, function in _IMPLEMENTED.items():
+        op = _operation(name)
+        for enter_operation in ENTER_OPERATION if op is not None else ():
+            enter_operation(aten, op, function)
+    aten.impl("_pin_memory", _pin_memory, "CPU")
     rest = torch.library.Library("_", "IMPL")  # that of this device: autoload/first_use.py
     refuse_layouts(rest)
     teach_storages()

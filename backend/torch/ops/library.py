@@ -13,7 +13,7 @@ import torch
 from triton.runtime.errors import OutOfResources
 
 from ..device.cpu_fallback import fallback
-from .prepared import prepared
+from . import prepared
 from .shapes import resized, share_memory, touch
 from .types import OnHost
 
@@ -71,7 +71,7 @@ def enter(
             _log.warning("%s is left to the CPU: %s", name, reason)
         return fallback(op, *args, **kwargs)
 
-    library.impl(name, prepared(run, by_address=_writes_lists(op)), _KEY)
+    prepared.enter(library, op, run, by_address=_writes_lists(op))
 
 
 def _writes_lists(op: torch._ops.OpOverload) -> bool:
@@ -87,7 +87,7 @@ def enter_composed(library: torch.library.Library) -> None:
             for op in overloads(variant):
                 name = op.name().removeprefix("aten::")
                 if name not in ON_DEVICE and _is_composed_for_devices(op):
-                    library.impl(name, prepared(_composition(op)), _KEY)
+                    prepared.enter(library, op, _composition(op))
 
 
 def _composition(op: torch._ops.OpOverload) -> Callable[..., Any]:

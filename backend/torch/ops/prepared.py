@@ -26,7 +26,10 @@ from ...runtime.reports.launchers import LaterLauncher
 from ..device.cpu_fallback import FALLBACKS
 from ..device.random_state import GENERATOR
 from ..device.tensor_memory import BEFORE_READING, DLPACK_CODES, WATCHERS, WRITING, OutOfMemory, context_of, extent
+from . import native_kernels
 from .shapes import share_memory
+
+_KEY = "PrivateUse1"
 
 #: Those that watch calls.
 _RECORDERS: list[_Recorder] = []
@@ -70,9 +73,22 @@ def tensors_like(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     return [torch.empty_like(tensor) for tensor in tensors]
 
 
-def prepared(run: _Operation, by_address: bool = False) -> _Operation:
-    """The operation ``run``, whose calls are done like earlier ones where they can be. ``by_address``: kernels read its
-    tensors' addresses in device memory, so that an earlier call is one with the same addresses."""
+def prepared(run: _Operation) -> _Operation:
+    """The operation ``run``, whose calls are done like earlier ones where they can be."""
+    made: _Operation = _shared().prepared(run, _recording(run), False)
+    return made
+
+
+def enter(library: torch.library.Library, op: torch._ops.OpOverload, run: _Operation, by_address: bool = False) -> None:
+    """Have ``run`` do the operation for tensors of the device. Calls are done like earlier ones where they can be: by a
+    native kernel, where torch's C interface passes all that the operation takes and gives. ``by_address``: kernels read
+    its tensors' addresses in device memory, so that an earlier call is one with the same addresses."""
+    if not native_kernels.enter(_shared().enter, op, run=run, record=_recording(run), by_address=by_address):
+        library.impl(op.name().removeprefix("aten::"), _shared().prepared(run, _recording(run), by_address), _KEY)
+
+
+def _recording(run: _Operation) -> Callable[..., tuple[Any, Any]]:
+    """``run`` of (args, kwargs), which are recorded: what it gives, and the native plan of such a call or None."""
 
     def record(args: tuple[Any, ...], kwargs: dict[str, Any], tensors: list[torch.Tensor]) -> tuple[Any, Any]:
         recorder = _Recorder(tensors)
@@ -87,8 +103,7 @@ def prepared(run: _Operation, by_address: bool = False) -> _Operation:
             BEFORE_READING.remove(recorder.reading)
         return result, recorder.plan(result)
 
-    made: _Operation = _shared().prepared(run, record, by_address)
-    return made
+    return record
 
 
 def note_launch(launch: Any, function: int, grid: tuple[int, int, int], arguments: Sequence[Any], kept: Any) -> None:

@@ -1,0 +1,468 @@
+#include "torch_operations.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <deque>
+#include <utility>
+
+#include "gil.h"
+#include "python_api.h"
+#include "torch_interface.h"
+
+namespace py = pybind11;
+
+namespace triton_spirv {
+namespace {
+
+using Base = PassedType::Base;
+
+// torch calls a kernel without saying for which operation, so that each operation has a function of its own.
+constexpr std::size_t kMostOperations = 2048;
+
+const TorchInterface& torch() { return *torch_interface(); }
+
+// Operations by their kernels' numbers. Never freed: torch may call them until the process ends.
+std::deque<TorchOperation>& operations() {
+  static auto* const all = new std::deque<TorchOperation>;
+  return *all;
+}
+
+// torch's element types (c10::ScalarType, as in its files) of real numbers, with DLPack's codes and bytes.
+struct ElementType {
+  int32_t torch;
+  uint8_t code, bytes;
+};
+constexpr ElementType kElementTypes[] = {{0, 1, 1},  {1, 0, 1},  {2, 0, 2}, {3, 0, 4},  {4, 0, 8},
+                                         {5, 2, 2},  {6, 2, 4},  {7, 2, 8}, {11, 6, 1}, {15, 4, 2},
+                                         {27, 1, 2}, {28, 1, 4}, {29, 1, 8}};
+constexpr int32_t kInt64 = 4, kFloat64 = 7;
+constexpr uint8_t kFloatCode = 2, kBfloatCode = 4, kBoolCode = 6;
+
+bool is_defined(Handle tensor) {
+  bool defined = false;
+  check(torch().aoti_torch_is_defined(tensor, &defined));
+  return defined;
+}
+
+int32_t number(int (*function)(Handle, int32_t*), Handle tensor) {
+  int32_t value = 0;
+  check(function(tensor, &value));
+  return value;
+}
+
+int64_t dimensions(Handle tensor) {
+  int64_t value = 0;
+  check(torch().aoti_torch_get_dim(tensor, &value));
+  return value;
+}
+
+// Returns false unless it is a strided tensor of real numbers on our device.
+bool read(Handle tensor, TensorView& view) {
+  static const int32_t ours = torch().aoti_torch_device_type_privateuse1(),
+                       strided = torch().aoti_torch_layout_strided();
+  if (number(torch().aoti_torch_get_device_type, tensor) != ours ||
+      number(torch().aoti_torch_get_layout, tensor) != strided)
+    return false;
+  const int32_t type = number(torch().aoti_torch_get_dtype, tensor);
+  for (const ElementType& one : kElementTypes) {
+    if (one.torch != type) continue;
+    view.code = one.code;
+    view.bytes = one.bytes;
+    view.device = number(torch().aoti_torch_get_device_index, tensor);
+    view.dims = static_cast<int32_t>(dimensions(tensor));
+    int64_t *sizes = nullptr, *strides = nullptr;
+    void* address = nullptr;
+    check(torch().aoti_torch_get_sizes(tensor, &sizes));
+    check(torch().aoti_torch_get_strides(tensor, &strides));
+    check(torch().aoti_torch_get_data_ptr(tensor, &address));
+    view.sizes = sizes;
+    view.strides = strides;
+    view.address = reinterpret_cast<uint64_t>(address);
+    return true;
+  }
+  return false;
+}
+
+// A tensor over memory of a call.
+Handle new_tensor(const PreparedPlan::Result& result, const std::shared_ptr<Allocation>& memory, int index) {
+  void* const managed =
+      dlpack_tensor(memory, result.sizes, result.strides, index, result.code, static_cast<uint8_t>(8 * result.bytes));
+  return new NewTensor(torch().from_dlpack(managed, [managed](void*) { free_dlpack_tensor(managed); }));
+}
+
+// A call's arguments, which are its own.
+class Arguments {
+ public:
+  Arguments(const std::vector<PassedType>& types, const Passed* stack) {
+    values_.reserve(types.size());
+    for (std::size_t at = 0; at < types.size(); ++at) values_.push_back(Value::of(types[at], stack[at]));
+  }
+  ~Arguments() {
+    for (Value& value : values_) value.free();
+  }
+  Arguments(const Arguments&) = delete;
+  Arguments& operator=(const Arguments&) = delete;
+
+  // Adds them to a key. Returns false if such a call cannot be prepared by torch's C interface alone.
+  bool add_to(CallKey& key, const TorchOperation& operation) {
+    key.kind += 'N';  // an operation may have keys by Python, too
+    CallKey::append(key.kind, torch().default_type());
+    for (const Value& value : values_) {
+      if (!add(key, operation, value, false)) return false;
+    }
+    key.add_distances();
+    return (is_ours_ || !tensors_.empty()) && numbers_rank_ <= tensors_rank_;
+  }
+
+  // Those that the key names, in its order.
+  const std::vector<Handle>& tensors() const { return tensors_; }
+  py::list tensors(const TorchOperation& operation) const {
+    py::list all;
+    for (const Handle tensor : tensors_) all.append(object(operation, tensor));
+    return all;
+  }
+  py::list objects(const TorchOperation& operation) const {
+    py::list all;
+    for (const Value& value : values_) all.append(object(operation, value));
+    return all;
+  }
+
+  // Another reference to a tensor.
+  static Handle again(Handle tensor) {
+    Handle made = nullptr;
+    check(torch().aoti_torch_new_tensor_handle(tensor, &made));
+    return made;
+  }
+
+  static py::object object(const TorchOperation& operation, Handle tensor) {
+    if (!is_defined(tensor)) return py::none();
+    Handle given = again(tensor);
+    PyObject* const capsule = PyCapsule_New(given, nullptr, nullptr);
+    if (capsule == nullptr) {
+      torch().aoti_torch_delete_tensor_object(given);
+      throw py::error_already_set();
+    }
+    py::list held;
+    held.append(py::reinterpret_steal<py::object>(capsule));
+    const py::object tensors = checked(PyObject_CallOneArg(operation.tensors_of.ptr(), held.ptr()));
+    return checked(PySequence_GetItem(tensors.ptr(), 0));
+  }
+
+ private:
+  struct Value {
+    Base base;
+    bool is_none = false, is_list = false;
+    Passed value = 0;
+    std::vector<Value> items{};
+
+    static Value of(const PassedType& type, Passed given) {
+      Value made{type.base};
+      if (type.is_optional) {
+        auto* const held = reinterpret_cast<Passed*>(given);
+        if (held == nullptr) {
+          made.is_none = true;
+          return made;
+        }
+        given = *held;
+        delete held;
+      }
+      if (!type.is_list) {
+        made.value = given;
+        return made;
+      }
+      made.is_list = true;
+      const PassedType item{type.base, false, type.has_optional_items};
+      for (const Passed one : taken(given)) made.items.push_back(of(item, one));
+      return made;
+    }
+
+    void free() {
+      for (Value& item : items) item.free();
+      if (is_none || is_list) return;
+      if (base == Base::kTensor) torch().aoti_torch_delete_tensor_object(handle(value));
+      if (base == Base::kText) torch().torch_delete_string(handle(value));
+    }
+
+    std::string_view text() const {
+      const char* start = nullptr;
+      std::size_t length = 0;
+      check(torch().torch_string_c_str(handle(value), &start));
+      check(torch().torch_string_length(handle(value), &length));
+      return {start, length};
+    }
+    double real() const {
+      double number = 0;
+      std::memcpy(&number, &value, sizeof(number));
+      return number;
+    }
+    bool flag() const { return (value & 0xff) != 0; }
+    int32_t constant() const { return static_cast<int32_t>(static_cast<uint32_t>(value)); }
+    int32_t device_type() const { return static_cast<int8_t>(value >> 32); }
+    int32_t device_index() const { return constant(); }
+  };
+
+  bool add(CallKey& key, const TorchOperation& operation, const Value& value, bool in_list) {
+    if (value.is_none) {
+      key.kind += 'n';
+      return true;
+    }
+    if (value.is_list) {
+      key.kind += '[';
+      CallKey::append(key.kind, value.items.size());
+      for (const Value& item : value.items) {
+        if (!add(key, operation, item, true)) return false;
+      }
+      return true;
+    }
+    switch (value.base) {
+      case Base::kTensor:
+        return add_tensor(key, operation, handle(value.value), in_list);
+      case Base::kInteger:
+        key.kind += 'i';
+        CallKey::append(in_list ? key.kind : key.numbers, value.value);
+        return true;
+      case Base::kFloat:
+        key.kind += 'd';
+        CallKey::append(key.numbers, value.value);
+        return true;
+      case Base::kFlag:
+        key.kind += value.flag() ? 't' : 'f';
+        return true;
+      case Base::kText:
+        key.add_text(value.text());
+        return true;
+      case Base::kConstant:
+        key.kind += 'o';
+        CallKey::append(key.kind, value.constant());
+        return true;
+      case Base::kDevice:
+        return add_device(key, operation, value);
+    }
+    return false;
+  }
+
+  bool add_tensor(CallKey& key, const TorchOperation& operation, Handle tensor, bool in_list) {
+    if (!is_defined(tensor)) {
+      key.kind += 'n';
+      return true;
+    }
+    TensorView view;
+    if (!read(tensor, view)) return !in_list && add_number(key, tensor);
+    if (operation.takes_negated && !in_list && torch().is_neg(tensor)) return false;
+    tensors_.push_back(tensor);
+    if (view.dims > 0)
+      tensors_rank_ = std::max(tensors_rank_, view.code == kFloatCode || view.code == kBfloatCode ? 3
+                                              : view.code == kBoolCode                            ? 1
+                                                                                                  : 2);
+    // A handle is an at::Tensor, which holds one address: that of what torch's tensors for the same object share.
+    return key.add_tensor(view, *static_cast<void* const*>(tensor));
+  }
+
+  // torch passes a number where a tensor may stand as a tensor on the CPU, which is of the largest type of its kind. A
+  // tensor that a program made looks the same, and means the same if another one decides the result's type.
+  bool add_number(CallKey& key, Handle tensor) {
+    if (number(torch().aoti_torch_get_device_type, tensor) != torch().aoti_torch_device_type_cpu() ||
+        dimensions(tensor) != 0)
+      return false;
+    const int32_t type = number(torch().aoti_torch_get_dtype, tensor);
+    if (type != kInt64 && type != kFloat64) return false;
+    void* address = nullptr;
+    check(torch().aoti_torch_get_data_ptr(tensor, &address));
+    if (address == nullptr) return false;
+    numbers_rank_ = std::max(numbers_rank_, type == kFloat64 ? 3 : 2);
+    key.kind += type == kFloat64 ? 'D' : 'I';
+    key.numbers.append(static_cast<const char*>(address), sizeof(uint64_t));
+    return true;
+  }
+
+  bool add_device(CallKey& key, const TorchOperation& operation, const Value& value) {
+    if (value.device_type() != torch().aoti_torch_device_type_privateuse1()) return false;
+    int32_t index = value.device_index();
+    if (index < 0) index = checked(PyObject_CallNoArgs(operation.prepared->shared().current.ptr())).cast<int32_t>();
+    key.kind += 'd';
+    CallKey::append(key.kind, index);
+    is_ours_ = true;
+    return true;
+  }
+
+  static py::object object(const TorchOperation& operation, const Value& value) {
+    if (value.is_none) return py::none();
+    if (value.is_list) {
+      py::list all;
+      for (const Value& item : value.items) all.append(object(operation, item));
+      return std::move(all);
+    }
+    switch (value.base) {
+      case Base::kTensor:
+        return object(operation, handle(value.value));
+      case Base::kInteger:
+        return py::int_(static_cast<int64_t>(value.value));
+      case Base::kFloat:
+        return py::float_(value.real());
+      case Base::kFlag:
+        return py::bool_(value.flag());
+      case Base::kText:
+        return py::str(value.text().data(), value.text().size());
+      case Base::kConstant:
+        return py::int_(value.constant());
+      case Base::kDevice:
+        return py::make_tuple(value.device_type(), value.device_index());
+    }
+    return py::none();
+  }
+
+  std::vector<Value> values_;
+  std::vector<Handle> tensors_;
+  int tensors_rank_ = 0, numbers_rank_ = 0;  // of the kinds of numbers: floats, integers, bool
+  bool is_ours_ = false;                     // the call names our device
+};
+
+Passed passed_object(const TorchOperation& operation, const PassedType& type, py::handle value) {
+  if (type.is_list) {
+    std::vector<Passed> items;
+    for (const py::handle item : value) items.push_back(passed_object(operation, {type.base}, item));
+    return list_of(items);
+  }
+  switch (type.base) {
+    case Base::kInteger:
+      return static_cast<Passed>(value.cast<int64_t>());
+    case Base::kFlag:
+      return value.cast<bool>() ? 1 : 0;
+    case Base::kFloat: {
+      const double number = PyFloat_AsDouble(value.ptr());
+      if (number == -1 && PyErr_Occurred()) throw py::error_already_set();
+      Passed bits = 0;
+      std::memcpy(&bits, &number, sizeof(bits));
+      return bits;
+    }
+    default:
+      break;
+  }
+  Handle made = nullptr;
+  if (value.is_none()) {
+    check(torch().aoti_torch_new_uninitialized_tensor(&made));
+    return passed(made);
+  }
+  const py::object capsule = checked(PyObject_CallOneArg(operation.handle_of.ptr(), value.ptr()));
+  made = PyCapsule_GetPointer(capsule.ptr(), PyCapsule_GetName(capsule.ptr()));
+  if (made == nullptr) throw py::error_already_set();
+  return passed(made);
+}
+
+void give_objects(const TorchOperation& operation, const py::object& result, Passed* stack) {
+  const std::size_t count = operation.results.size();
+  if (count == 1) stack[0] = passed_object(operation, operation.results[0], result);
+  if (count < 2) return;
+  const py::tuple all(result);
+  if (all.size() != count) throw std::runtime_error("aten::" + operation.name + " gave another number of results");
+  for (std::size_t at = 0; at < count; ++at) stack[at] = passed_object(operation, operation.results[at], all[at]);
+}
+
+// What a kernel gives. Until then it is the kernel's own.
+class Results {
+ public:
+  // Those of a call that is done like an earlier one.
+  Results(const TorchOperation& operation, const PreparedPlan& plan, const PreparedPlan::Memory& memory,
+          const std::vector<Handle>& tensors)
+      : types_(operation.results) {
+    using Kind = PreparedPlan::Result::Kind;
+    for (const PreparedPlan::Result& result : plan.results()) {
+      if (result.kind == Kind::kTensor)
+        made_.push_back(passed(new_tensor(result, memory[result.number], plan.index())));
+      else if (result.kind == Kind::kArgument)
+        made_.push_back(passed(Arguments::again(tensors[result.number])));
+      else if (result.kind == Kind::kAgain)
+        made_.push_back(passed(Arguments::again(handle(made_[result.number]))));
+      else if (made_.size() < types_.size())  // an operation without results gives None to Python
+        made_.push_back(passed_object(operation, types_[made_.size()], result.value));
+    }
+  }
+  ~Results() {
+    for (std::size_t at = 0; at < made_.size(); ++at) {
+      if (types_[is_list() ? 0 : at].base == Base::kTensor) torch().aoti_torch_delete_tensor_object(handle(made_[at]));
+    }
+  }
+  Results(const Results&) = delete;
+  Results& operator=(const Results&) = delete;
+
+  void give(Passed* stack) {
+    if (is_list())
+      stack[0] = list_of(made_);
+    else
+      std::copy(made_.begin(), made_.end(), stack);
+    made_.clear();
+  }
+
+ private:
+  bool is_list() const { return types_.size() == 1 && types_[0].is_list; }
+
+  const std::vector<PassedType>& types_;
+  std::vector<Passed> made_;
+};
+
+void call(std::size_t number, Passed* stack) {
+  const TorchOperation& operation = operations()[number];
+  Prepared& prepared = *operation.prepared;
+  const WithGil locked;
+  Arguments arguments(operation.arguments, stack);
+  CallKey key(prepared.by_address());
+  std::shared_ptr<const PreparedPlan> plan;
+  const bool is_ready = prepared.is_ready();
+  const bool has_key = is_ready && arguments.add_to(key, operation);
+  const Prepared::Way way = has_key ? prepared.find(key, plan) : Prepared::Way::kPlain;
+  if (way == Prepared::Way::kPlan) {
+    const PreparedPlan::Memory memory = plan->allocate();
+    Results results(operation, *plan, memory, arguments.tensors());
+    plan->launch(prepared.shared(), memory, key.addresses);
+    results.give(stack);
+    return;
+  }
+  const py::tuple unpacked = checked(PyObject_CallOneArg(operation.unpack.ptr(), arguments.objects(operation).ptr()));
+  const py::args args(unpacked[0]);
+  const py::kwargs kwargs(unpacked[1]);
+  py::object result;
+  if (way == Prepared::Way::kRecord && unpacked[2].ptr() == Py_True)
+    result = prepared.record(key, args, kwargs, arguments.tensors(operation));
+  else if (has_key || !is_ready)
+    result = prepared.plainly(args, kwargs);
+  else
+    result = prepared(args, kwargs);
+  give_objects(operation, result, stack);
+}
+
+template <std::size_t Number>
+void kernel(Passed* stack, std::uint64_t, std::uint64_t) {
+  call(Number, stack);
+}
+
+template <std::size_t... Numbers>
+constexpr std::array<Kernel, sizeof...(Numbers)> kernels(std::index_sequence<Numbers...>) {
+  return {kernel<Numbers>...};
+}
+
+constexpr std::array<Kernel, kMostOperations> kKernels = kernels(std::make_index_sequence<kMostOperations>());
+
+}  // namespace
+
+bool has_torch_operations() { return torch_interface() != nullptr; }
+
+bool enter_torch_operation(TorchOperation operation) {
+  const std::size_t number = operations().size();
+  if (number == kMostOperations) return false;
+  operations().push_back(std::move(operation));
+  if (enter_kernel(operations().back().name.c_str(), kKernels[number])) return true;
+  operations().pop_back();
+  return false;
+}
+
+std::optional<int32_t> torch_constant(const std::string& name) {
+  void* const library = dlopen("libtorch_cpu.so", RTLD_LAZY | RTLD_NOLOAD);
+  void* const function = library == nullptr ? nullptr : dlsym(library, name.c_str());
+  if (function == nullptr) return std::nullopt;
+  return reinterpret_cast<int32_t (*)()>(function)();
+}
+
+}  // namespace triton_spirv

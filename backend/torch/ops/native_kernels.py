@@ -1,0 +1,142 @@
+"""Operations that torch calls as native kernels (native/torch_operations.cpp), through its stable C interface.
+
+A native kernel enters Python only for a call unlike earlier ones, and passes what torch passes to kernels in Python.
+The interface has no Scalars, generators, storages and streams. Operations with those, and all of a torch without the
+interface, are kernels in Python.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import torch
+
+from ...runtime.context import NAME
+from ...runtime.native_module import native
+
+#: Codes of torch's types (PassedType in native/torch_operations.h).
+_BASES = {"Tensor": "T", "int": "i", "float": "f", "bool": "b", "str": "s", "Device": "d"}
+#: Types whose values the interface passes as numbers: what they are in Python, and what the interface calls them.
+_CONSTANTS = {
+    "ScalarType": (torch.dtype, "dtype"),
+    "Layout": (torch.layout, "layout"),
+    "MemoryFormat": (torch.memory_format, "memory_format"),
+}
+_FORM = re.compile(r"(Optional\[)?(List\[)?(Optional\[)?(\w+)\]*")
+#: By the type of a tensor that torch made of a number: one that both together are of the type of, if it is so made.
+_PROBES = {
+    number: torch.zeros((), dtype=other, device="cpu")
+    for number, other in ((torch.float64, torch.float16), (torch.int64, torch.int8))
+}
+_NONE = object()
+
+
+def enter(native_enter: Callable[..., bool], op: torch._ops.OpOverload, **how: Any) -> bool:
+    """Enter the operation by ``native_enter`` (PreparedContext.enter), which is told ``how``. False where it cannot be
+    a native kernel, and nothing was entered."""
+    if not native().has_torch_operations():
+        return False
+    arguments, results = ([_form(value) for value in values] for values in (op._schema.arguments, op._schema.returns))
+    if any(base == "" for _, base in (*arguments, *results)) or not all(map(_can_be_given, results)):
+        return False
+    return native_enter(
+        name=op.name().removeprefix("aten::"),
+        arguments=list(map(_passed, arguments)),
+        results=list(map(_passed, results)),
+        takes_negated=torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), "Negative"),
+        unpack=_unpacking(op),
+        tensors_of=torch._C._aoti.alloc_tensors_by_stealing_from_void_ptrs,
+        handle_of=torch._C._aoti.unsafe_alloc_void_ptr_from_tensor,
+        **how,
+    )
+
+
+def _form(value: Any) -> tuple[tuple[bool, bool, bool], str]:
+    """(whether it may be None, is a list, is a list of what may be None; the code of what it is or has) of an argument
+    or a result of a schema. The code is empty where the interface does not pass such values."""
+    match = _FORM.fullmatch(str(value.real_type))
+    if match is None:
+        return (False, False, False), ""
+    name = match[4]
+    return (match[1] is not None, match[2] is not None, match[3] is not None), (
+        "c" if name in _CONSTANTS else _BASES.get(name, "")
+    )
+
+
+def _can_be_given(form: tuple[tuple[bool, bool, bool], str]) -> bool:
+    (is_optional, is_list, has_optional_items), base = form
+    return not is_optional and not has_optional_items and base in ("T" if is_list else "Tifb")
+
+
+def _passed(form: tuple[tuple[bool, bool, bool], str]) -> Any:
+    (is_optional, is_list, has_optional_items), base = form
+    return native().PassedType(base, is_list=is_list, is_optional=is_optional, has_optional_items=has_optional_items)
+
+
+@cache
+def _constants() -> dict[tuple[str, int], Any]:
+    """The objects of torch by their types' names in schemas and their numbers in the interface."""
+    found = {}
+    for name, value in vars(torch).items():
+        for kind, (type_, word) in _CONSTANTS.items():
+            for start in ("aoti_torch", "torch") if isinstance(value, type_) else ():
+                number = native().torch_constant(f"{start}_{word}_{name}")
+                if number is not None:
+                    found[kind, number] = value
+    return found
+
+
+def _device(type_: int, index: int) -> torch.device:
+    kind = torch._C._autograd.DeviceType  # type: ignore[attr-defined]
+    name = NAME if kind(type_) == kind.PrivateUse1 else kind(type_).name.lower()
+    return torch.device(name) if index < 0 else torch.device(name, index)
+
+
+def _is_number(tensor: torch.Tensor) -> bool:
+    """Whether torch made the tensor of a number where a tensor may stand. Of a bool it cannot be told."""
+    if tensor.dim() or tensor.dtype not in _PROBES or tensor.device.type != "cpu":
+        return False
+    probe = _PROBES[tensor.dtype]
+    return torch.result_type(probe, tensor) == probe.dtype
+
+
+def _unpacking(op: torch._ops.OpOverload) -> Callable[[list[Any]], tuple[tuple[Any, ...], dict[str, Any], bool]]:
+    """What the native kernel's values are in Python: (arguments by place; by name; whether tensors without dimensions
+    on the CPU are numbers). As for torch's kernels in Python, those that are as by default are left out at the end."""
+    schema = op._schema.arguments
+    names = [argument.name for argument in schema]
+    types = [_FORM.fullmatch(str(argument.real_type))[4] for argument in schema]  # type: ignore[attr-defined,index]
+    defaults = [argument.default_value if argument.has_default_value() else _NONE for argument in schema]
+    places = sum(not argument.kwarg_only for argument in schema)
+
+    def is_default(place: int, value: Any) -> bool:
+        return type(value) is type(defaults[place]) and not isinstance(value, torch.Tensor) and value == defaults[place]
+
+    def unpack(given: list[Any]) -> tuple[tuple[Any, ...], dict[str, Any], bool]:
+        end = places
+        while end and is_default(end - 1, given[end - 1]):
+            end -= 1
+        found = [_value(type_, value) for type_, value in zip(types, given, strict=True)]
+        named = {names[at]: found[at] for at in range(places, len(given)) if not is_default(at, given[at])}
+        return tuple(found[:end]), named, not any(map(_is_scalar, found))
+
+    return unpack
+
+
+def _value(type_: str, value: Any) -> Any:
+    if value is None:
+        return None
+    if type_ in _CONSTANTS:
+        return _constants()[type_, value]
+    if type_ == "Device":
+        return _device(*value)
+    if isinstance(value, torch.Tensor) and _is_number(value):
+        return value.item()
+    return value
+
+
+def _is_scalar(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.device.type == "cpu" and not value.dim()
