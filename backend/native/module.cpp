@@ -387,17 +387,13 @@ PYBIND11_MODULE(_native, m) {
           "tensors) → (its result, a PreparedPlan or None); `by_address`: it has tables of its tensors' addresses.")
       .def(
           "enter",
-          [](const PreparedContext& self, py::object run, py::object record, bool by_address, std::string name,
-             std::vector<PassedType> arguments, std::vector<PassedType> results, bool takes_negated, py::object unpack,
-             py::object tensors_of, py::object handle_of) {
-            return enter_torch_operation(
-                {std::move(name), std::move(arguments), std::move(results), takes_negated, std::move(unpack),
-                 std::move(tensors_of), std::move(handle_of),
-                 std::make_shared<Prepared>(&self, std::move(run), std::move(record), by_address)});
+          [](const PreparedContext& self, py::object run, py::object record, bool by_address, TorchOperation operation,
+             bool takes_negated) {
+            auto prepared = std::make_shared<Prepared>(&self, std::move(run), std::move(record), by_address);
+            return enter_prepared(std::move(operation), std::move(prepared), takes_negated);
           },
-          py::kw_only(), py::arg("run"), py::arg("record"), py::arg("by_address"), py::arg("name"),
-          py::arg("arguments"), py::arg("results"), py::arg("takes_negated"), py::arg("unpack"), py::arg("tensors_of"),
-          py::arg("handle_of"),
+          py::kw_only(), py::arg("run"), py::arg("record"), py::arg("by_address"), py::arg("operation"),
+          py::arg("takes_negated"),
           "Enter such an operation as a native kernel of torch, which calls `run` and `record` for calls unlike "
           "earlier "
           "ones. False where no kernel is left, and nothing was entered.");
@@ -500,6 +496,20 @@ PYBIND11_MODULE(_native, m) {
              return PassedType{static_cast<PassedType::Base>(base), is_list, is_optional, has_optional_items};
            }),
            py::arg("base"), py::kw_only(), py::arg("is_list"), py::arg("is_optional"), py::arg("has_optional_items"));
+  py::class_<TorchOperation>(m, "TorchOperation", "An operation of torch; see torch/device/native_kernels.py.")
+      .def(py::init([](std::string name, std::vector<PassedType> arguments, std::vector<PassedType> results,
+                       py::object unpack, py::object tensors_of, py::object handle_of) {
+             return TorchOperation{std::move(name),   std::move(arguments),  std::move(results),
+                                   std::move(unpack), std::move(tensors_of), std::move(handle_of)};
+           }),
+           py::kw_only(), py::arg("name"), py::arg("arguments"), py::arg("results"), py::arg("unpack"),
+           py::arg("tensors_of"), py::arg("handle_of"));
+  py::enum_<CastTo>(m, "CastTo", "What floats are cast to under an autocast.")
+      .value("LOWER", CastTo::kLower)
+      .value("SINGLE", CastTo::kSingle)
+      .value("WIDEST", CastTo::kWidest);
+  m.def("enter_casting", &enter_casting, py::arg("operation"), py::arg("to"), py::arg("key"), py::arg("casting"),
+        "Enter an operation under an autocast as a native kernel of torch. `casting` does in Python what goes wrong.");
   m.def("has_torch_operations", &has_torch_operations, "Whether this torch passes calls to native kernels.");
   m.def("torch_constant", &torch_constant, py::arg("name"),
         "What a function of torch's C interface such as \"aoti_torch_dtype_uint8\" gives; None without the function.");

@@ -2,8 +2,13 @@
 
 #include <dlfcn.h>
 
+#include <array>
+#include <deque>
+#include <map>
 #include <stdexcept>
+#include <string>
 #include <type_traits>
+#include <utility>
 
 namespace triton_spirv {
 namespace {
@@ -23,10 +28,34 @@ bool look_up(TorchInterface& torch) {
 #undef FIND
   found &= find(c10, "_ZN3c1013InferenceMode10is_enabledEv", torch.inference_mode);
   found &= find(c10, "_ZN3c1031get_default_dtype_as_scalartypeEv", torch.default_type);
+  found &= find(cpu, "_ZN2at8autocast18get_autocast_dtypeEN3c1010DeviceTypeE", torch.autocast_type);
+  found &= find(c10, "_ZN3c104impl28tls_is_dispatch_key_excludedENS_11DispatchKeyE", torch.is_key_excluded);
+  found &= find(c10, "_ZN3c104impl29tls_set_dispatch_key_excludedENS_11DispatchKeyEb", torch.set_key_excluded);
   found &= find(cpu, "_ZN2at6native6is_negERKNS_6TensorE", torch.is_neg);
   found &= find(cpu, "_ZN2at10fromDLPackEP15DLManagedTensorSt8functionIFvPvEE", torch.from_dlpack);
   return found;
 }
+
+// torch calls a kernel without saying which one it is, so that each function has a kernel of its own.
+constexpr std::size_t kMostFunctions = 2048;
+
+// By their kernels' numbers. Never freed: torch may call them until the process ends.
+std::deque<std::function<void(Passed*)>>& functions() {
+  static auto* const all = new std::deque<std::function<void(Passed*)>>;
+  return *all;
+}
+
+template <std::size_t Number>
+void kernel(Passed* stack, std::uint64_t, std::uint64_t) {
+  functions()[Number](stack);
+}
+
+template <std::size_t... Each>
+constexpr std::array<Kernel, sizeof...(Each)> kernels(std::index_sequence<Each...>) {
+  return {kernel<Each>...};
+}
+
+constexpr std::array<Kernel, kMostFunctions> kKernels = kernels(std::make_index_sequence<kMostFunctions>());
 
 }  // namespace
 
@@ -58,14 +87,29 @@ Passed list_of(const std::vector<Passed>& values) {
   return passed(list);
 }
 
-bool enter_kernel(const char* name, Kernel kernel) {
-  static Handle library = nullptr;  // what it entered stays until it is deleted, which nobody does
+Handle again(Handle tensor) {
+  Handle made = nullptr;
+  check(torch_interface()->aoti_torch_new_tensor_handle(tensor, &made));
+  return made;
+}
+
+bool enter_kernel(const char* key, const char* name, Kernel kernel) {
+  static std::map<std::string, Handle> libraries;  // what one entered stays until it is deleted, which nobody does
   const TorchInterface* const torch = torch_interface();
   if (torch == nullptr) return false;
-  if (library == nullptr &&
-      torch->aoti_torch_library_init_impl("aten", "PrivateUse1", __FILE__, __LINE__, &library) != 0)
+  Handle& library = libraries[key];
+  if (library == nullptr && torch->aoti_torch_library_init_impl("aten", key, __FILE__, __LINE__, &library) != 0)
     return false;
   return torch->torch_library_impl(library, name, kernel, kVersion) == 0;
+}
+
+bool enter_kernel(const char* key, const char* name, std::function<void(Passed*)> function) {
+  const std::size_t number = functions().size();
+  if (number == kMostFunctions) return false;
+  functions().push_back(std::move(function));
+  if (enter_kernel(key, name, kKernels[number])) return true;
+  functions().pop_back();
+  return false;
 }
 
 }  // namespace triton_spirv

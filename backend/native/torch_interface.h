@@ -61,9 +61,12 @@ struct TorchInterface {
 #define DECLARE_TORCH_FUNCTION(name, result, ...) result (*name)(__VA_ARGS__) = nullptr;
   TORCH_FUNCTIONS(DECLARE_TORCH_FUNCTION)
 #undef DECLARE_TORCH_FUNCTION
-  bool (*inference_mode)() = nullptr;       // c10::InferenceMode::is_enabled
-  std::int8_t (*default_type)() = nullptr;  // c10::get_default_dtype_as_scalartype
-  bool (*is_neg)(Handle) = nullptr;         // at::native::is_neg
+  bool (*inference_mode)() = nullptr;                       // c10::InferenceMode::is_enabled
+  std::int8_t (*default_type)() = nullptr;                  // c10::get_default_dtype_as_scalartype
+  std::int8_t (*autocast_type)(std::int8_t) = nullptr;      // at::autocast::get_autocast_dtype
+  bool (*is_key_excluded)(std::uint16_t) = nullptr;         // c10::impl::tls_is_dispatch_key_excluded
+  void (*set_key_excluded)(std::uint16_t, bool) = nullptr;  // c10::impl::tls_set_dispatch_key_excluded
+  bool (*is_neg)(Handle) = nullptr;                         // at::native::is_neg
   // at::fromDLPack: takes a DLManagedTensor, and what is called once the tensor is not used any more.
   NewTensor (*from_dlpack)(void*, std::function<void(void*)>) = nullptr;
 };
@@ -78,7 +81,11 @@ inline Handle handle(Passed value) { return reinterpret_cast<Handle>(value); }
 // The values of a list, which is deleted.
 std::vector<Passed> taken(Passed list);
 Passed list_of(const std::vector<Passed>& values);
-// Enters a kernel of aten::`name` for the key PrivateUse1, for as long as the process runs. False if torch refuses.
-bool enter_kernel(const char* name, Kernel kernel);
+// Another reference to a tensor.
+Handle again(Handle tensor);
+// Enters a kernel of aten::`name` for a dispatch key, for as long as the process runs. False if torch refuses.
+bool enter_kernel(const char* key, const char* name, Kernel kernel);
+// The same of a function. False, too, where too many were entered.
+bool enter_kernel(const char* key, const char* name, std::function<void(Passed*)> function);
 
 }  // namespace triton_spirv

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <deque>
+#include <iterator>
 #include <utility>
 
 #include "gil.h"
@@ -19,16 +19,7 @@ namespace {
 
 using Base = PassedType::Base;
 
-// torch calls a kernel without saying for which operation, so that each operation has a function of its own.
-constexpr std::size_t kMostOperations = 2048;
-
 const TorchInterface& torch() { return *torch_interface(); }
-
-// Operations by their kernels' numbers. Never freed: torch may call them until the process ends.
-std::deque<TorchOperation>& operations() {
-  static auto* const all = new std::deque<TorchOperation>;
-  return *all;
-}
 
 // torch's element types (c10::ScalarType, as in its files) of real numbers, with DLPack's codes and bytes.
 struct ElementType {
@@ -38,7 +29,7 @@ struct ElementType {
 constexpr ElementType kElementTypes[] = {{0, 1, 1},  {1, 0, 1},  {2, 0, 2}, {3, 0, 4},  {4, 0, 8},
                                          {5, 2, 2},  {6, 2, 4},  {7, 2, 8}, {11, 6, 1}, {15, 4, 2},
                                          {27, 1, 2}, {28, 1, 4}, {29, 1, 8}};
-constexpr int32_t kInt64 = 4, kFloat64 = 7;
+constexpr int32_t kInt64 = 4, kFloat16 = 5, kFloat32 = 6, kFloat64 = 7, kBfloat16 = 15;
 constexpr uint8_t kFloatCode = 2, kBfloatCode = 4, kBoolCode = 6;
 
 bool is_defined(Handle tensor) {
@@ -96,7 +87,7 @@ Handle new_tensor(const PreparedPlan::Result& result, const std::shared_ptr<Allo
 // A call's arguments, which are its own.
 class Arguments {
  public:
-  Arguments(const std::vector<PassedType>& types, const Passed* stack) {
+  Arguments(const std::vector<PassedType>& types, const Passed* stack) : types_(types) {
     values_.reserve(types.size());
     for (std::size_t at = 0; at < types.size(); ++at) values_.push_back(Value::of(types[at], stack[at]));
   }
@@ -107,11 +98,11 @@ class Arguments {
   Arguments& operator=(const Arguments&) = delete;
 
   // Adds them to a key. Returns false if such a call cannot be prepared by torch's C interface alone.
-  bool add_to(CallKey& key, const TorchOperation& operation) {
+  bool add_to(CallKey& key, const PreparedContext& shared, bool takes_negated) {
     key.kind += 'N';  // an operation may have keys by Python, too
     CallKey::append(key.kind, torch().default_type());
     for (const Value& value : values_) {
-      if (!add(key, operation, value, false)) return false;
+      if (!add(key, shared, takes_negated, value, false)) return false;
     }
     key.add_distances();
     return (is_ours_ || !tensors_.empty()) && numbers_rank_ <= tensors_rank_;
@@ -130,11 +121,25 @@ class Arguments {
     return all;
   }
 
-  // Another reference to a tensor.
-  static Handle again(Handle tensor) {
-    Handle made = nullptr;
-    check(torch().aoti_torch_new_tensor_handle(tensor, &made));
-    return made;
+  template <typename Function>
+  void each_tensor(Function&& function) const {
+    for (const Value& value : values_) value.each_tensor(function);
+  }
+
+  // Adds values for torch's dispatcher, which takes them, with what `change` makes of each tensor. If that is null,
+  // returns false and adds nothing.
+  template <typename Change>
+  bool pass_on(const Change& change, std::vector<Passed>& given) const {
+    for (const Value& value : values_) {
+      const std::optional<Passed> one = value.pass_on(change);
+      if (!one) {
+        for (std::size_t at = 0; at < given.size(); ++at) Value::of(types_[at], given[at]).free();
+        given.clear();
+        return false;
+      }
+      given.push_back(*one);
+    }
+    return true;
   }
 
   static py::object object(const TorchOperation& operation, Handle tensor) {
@@ -154,12 +159,12 @@ class Arguments {
  private:
   struct Value {
     Base base;
-    bool is_none = false, is_list = false;
+    bool is_optional = false, is_none = false, is_list = false;
     Passed value = 0;
     std::vector<Value> items{};
 
     static Value of(const PassedType& type, Passed given) {
-      Value made{type.base};
+      Value made{type.base, type.is_optional};
       if (type.is_optional) {
         auto* const held = reinterpret_cast<Passed*>(given);
         if (held == nullptr) {
@@ -186,6 +191,38 @@ class Arguments {
       if (base == Base::kText) torch().torch_delete_string(handle(value));
     }
 
+    template <typename Function>
+    void each_tensor(Function& function) const {
+      for (const Value& item : items) item.each_tensor(function);
+      if (!is_none && !is_list && base == Base::kTensor && is_defined(handle(value))) function(handle(value));
+    }
+
+    template <typename Change>
+    std::optional<Passed> pass_on(const Change& change) const {
+      if (is_none) return 0;
+      Passed given = value;
+      if (is_list) {
+        std::vector<Passed> all;
+        for (const Value& item : items) {
+          const std::optional<Passed> one = item.pass_on(change);
+          if (!one) {
+            for (const Passed made : all)
+              if (base == Base::kTensor) torch().aoti_torch_delete_tensor_object(handle(made));
+            return std::nullopt;
+          }
+          all.push_back(*one);
+        }
+        given = list_of(all);
+      } else if (base == Base::kTensor) {
+        const Handle made = is_defined(handle(value)) ? change(handle(value)) : again(handle(value));
+        if (made == nullptr) return std::nullopt;
+        given = passed(made);
+      } else if (base == Base::kText) {
+        return std::nullopt;
+      }
+      return is_optional ? reinterpret_cast<Passed>(new Passed(given)) : given;
+    }
+
     std::string_view text() const {
       const char* start = nullptr;
       std::size_t length = 0;
@@ -204,7 +241,7 @@ class Arguments {
     int32_t device_index() const { return constant(); }
   };
 
-  bool add(CallKey& key, const TorchOperation& operation, const Value& value, bool in_list) {
+  bool add(CallKey& key, const PreparedContext& shared, bool takes_negated, const Value& value, bool in_list) {
     if (value.is_none) {
       key.kind += 'n';
       return true;
@@ -213,13 +250,13 @@ class Arguments {
       key.kind += '[';
       CallKey::append(key.kind, value.items.size());
       for (const Value& item : value.items) {
-        if (!add(key, operation, item, true)) return false;
+        if (!add(key, shared, takes_negated, item, true)) return false;
       }
       return true;
     }
     switch (value.base) {
       case Base::kTensor:
-        return add_tensor(key, operation, handle(value.value), in_list);
+        return add_tensor(key, takes_negated && !in_list, handle(value.value), in_list);
       case Base::kInteger:
         key.kind += 'i';
         CallKey::append(in_list ? key.kind : key.numbers, value.value);
@@ -239,19 +276,19 @@ class Arguments {
         CallKey::append(key.kind, value.constant());
         return true;
       case Base::kDevice:
-        return add_device(key, operation, value);
+        return add_device(key, shared, value);
     }
     return false;
   }
 
-  bool add_tensor(CallKey& key, const TorchOperation& operation, Handle tensor, bool in_list) {
+  bool add_tensor(CallKey& key, bool may_be_negated, Handle tensor, bool in_list) {
     if (!is_defined(tensor)) {
       key.kind += 'n';
       return true;
     }
     TensorView view;
     if (!read(tensor, view)) return !in_list && add_number(key, tensor);
-    if (operation.takes_negated && !in_list && torch().is_neg(tensor)) return false;
+    if (may_be_negated && torch().is_neg(tensor)) return false;
     tensors_.push_back(tensor);
     if (view.dims > 0)
       tensors_rank_ = std::max(tensors_rank_, view.code == kFloatCode || view.code == kBfloatCode ? 3
@@ -278,10 +315,10 @@ class Arguments {
     return true;
   }
 
-  bool add_device(CallKey& key, const TorchOperation& operation, const Value& value) {
+  bool add_device(CallKey& key, const PreparedContext& shared, const Value& value) {
     if (value.device_type() != torch().aoti_torch_device_type_privateuse1()) return false;
     int32_t index = value.device_index();
-    if (index < 0) index = checked(PyObject_CallNoArgs(operation.prepared->shared().current.ptr())).cast<int32_t>();
+    if (index < 0) index = checked(PyObject_CallNoArgs(shared.current.ptr())).cast<int32_t>();
     key.kind += 'd';
     CallKey::append(key.kind, index);
     is_ours_ = true;
@@ -314,6 +351,7 @@ class Arguments {
     return py::none();
   }
 
+  const std::vector<PassedType>& types_;
   std::vector<Value> values_;
   std::vector<Handle> tensors_;
   int tensors_rank_ = 0, numbers_rank_ = 0;  // of the kinds of numbers: floats, integers, bool
@@ -373,9 +411,9 @@ class Results {
       if (result.kind == Kind::kTensor)
         made_.push_back(passed(new_tensor(result, memory[result.number], plan.index())));
       else if (result.kind == Kind::kArgument)
-        made_.push_back(passed(Arguments::again(tensors[result.number])));
+        made_.push_back(passed(again(tensors[result.number])));
       else if (result.kind == Kind::kAgain)
-        made_.push_back(passed(Arguments::again(handle(made_[result.number]))));
+        made_.push_back(passed(again(handle(made_[result.number]))));
       else if (made_.size() < types_.size())  // an operation without results gives None to Python
         made_.push_back(passed_object(operation, types_[made_.size()], result.value));
     }
@@ -403,15 +441,13 @@ class Results {
   std::vector<Passed> made_;
 };
 
-void call(std::size_t number, Passed* stack) {
-  const TorchOperation& operation = operations()[number];
-  Prepared& prepared = *operation.prepared;
+void call(const TorchOperation& operation, Prepared& prepared, bool takes_negated, Passed* stack) {
   const WithGil locked;
   Arguments arguments(operation.arguments, stack);
   CallKey key(prepared.by_address());
   std::shared_ptr<const PreparedPlan> plan;
   const bool is_ready = prepared.is_ready();
-  const bool has_key = is_ready && arguments.add_to(key, operation);
+  const bool has_key = is_ready && arguments.add_to(key, prepared.shared(), takes_negated);
   const Prepared::Way way = has_key ? prepared.find(key, plan) : Prepared::Way::kPlain;
   if (way == Prepared::Way::kPlan) {
     const PreparedPlan::Memory memory = plan->allocate();
@@ -433,29 +469,92 @@ void call(std::size_t number, Passed* stack) {
   give_objects(operation, result, stack);
 }
 
-template <std::size_t Number>
-void kernel(Passed* stack, std::uint64_t, std::uint64_t) {
-  call(Number, stack);
+// ---- Under an autocast ----------------------------------------------------------------------------------------------
+
+// Makes this thread skip a dispatch key during its lifetime.
+class WithoutKey {
+ public:
+  explicit WithoutKey(uint16_t key) : key_(key), was_excluded_(torch().is_key_excluded(key)) {
+    torch().set_key_excluded(key_, true);
+  }
+  ~WithoutKey() { torch().set_key_excluded(key_, was_excluded_); }
+  WithoutKey(const WithoutKey&) = delete;
+  WithoutKey& operator=(const WithoutKey&) = delete;
+
+ private:
+  uint16_t key_;
+  bool was_excluded_;
+};
+
+// The type that floats are cast to, or -1 where Python is to say.
+int32_t cast_type(const Arguments& arguments, CastTo to) {
+  static const auto ours = static_cast<int8_t>(torch().aoti_torch_device_type_privateuse1());
+  bool is_known = true, has_single = false;
+  arguments.each_tensor([&](Handle tensor) {
+    if (number(torch().aoti_torch_get_device_type, tensor) != ours) return;
+    const int32_t type = number(torch().aoti_torch_get_dtype, tensor);
+    has_single |= type == kFloat32;
+    is_known &= std::any_of(std::begin(kElementTypes), std::end(kElementTypes),
+                            [=](const ElementType& one) { return one.torch == type; });
+  });
+  if (!is_known) return -1;
+  return to == CastTo::kSingle || (to == CastTo::kWidest && has_single) ? kFloat32 : torch().autocast_type(ours);
 }
 
-template <std::size_t... Numbers>
-constexpr std::array<Kernel, sizeof...(Numbers)> kernels(std::index_sequence<Numbers...>) {
-  return {kernel<Numbers>...};
+// The tensor in that type, if it is of floats on our device and not of float64; else itself. A new reference, or null
+// if torch gives an error.
+Handle cast(Handle tensor, int32_t type) {
+  static const int32_t ours = torch().aoti_torch_device_type_privateuse1();
+  const int32_t own = number(torch().aoti_torch_get_dtype, tensor);
+  if ((own != kFloat16 && own != kFloat32 && own != kBfloat16) || own == type ||
+      number(torch().aoti_torch_get_device_type, tensor) != ours)
+    return again(tensor);
+  // (self, dtype, non_blocking, copy, memory_format)
+  std::array<Passed, 5> stack{passed(again(tensor)), static_cast<uint32_t>(type)};
+  const int error = torch().torch_call_dispatcher("aten::to", "dtype", stack.data(), kVersion);
+  return error == 0 ? handle(stack[0]) : nullptr;
 }
 
-constexpr std::array<Kernel, kMostOperations> kKernels = kernels(std::make_index_sequence<kMostOperations>());
+// False if torch gives an error.
+bool call_cast(const TorchOperation& operation, const Arguments& arguments, CastTo to, uint16_t key, Passed* stack) {
+  const WithoutKey without(key);
+  const int32_t type = cast_type(arguments, to);
+  std::vector<Passed> given;
+  if (type < 0 || !arguments.pass_on([=](Handle tensor) { return cast(tensor, type); }, given)) return false;
+  const std::size_t dot = operation.name.find('.');
+  const std::string name = "aten::" + operation.name.substr(0, dot);
+  const std::string overload = dot == std::string::npos ? "" : operation.name.substr(dot + 1);
+  given.resize(std::max(given.size(), operation.results.size()));
+  if (torch().torch_call_dispatcher(name.c_str(), overload.c_str(), given.data(), kVersion) != 0) return false;
+  std::copy_n(given.begin(), operation.results.size(), stack);
+  return true;
+}
 
 }  // namespace
 
 bool has_torch_operations() { return torch_interface() != nullptr; }
 
-bool enter_torch_operation(TorchOperation operation) {
-  const std::size_t number = operations().size();
-  if (number == kMostOperations) return false;
-  operations().push_back(std::move(operation));
-  if (enter_kernel(operations().back().name.c_str(), kKernels[number])) return true;
-  operations().pop_back();
-  return false;
+bool enter_prepared(TorchOperation operation, std::shared_ptr<Prepared> prepared, bool takes_negated) {
+  const std::string name = operation.name;
+  return enter_kernel("PrivateUse1", name.c_str(),
+                      [operation = std::move(operation), prepared = std::move(prepared), takes_negated](Passed* stack) {
+                        call(operation, *prepared, takes_negated, stack);
+                      });
+}
+
+bool enter_casting(TorchOperation operation, CastTo to, uint16_t key, py::object casting) {
+  const std::string name = operation.name;
+  return enter_kernel("AutocastPrivateUse1", name.c_str(),
+                      [operation = std::move(operation), to, key, casting = std::move(casting)](Passed* stack) {
+                        Arguments arguments(operation.arguments, stack);
+                        if (call_cast(operation, arguments, to, key, stack)) return;
+                        const WithGil locked;
+                        PyErr_Clear();  // what went wrong may have been said in Python
+                        const py::tuple unpacked =
+                            checked(PyObject_CallOneArg(operation.unpack.ptr(), arguments.objects(operation).ptr()));
+                        const py::object args = unpacked[0], kwargs = unpacked[1];
+                        give_objects(operation, checked(PyObject_Call(casting.ptr(), args.ptr(), kwargs.ptr())), stack);
+                      });
 }
 
 std::optional<int32_t> torch_constant(const std::string& name) {

@@ -28,25 +28,30 @@ struct PassedType {
   bool is_list = false, is_optional = false, has_optional_items = false;
 };
 
-// An operation's name and overload, as torch writes them after "aten::", and its arguments and results.
+// An operation, and how a call of it enters Python.
 struct TorchOperation {
-  std::string name;
+  std::string name;  // with its overload, as torch writes them after "aten::"
   std::vector<PassedType> arguments, results;
-  // Whether lazily negated tensors reach it: for other operations torch resolves them first.
-  bool takes_negated;
   // ([value, …]) → (args, kwargs, whether it is what the key says). Numbers and None stand for themselves, a number for
   // a constant, and (type, index) for a device.
   pybind11::object unpack;
   pybind11::object tensors_of;  // ([a capsule of a handle, …]) → tensors, which take the handles
   pybind11::object handle_of;   // (tensor) → a capsule of a new handle
-  std::shared_ptr<Prepared> prepared;
 };
+
+// What floats are cast to under an autocast: its type, float32, or the wider of both among the arguments.
+enum class CastTo { kLower, kSingle, kWidest };
 
 // Whether this torch passes calls to native kernels: 2.10 and newer do.
 bool has_torch_operations();
-// Enters it for torch's key PrivateUse1, for as long as the process runs. False, with nothing entered, where no kernel
-// is left.
-bool enter_torch_operation(TorchOperation operation);
+// Enters a kernel for torch's key PrivateUse1, for as long as the process runs. `takes_negated`: whether lazily negated
+// tensors reach it; for other operations torch resolves them first. False, with nothing entered, where no kernel is
+// left.
+bool enter_prepared(TorchOperation operation, std::shared_ptr<Prepared> prepared, bool takes_negated);
+// Enters a kernel for the key of our device's autocast, which is number `key`. It casts floats and calls the operation
+// without the autocast. `casting` does the same in Python: it does what goes wrong again, for the error. So the
+// operation must write nothing.
+bool enter_casting(TorchOperation operation, CastTo to, uint16_t key, pybind11::object casting);
 // The value of a function of torch's C interface that gives a number, such as "aoti_torch_dtype_uint8".
 std::optional<int32_t> torch_constant(const std::string& name);
 

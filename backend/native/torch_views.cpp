@@ -204,8 +204,9 @@ void as_strided(Passed* stack, std::uint64_t, std::uint64_t) {
 }  // namespace
 
 bool enter_torch_views() {
-  return torch_interface() != nullptr && enter_kernel("view", view) && enter_kernel("_unsafe_view", view) &&
-         enter_kernel("_reshape_alias", reshape_alias) && enter_kernel("as_strided", as_strided);
+  constexpr const char* key = "PrivateUse1";
+  return torch_interface() != nullptr && enter_kernel(key, "view", view) && enter_kernel(key, "_unsafe_view", view) &&
+         enter_kernel(key, "_reshape_alias", reshape_alias) && enter_kernel(key, "as_strided", as_strided);
 }
 
 }  // namespace triton_spirv

@@ -11,6 +11,7 @@ import torch
 
 from ...runtime.context import NAME
 from ...runtime.native_module import native
+from . import native_kernels
 
 _KEY = "AutocastPrivateUse1"
 _aten = torch.ops.aten
@@ -127,9 +128,18 @@ def enter_autocast() -> tuple[torch.library.Library, ...]:
     rest = torch.library.Library("_", "IMPL")
     rest.fallback(torch.library.fallthrough_kernel, _KEY)
     aten = torch.library.Library("aten", "IMPL")
-    for names, choose in ((_LOWER, _lower), (_SINGLE, _single), (_WIDEST, _widest)):
+    to = native().CastTo
+    for names, choose, cast_to in (
+        (_LOWER, _lower, to.LOWER),
+        (_SINGLE, _single, to.SINGLE),
+        (_WIDEST, _widest, to.WIDEST),
+    ):
         for name, op in _overloads(names):
-            aten.impl(name, _shared().casting(op._op, choose), _KEY)
+            casting = _shared().casting(op._op, choose)
+            operation = None if native_kernels.takes_integers(op) else native_kernels.operation(op)
+            key = getattr(torch._C.DispatchKey, _KEY)
+            if operation is None or not native().enter_casting(operation, cast_to, int(key), casting):
+                aten.impl(name, casting, _KEY)
     for name, op in _overloads(_SINGLE_RESULT):
         aten.impl(name, _naming_result(op), _KEY)
     aten.impl("binary_cross_entropy", _refused, _KEY)

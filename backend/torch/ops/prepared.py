@@ -23,10 +23,10 @@ from ...runtime import context as vulkan_context
 from ...runtime.memory.allocator import OutOfDeviceMemory
 from ...runtime.native_module import native
 from ...runtime.reports.launchers import LaterLauncher
+from ..device import native_kernels
 from ..device.cpu_fallback import FALLBACKS
 from ..device.random_state import GENERATOR
 from ..device.tensor_memory import BEFORE_READING, DLPACK_CODES, WATCHERS, WRITING, OutOfMemory, context_of, extent
-from . import native_kernels
 from .shapes import share_memory
 
 _KEY = "PrivateUse1"
@@ -83,8 +83,12 @@ def enter(library: torch.library.Library, op: torch._ops.OpOverload, run: _Opera
     """Have ``run`` do the operation for tensors of the device. Calls are done like earlier ones where they can be: by a
     native kernel, where torch's C interface passes all that the operation takes and gives. ``by_address``: kernels read
     its tensors' addresses in device memory, so that an earlier call is one with the same addresses."""
-    if not native_kernels.enter(_shared().enter, op, run=run, record=_recording(run), by_address=by_address):
-        library.impl(op.name().removeprefix("aten::"), _shared().prepared(run, _recording(run), by_address), _KEY)
+    operation = native_kernels.operation(op)
+    how: dict[str, Any] = {"run": run, "record": _recording(run), "by_address": by_address}
+    if operation is None or not _shared().enter(
+        operation=operation, takes_negated=native_kernels.takes_negated(op), **how
+    ):
+        library.impl(op.name().removeprefix("aten::"), _shared().prepared(**how), _KEY)
 
 
 def _recording(run: _Operation) -> Callable[..., tuple[Any, Any]]:

@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import torch.nn.functional as F  # noqa: E402, N812
-from triton.backends.spirv.torch.device import registration  # noqa: E402
+from triton.backends.spirv.torch.device import registration, tensor_memory  # noqa: E402
 
 _HALVES = [torch.bfloat16, torch.float16]
 
@@ -72,6 +72,71 @@ def test_arguments_of_all_sorts() -> None:
         assert (x @ x).dtype == torch.bfloat16, "after an error, too"
         F.linear(x, x, bias).sum().backward()
     assert bias.grad is not None and bias.grad.dtype == torch.float32
+
+
+class _OwnError(Exception):
+    """Of nobody else."""
+
+
+class _Refusing:
+    """Is told of memory and refuses it."""
+
+    def allocated(self, tensor: Any, bytes_: int) -> None:
+        raise _OwnError(f"{bytes_} bytes")
+
+
+def test_errors_are_those_of_the_operation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each time, with their classes; and the autocast goes on."""
+    x = torch.randn(4, 6, device="spirv")
+    half = x.bfloat16()
+    with torch.autocast("spirv", dtype=torch.bfloat16):
+        for _ in range(3):
+            for call in (lambda x: F.linear(x, x[:, :3]), lambda x: x @ x, lambda x: F.mse_loss(x, x, reduction="no")):
+                with pytest.raises((RuntimeError, ValueError)) as found:
+                    call(x)
+                with torch.autocast("spirv", enabled=False), pytest.raises((RuntimeError, ValueError)) as wanted:
+                    call(half)
+                assert (found.type, str(found.value)) == (wanted.type, str(wanted.value))
+            assert (x @ x.t()).dtype == torch.bfloat16
+        assert not torch._C._dispatch_tls_is_dispatch_key_excluded(torch._C.DispatchKey.AutocastPrivateUse1)
+        monkeypatch.setattr(tensor_memory, "WATCHERS", [_Refusing()])
+        with pytest.raises(_OwnError, match="bytes"):
+            F.linear(torch.ones(9, 6).to("spirv"), x)
+
+
+def test_errors_in_arguments_are_those_of_the_operation(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, y = torch.randn(7, 6, device="spirv"), torch.randn(7, 6, device="spirv")
+    monkeypatch.setattr(tensor_memory, "WATCHERS", [_Refusing()])
+    with torch.autocast("spirv", dtype=torch.bfloat16):
+        for _ in range(2):
+            with pytest.raises(_OwnError, match="84 bytes"):
+                F.linear(x, y)
+
+
+def test_gradients_and_optional_arguments() -> None:
+    """Of native kernels, of calls by which a gradient goes back through the casts."""
+    for bias in (True, False):
+        x, w, b = (torch.randn(shape, device="spirv", requires_grad=True) for shape in ((5, 8), (3, 8), (3,)))
+        for _ in range(3):
+            with torch.autocast("spirv", dtype=torch.bfloat16):
+                result = F.linear(x, w, b if bias else None)
+            assert result.dtype == torch.bfloat16
+            result.float().sum().backward()
+        assert x.grad is not None and x.grad.dtype == torch.float32
+        wanted = w.detach().bfloat16().float().sum(0).expand(5, 8) * 3
+        torch.testing.assert_close(x.grad, wanted, rtol=2e-2, atol=2e-2)
+        assert (b.grad is not None) == bias
+
+
+def test_the_compilers_symbols_pass() -> None:
+    """Of sizes that change, within a function that is compiled under an autocast."""
+    compiled = torch.compile(lambda x, w: F.layer_norm(F.linear(x, w), (x.shape[0],)), dynamic=True, backend="eager")
+    for rows in (6, 8, 9):
+        x, w = torch.randn(rows, 4, device="spirv"), torch.randn(rows, 4, device="spirv")
+        with torch.autocast("spirv", dtype=torch.bfloat16):
+            found = compiled(x, w)
+            assert found.dtype == torch.float32
+            torch.testing.assert_close(found, F.layer_norm(F.linear(x, w), (rows,)))
 
 
 def test_training_with_a_gradient_scaler() -> None:

@@ -34,24 +34,31 @@ _PROBES = {
 _NONE = object()
 
 
-def enter(native_enter: Callable[..., bool], op: torch._ops.OpOverload, **how: Any) -> bool:
-    """Enter the operation by ``native_enter`` (PreparedContext.enter), which is told ``how``. False where it cannot be
-    a native kernel, and nothing was entered."""
+def operation(op: torch._ops.OpOverload) -> Any:
+    """The operation as a native kernel's (a native TorchOperation). None where it cannot be one."""
     if not native().has_torch_operations():
-        return False
+        return None
     arguments, results = ([_form(value) for value in values] for values in (op._schema.arguments, op._schema.returns))
     if any(base == "" for _, base in (*arguments, *results)) or not all(map(_can_be_given, results)):
-        return False
-    return native_enter(
+        return None
+    return native().TorchOperation(
         name=op.name().removeprefix("aten::"),
         arguments=list(map(_passed, arguments)),
         results=list(map(_passed, results)),
-        takes_negated=torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), "Negative"),
         unpack=_unpacking(op),
         tensors_of=torch._C._aoti.alloc_tensors_by_stealing_from_void_ptrs,
         handle_of=torch._C._aoti.unsafe_alloc_void_ptr_from_tensor,
-        **how,
     )
+
+
+def takes_negated(op: torch._ops.OpOverload) -> bool:
+    """Whether lazily negated tensors reach the operation: for others torch resolves them first."""
+    return torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), "Negative")
+
+
+def takes_integers(op: torch._ops.OpOverload) -> bool:
+    """Whether a number may be one that torch's compiler knows as a symbol, which no native kernel can be passed."""
+    return any(base == "i" for _, base in map(_form, op._schema.arguments))
 
 
 def _form(value: Any) -> tuple[tuple[bool, bool, bool], str]:
