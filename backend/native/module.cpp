@@ -52,6 +52,15 @@ void tell_of_failure() {
   if (!result) PyErr_WriteUnraisable(when_failed);
 }
 
+PyObject* vulkan_error = nullptr;
+
+void set_vulkan_error(const VulkanError& error) {
+  py::object value = py::reinterpret_borrow<py::object>(vulkan_error)(error.what());
+  value.attr("result") = static_cast<int>(error.result);
+  if (error.result == VK_TIMEOUT || error.result == VK_ERROR_DEVICE_LOST) tell_of_failure();
+  PyErr_SetObject(vulkan_error, value.ptr());
+}
+
 // The function that is registered last runs first.
 void end_without_exit_handlers() {
   static const int registered = on_exit(
@@ -75,7 +84,7 @@ PYBIND11_MODULE(_native, m) {
   m.doc() = "The launch path of Triton's SPIR-V backend: packs arguments and submits dispatches.";
   Device::while_waiting = check_signals;
 
-  static PyObject* vulkan_error =
+  vulkan_error =
       PyErr_NewExceptionWithDoc("triton.backends.spirv._native.VulkanError",
                                 "A Vulkan call failed. `result` is its VkResult.", PyExc_RuntimeError, nullptr);
   m.add_object("VulkanError", py::reinterpret_borrow<py::object>(vulkan_error));
@@ -83,12 +92,10 @@ PYBIND11_MODULE(_native, m) {
     try {
       if (pointer) std::rethrow_exception(pointer);
     } catch (const VulkanError& error) {
-      py::object value = py::reinterpret_borrow<py::object>(vulkan_error)(error.what());
-      value.attr("result") = static_cast<int>(error.result);
-      if (error.result == VK_TIMEOUT || error.result == VK_ERROR_DEVICE_LOST) tell_of_failure();
-      PyErr_SetObject(vulkan_error, value.ptr());
+      set_vulkan_error(error);
     }
   });
+  set_error_in_kernel = set_vulkan_error;
 
   py::class_<Buffer>(m, "Buffer", "A Vulkan buffer with its own memory.")
       .def("free", &Buffer::free, py::call_guard<WithoutGil>(),

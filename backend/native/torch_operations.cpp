@@ -6,6 +6,7 @@
 #include <array>
 #include <cstring>
 #include <iterator>
+#include <stdexcept>
 #include <utility>
 
 #include "gil.h"
@@ -441,8 +442,23 @@ class Results {
   std::vector<Passed> made_;
 };
 
+// Runs `function`, whose exceptions are thrown as Python's errors: torch knows no others of this module.
+template <typename Function>
+void with_errors(const Function& function) {
+  try {
+    function();
+    return;
+  } catch (const VulkanError& error) {
+    set_error_in_kernel(error);
+  } catch (const py::builtin_exception& error) {
+    error.set_error();
+  } catch (const std::invalid_argument& error) {
+    PyErr_SetString(PyExc_ValueError, error.what());
+  }
+  throw py::error_already_set();
+}
+
 void call(const TorchOperation& operation, Prepared& prepared, bool takes_negated, Passed* stack) {
-  const WithGil locked;
   Arguments arguments(operation.arguments, stack);
   CallKey key(prepared.by_address());
   std::shared_ptr<const PreparedPlan> plan;
@@ -532,13 +548,16 @@ bool call_cast(const TorchOperation& operation, const Arguments& arguments, Cast
 
 }  // namespace
 
+void (*set_error_in_kernel)(const VulkanError& error) = nullptr;
+
 bool has_torch_operations() { return torch_interface() != nullptr; }
 
 bool enter_prepared(TorchOperation operation, std::shared_ptr<Prepared> prepared, bool takes_negated) {
   const std::string name = operation.name;
   return enter_kernel("PrivateUse1", name.c_str(),
                       [operation = std::move(operation), prepared = std::move(prepared), takes_negated](Passed* stack) {
-                        call(operation, *prepared, takes_negated, stack);
+                        const WithGil locked;
+                        with_errors([&] { call(operation, *prepared, takes_negated, stack); });
                       });
 }
 

@@ -164,6 +164,31 @@ tell(lambda: out.tolist() == [1.0] * 64)
     assert done.stdout.splitlines()[1:] == ["True"] and done.returncode == 0, done.stderr
 
 
+def test_torch_operations_say_what_failed(kernels: Path, faulty_layer: dict[str, str]) -> None:
+    """Those that are done like earlier ones, whose launches nobody waits for."""
+    script = (
+        _START
+        + """
+x = torch.ones(64, device="spirv")
+for _ in range(4):
+    y = x * x
+torch.spirv.synchronize()
+def fail():
+    for _ in range(100000):
+        x * x
+os.environ["FAULTY_SUBMIT"] = "1"
+tell(fail)
+os.environ["FAULTY_SUBMIT"] = "0"
+tell(lambda: (torch.ones(64, device="spirv") * 2).sum().item())
+"""
+    )
+    done = run_script(script, kernels, TRITON_SPIRV_VALIDATE="0", FAULTY_SUBMIT="0", **faulty_layer)
+    lines = done.stdout.splitlines()
+    assert len(lines) == 2, done.stderr
+    assert lines[0].startswith("VulkanError: vkQueueSubmit failed: VK_ERROR_DEVICE_LOST (-4): the device reset or")
+    assert lines[1] == "128.0" and done.returncode == 0, done.stderr
+
+
 def test_torch_operations_go_on(kernels: Path) -> None:
     """Their kernels are loaded again; a tensor of before is refused."""
     script = (
