@@ -28,7 +28,9 @@ class Faults:
     (lowering/floats.py). ``narrows_sums``: it takes the sum of two sign-extended numbers of 8 or 16 bits, asked whether
     it is in the range of their type, for one that is computed in that type, and asks for its overflow wrongly
     (lowering/arith.py). ``widens_negations``: it takes the negative of a number of 8 or 16 bits for one of 32 bits, so
-    that the smallest number's is positive wherever it is not stored (lowering/arith.py).
+    that the smallest number's is positive wherever it is not stored (lowering/arith.py). ``divides_as_small``: it takes
+    the unsigned number that a negative one of 8 bits is extended to for a small one where it is divided, and divides
+    floats (lowering/integers.py).
     """
 
     own_modules: bool = False
@@ -41,11 +43,12 @@ class Faults:
     widens_unrounded: bool = False
     narrows_sums: bool = False
     widens_negations: bool = False
+    divides_as_small: bool = False
 
     @property
     def folds_narrow(self) -> bool:
         """Whether a 0 that the driver does not know keeps it from a fold."""
-        return self.narrows_sums or self.widens_negations
+        return self.narrows_sums or self.widens_negations or self.divides_as_small
 
 
 #: Of a driver that is not known to have any.
@@ -231,7 +234,9 @@ DRIVERS = {
     # The name of its figure: yuzu, src/video_core/renderer_vulkan/pipeline_statistics.cpp.
     "nvidia_proprietary": Driver(
         fused=True,
-        faults=Faults(widens_unrounded=True, narrows_sums=True, widens_negations=True),  # 580.159
+        faults=Faults(
+            widens_unrounded=True, narrows_sums=True, widens_negations=True, divides_as_small=True
+        ),  # 580.159
         large_divisors=True,  # with RoundingModeRTE, which keeps its subnormal numbers, too
         unit_registers=_NVIDIA_REGISTERS,
         # Unrolled eight times, products of float16 take all registers and spill: 128×128×32 with four warps runs at 255

@@ -35,12 +35,21 @@ def safe_shift(emitter: Emitter, opcode: int, value: int, amount: int) -> int:
 
 def unsigned_divide(emitter: Emitter, a: int, b: int) -> int:
     """``a / b``; a zero divisor gives an unspecified value, as in upstream, but no undefined behaviour."""
-    return _unsigned(emitter, op.UDiv, a, b)
+    return _unsigned(emitter, op.UDiv, *_of_any_size(emitter, a, b))
 
 
 def unsigned_remainder(emitter: Emitter, a: int, b: int) -> int:
     """``a % b``, with a zero divisor as in unsigned_divide."""
-    return _unsigned(emitter, op.UMod, a, b)
+    return _unsigned(emitter, op.UMod, *_of_any_size(emitter, a, b))
+
+
+def _of_any_size(emitter: Emitter, *values: int) -> list[int]:
+    """The same numbers, for a driver with the fault ``divides_as_small`` as ones whose highest bit it does not know."""
+    if not emitter.capabilities.traits.faults.divides_as_small:
+        return list(values)
+    f, constants, width = emitter.f, emitter.module.constants, _width(emitter, values[0])
+    bit = f.shl(emitter.zero(width), width - 1)
+    return [value if value in constants else f.xor(value, bit) for value in values]
 
 
 def _unsigned(emitter: Emitter, opcode: int, a: int, b: int) -> int:
@@ -76,7 +85,7 @@ def signed_divide(emitter: Emitter, a: int, b: int) -> int:
     magnitude_a, sign_a = magnitude(emitter, a)
     magnitude_b, sign_b = magnitude(emitter, b)
     sign = f.xor(sign_a, sign_b)
-    return f.sub(f.xor(unsigned_divide(emitter, magnitude_a, magnitude_b), sign), sign)
+    return f.sub(f.xor(_unsigned(emitter, op.UDiv, magnitude_a, magnitude_b), sign), sign)
 
 
 def signed_remainder(emitter: Emitter, a: int, b: int) -> int:
@@ -85,7 +94,7 @@ def signed_remainder(emitter: Emitter, a: int, b: int) -> int:
     f = emitter.f
     magnitude_a, sign_a = magnitude(emitter, a)
     magnitude_b, _ = magnitude(emitter, b)
-    return f.sub(f.xor(unsigned_remainder(emitter, magnitude_a, magnitude_b), sign_a), sign_a)
+    return f.sub(f.xor(_unsigned(emitter, op.UMod, magnitude_a, magnitude_b), sign_a), sign_a)
 
 
 def multiply_high(emitter: Emitter, a: int, b: int) -> int:

@@ -72,14 +72,14 @@ def faulty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The device's driver is taken for one with the faults that only NVIDIA's has."""
     driver = device_capabilities().driver
     traits = DRIVERS.get(driver, OTHER)
-    faults = replace(traits.faults, widens_unrounded=True, narrows_sums=True)
+    faults = replace(traits.faults, widens_unrounded=True, narrows_sums=True, divides_as_small=True)
     monkeypatch.setitem(DRIVERS, driver, replace(traits, faults=faults))
     with knobs.cache.scope():
         knobs.cache.dir = str(tmp_path)
-        for kernel in (back_kernel, sums_kernel):
+        for kernel in (back_kernel, sums_kernel, unsigned_kernel):
             kernel.device_caches.clear()
         yield
-    for kernel in (back_kernel, sums_kernel):
+    for kernel in (back_kernel, sums_kernel, unsigned_kernel):
         kernel.device_caches.clear()
 
 
@@ -468,3 +468,80 @@ def test_shifts_and_back(what: str) -> None:
     else:
         wanted = x.astype(np.int8).astype(np.int32)
     assert np.array_equal(out.numpy(), wanted)
+
+
+#: What is done with unsigned numbers x and y of 32 or 64 bits → the same of Python's integers modulo ``m``.
+_UNSIGNED: dict[str, Any] = {
+    "x % y": lambda x, y, m: x % y,
+    "x // y": lambda x, y, m: x // y,
+    "y % x": lambda x, y, m: y % max(x, 1),
+    "x % 7": lambda x, y, m: x % 7,
+    "x // 10": lambda x, y, m: x // 10,
+    "(x - 5) % y": lambda x, y, m: (x - 5) % m % y,
+    "(x ^ y) % y": lambda x, y, m: (x ^ y) % y,
+    "max(x, y) % 9": lambda x, y, m: max(x, y) % 9,
+    "umulhi(x, y)": lambda x, y, m: x * y // m,
+    "x > y": lambda x, y, m: int(x > y),
+    "min(x, y)": lambda x, y, m: min(x, y),
+    "max(x, y) - y": lambda x, y, m: max(x, y) - y,
+    "x >> 4": lambda x, y, m: x >> 4,
+    "x to float": lambda x, y, m: int(float(x) >= m // 2),
+}
+
+
+@triton.jit
+def unsigned_kernel(x_ptr, y_ptr, out_ptr, WHAT: tl.constexpr, WIDE: tl.constexpr, N: tl.constexpr):
+    at = tl.arange(0, N)
+    x, y = tl.load(x_ptr + at).to(WIDE), (tl.load(y_ptr + at) & 7).to(WIDE) + 1
+    if WHAT == "x % y":
+        z = x % y
+    elif WHAT == "x // y":
+        z = x // y
+    elif WHAT == "y % x":
+        z = y % tl.maximum(x, 1)
+    elif WHAT == "x % 7":
+        z = x % 7
+    elif WHAT == "x // 10":
+        z = x // 10
+    elif WHAT == "(x - 5) % y":
+        z = (x - 5) % y
+    elif WHAT == "(x ^ y) % y":
+        z = (x ^ y) % y
+    elif WHAT == "max(x, y) % 9":
+        z = tl.maximum(x, y) % 9
+    elif WHAT == "umulhi(x, y)":
+        z = tl.umulhi(x, y)
+    elif WHAT == "x > y":
+        z = (x > y).to(WIDE)
+    elif WHAT == "min(x, y)":
+        z = tl.minimum(x, y)
+    elif WHAT == "max(x, y) - y":
+        z = tl.maximum(x, y) - y
+    elif WHAT == "x >> 4":
+        z = x >> 4
+    else:
+        z = (x.to(tl.float64) >= 2.0 ** (x.dtype.primitive_bitwidth - 1)).to(WIDE)
+    tl.store(out_ptr + at, z)
+
+
+@pytest.mark.parametrize("wide", [tl.uint32, tl.uint64], ids=str)
+@pytest.mark.parametrize("what", _UNSIGNED)
+@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32])
+def test_unsigned_numbers_that_were_sign_extended(dtype: Any, what: str, wide: tl.dtype) -> None:
+    """NVIDIA's 580.159 divides 2^32 - 34, which -34 of 8 bits is extended to, as if it were small: by floats."""
+    info, bits = np.iinfo(dtype), wide.primitive_bitwidth
+    rng = np.random.default_rng(1)
+    edge = np.array([info.min, info.min + 1, -100, -34, -8, -1, 0, 1, 7, 100, info.max - 1, info.max], dtype)
+    x = np.concatenate([np.repeat(edge, 8), rng.integers(info.min, info.max, 160, dtype, endpoint=True)])
+    y = np.resize(np.arange(8, dtype=dtype), 256)
+    out = torch.zeros(256, dtype=getattr(torch, f"uint{bits}"))
+    unsigned_kernel[(1,)](to_torch(x), to_torch(y), out, what, wide, 256)
+    modulus = 1 << bits
+    wanted = [_UNSIGNED[what](int(a) % modulus, int(b) + 1, modulus) for a, b in zip(x, y, strict=True)]
+    assert out.numpy().tolist() == wanted
+
+
+@pytest.mark.parametrize("what", ["x % y", "x // y", "y % x", "x // 10", "(x - 5) % y"])
+def test_divisions_on_a_driver_that_takes_numbers_for_small(faulty: None, what: str) -> None:
+    for wide in (tl.uint32, tl.uint64):
+        test_unsigned_numbers_that_were_sign_extended(np.int8, what, wide)
