@@ -4,6 +4,9 @@
 second eighth and keeps the other rows of the page, ``--only NAME …`` these operators, ``--refused`` counts the calls
 that must be refused. The page holds what was seen when
 it was written; tests/device/torch_ops/test_op_database.py runs some of it again, others each day.
+
+With ``--check`` nothing is written to the page. The rows are printed as they come, then what the page says otherwise:
+the status is 1 if that is anything, and, with ``--check`` or not, if a result is wrong.
 """
 
 from __future__ import annotations
@@ -124,8 +127,41 @@ def page(rows: dict[str, Row], refusals: str, when: str) -> str:
     lines.append("| operator | " + " | ".join(FAMILIES) + " | on the CPU, complex numbers apart |\n")
     lines.append("| --- |" + " --- |" * (len(FAMILIES) + 1) + "\n")
     for name, (cells, text) in sorted(rows.items()):
-        lines.append(f"| `{name}` | " + " | ".join(cells[family] for family in FAMILIES) + f" | {text} |\n")
+        lines.append(line(name, (cells, text)))
     return "".join(lines)
+
+
+def line(name: str, of: Row) -> str:
+    """A row as the page has it."""
+    cells, text = of
+    return f"| `{name}` | " + " | ".join(cells[family] for family in FAMILIES) + f" | {text} |\n"
+
+
+def changes(there: dict[str, Row], found: dict[str, Row]) -> list[str]:
+    """What the page says otherwise of the operators that were run, a line for each row."""
+    return [
+        f"{name}: the page has {line(name, there[name]).strip()}" if name in there else f"{name}: the page lacks it"
+        for name, of in found.items()
+        if there.get(name) != of
+    ]
+
+
+def check(names: list[str], count: bool) -> int:
+    """Prints the rows of operators and what the page says otherwise; 1 where that is anything or a result is wrong."""
+    found, failed = {}, 0
+    for name in names:
+        try:
+            found[name] = row(name)
+        except ValueError as error:
+            failed = 1
+            print(f"wrong: {error}", flush=True)
+        else:
+            print(line(name, found[name]), end="", flush=True)
+    changed = changes(read(), found)
+    if count and (counted := count_refused()) != refused():
+        changed.append(f"{counted.strip()} The page: {refused().strip()}")
+    print(*changed, f"{len(changed)} rows are not as in docs/{PAGE.name}", sep="\n")
+    return failed or int(bool(changed))
 
 
 def main() -> int:
@@ -134,15 +170,19 @@ def main() -> int:
     parser.add_argument("--part", default="1/1", help="which part of the operators, such as 2/8")
     parser.add_argument("--only", nargs="*", help="these operators")
     parser.add_argument("--refused", action="store_true", help="count what is refused, too")
+    parser.add_argument("--check", action="store_true", help="write nothing; status 1 where the page is not current")
     arguments = parser.parse_args()
     names = sorted(op_database.entries())
     number, parts = map(int, arguments.part.split("/"))
+    part = names[(number - 1) * len(names) // parts : number * len(names) // parts]
+    chosen = part if arguments.only is None else arguments.only
+    if arguments.check:
+        return check(chosen, arguments.refused)
     rows = {name: cells for name, cells in read().items() if name in names}
     failed, refusals = 0, count_refused() if arguments.refused else refused()
     when = _WRITTEN.format(datetime.date.today(), torch.__version__.partition("+")[0])
     PAGE.write_text(page(rows, refusals, when), encoding="utf-8")
-    part = names[(number - 1) * len(names) // parts : number * len(names) // parts]
-    for name in part if arguments.only is None else arguments.only:
+    for name in chosen:
         try:
             rows[name] = row(name)
         except ValueError as error:

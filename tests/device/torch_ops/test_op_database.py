@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import datetime
+import sys
 
 import pytest
 import torch
 
+from docs import generate_torch_operations
 from docs.generate_torch_operations import PAGE, TORCH, page, read, refused, written
 
 from . import op_database
@@ -39,3 +41,46 @@ def test_an_operator_does_no_worse_than_the_page_says(name: str) -> None:
         outcome = op_database.run(op_database.entries()[name], family)
         assert not outcome.problems
         assert _ORDER.index(outcome.summary) <= _ORDER.index(cells[family]), (family, outcome)
+
+
+@pytest.mark.skipif(not _OF_THE_PAGE, reason=f"the page is of torch {TORCH}")
+@pytest.mark.parametrize(
+    ("worse", "outcome", "status", "said"),
+    [
+        ({}, None, 0, ["0 rows are not as in docs/torch-operations.md"]),
+        ({"float32": ON_CPU}, None, 1, ["neg: the page has | `neg` | device |", "1 rows are not"]),
+        ({}, "another value", 1, ["wrong: neg, float32: another value", "0 rows are not"]),
+    ],
+    ids=["current", "changed", "wrong"],
+)
+def test_a_check_fails_where_a_row_has_changed_or_a_value_is_wrong(
+    worse: dict[str, str],
+    outcome: str | None,
+    status: int,
+    said: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """And leaves the page as it is."""
+    before = PAGE.read_text(encoding="utf-8")
+    cells, text = read()["neg"]
+
+    def run(op: object, family: str) -> op_database.Outcome:
+        kind = worse.get(family, cells[family])
+        counts = {} if kind == NOT_DEFINED else {kind: 1}
+        return op_database.Outcome(counts, problems=[outcome] if outcome and family == "float32" else [])
+
+    monkeypatch.setattr(op_database, "run", run)
+    monkeypatch.setattr(sys, "argv", ["generate_torch_operations", "--check", "--only", "neg"])
+    assert text == ""
+    assert generate_torch_operations.main() == status
+    printed = capsys.readouterr().out
+    assert all(line in printed for line in said)
+    assert PAGE.read_text(encoding="utf-8") == before
+
+
+def test_a_check_counts_what_is_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(op_database, "errors", lambda op: iter([""]))
+    monkeypatch.setattr(sys, "argv", ["generate_torch_operations", "--check", "--only", "--refused"])
+    assert generate_torch_operations.main() == 1
+    assert f"Of {len(_ALL)} calls" in capsys.readouterr().out
