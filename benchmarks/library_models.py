@@ -237,16 +237,20 @@ def _row(line: dict[str, Any]) -> list[str]:
     fallbacks = Counter(line["fallbacks"])
     named = ", ".join(f"`{name.removeprefix('aten::')}` {count}" for name, count in fallbacks.most_common())
     cells.append(f"{fallbacks.total()} ({named})" if fallbacks else "0")
-    cells.append(f"{line['seconds']['first']:.1f}; {line['seconds']['last']:.2f}")
+    cells.append("{first:.1f}; {last:.2f}; {cpu_last:.2f}".format(**line["seconds"]))
     if line["outcome"] != PASSED:
         cells[0] += f"; {line['outcome']}: {line['why']}"
     return titles + cells
 
 
 def table(lines: list[dict[str, Any]]) -> str:
-    """A row of Markdown for each model."""
+    """How many models there are of each outcome, and a row of Markdown for each model."""
+    counts = Counter(line["outcome"] for line in lines).most_common()
+    fallbacks = sum(sum(line.get("fallbacks", {}).values()) for line in lines)
+    said = f"Of {len(lines)} models, {', '.join(f'{count} {outcome}' for outcome, count in counts)}. "
+    said += f"Operations that ran on the CPU: {fallbacks}.\n\n"
     rows = [list(_COLUMNS), ["---"] * len(_COLUMNS), *map(_row, lines)]
-    return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |\n" for row in rows)
+    return said + "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |\n" for row in rows)
 
 
 def where() -> str:
