@@ -20,6 +20,18 @@ def test_random_kernel(family: Family, seed: int, tmp_path: Path) -> None:
     assert not outcome.fault, f"{outcome.fault}\n{outcome.source}"
 
 
+#: Kernels of the family "integers" that NVIDIA's 580.159 got wrong. It divided small numbers in two of them
+#: (test_driver_folds.py). The first is wrong in ``max(x, y) - y`` of 64 bits, beside a division of 64 bits; smaller kernels
+#: of the same are right.
+WRONG_ONCE = (700388, 710857, 711555)
+
+
+@pytest.mark.parametrize("seed", WRONG_ONCE)
+def test_kernels_that_a_driver_got_wrong(seed: int, tmp_path: Path) -> None:
+    outcome = run(next(family for family in FAMILIES if family.name == "integers"), seed, tmp_path)
+    assert not outcome.fault, f"{outcome.fault}\n{outcome.source}"
+
+
 def test_a_wrong_value_is_found_and_its_kernel_has_no_other_lines(tmp_path: Path) -> None:
     family = next(family for family in FAMILIES if family.name == "integers")
     kernel = generate(family, 5, steps=4)
