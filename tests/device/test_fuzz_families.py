@@ -21,8 +21,8 @@ def test_random_kernel(family: Family, seed: int, tmp_path: Path) -> None:
 
 
 #: Kernels of the family "integers" that NVIDIA's 580.159 got wrong. The last two divide numbers that it takes for small
-#: (test_driver_folds.py). The first has the values of ``max(x, y) - y`` without the maximum, in 64 bits, beside a division
-#: of 64 bits; smaller kernels of the same lines were right, so its cause is not known, and it is wrong there still.
+#: (test_driver_folds.py). The first divides 64 bits, and has the values of ``max(x, y) - y`` of 64 bits without the
+#: maximum. Smaller kernels of the same lines were right, so its cause is not known, and it is wrong there still.
 WRONG_ONCE = (700388, 710857, 711555)
 
 

@@ -37,9 +37,10 @@ def register() -> None:
     from .pointwise import enter_pointwise
     from .recurrent import enter_recurrent
     from .recurrent_layers import enter_recurrent_layers
+    from .traced_attention import enter_traced_attention
 
     library = torch.library.Library("aten", "IMPL")
-    _libraries.extend((library, detection_library()))
+    _libraries.extend((library, detection_library(), enter_traced_attention()))
     for family in _FAMILIES:
         enter_by_name(library, import_module(f".{family}", __package__).TABLE)
     for enter in (enter_movement, enter_pointwise, enter_matmul, enter_attention, enter_foreach, enter_convolution):

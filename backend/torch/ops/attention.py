@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
+from torch._subclasses.functional_tensor import FunctionalTensor
 from torch.autograd import forward_ad
 from triton.runtime.errors import OutOfResources
 
@@ -34,6 +36,8 @@ _WIDEST = 128
 #: Whether a CPU's driver is given the kernels, too: it compiles each for seconds, which is not made up for.
 COMPILED_FOR_CPUS = False
 _LOG2_E = 1.4426950408889634
+#: Tensors of a graph that is being traced.
+_TRACED: frozenset[type] = frozenset({FakeTensor, FunctionalTensor})
 
 
 def enter_attention(library: torch.library.Library) -> None:
@@ -85,9 +89,11 @@ def _attention(
     q, k, v = (_of_four(t) for t in (query, key, value))
     if attn_mask is not None:
         attn_mask = _of_four(attn_mask.expand(*lead, query.shape[-2], key.shape[-2]))
-    out = aten._scaled_dot_product_fused_attention_overrideable(q, k, v, attn_mask, 0.0, is_causal, False, scale=scale)[
-        0
-    ]
+    if _is_traced(q):
+        out = torch.ops.triton_spirv.attention(q, k, v, attn_mask, is_causal, scale)[0]
+    else:
+        fused = aten._scaled_dot_product_fused_attention_overrideable
+        out = fused(q, k, v, attn_mask, 0.0, is_causal, False, scale=scale)[0]
     out = out.view(*lead, *out.shape[-2:])
     return out if as_queries else out.contiguous()  # type: ignore[no-any-return]
 
@@ -130,15 +136,12 @@ def _fits(
     causal: bool,
     shared: bool,
 ) -> bool:
-    """Whether the kernels do it: the rest is composed, what torch refuses among it. Tensors that are being traced are
-    composed, too, so that what compiles them sees the operations, and so is all within a level of forward-mode
+    """Whether the kernels do it: the rest is composed, what torch refuses among it. What is traced for a CPU's driver
+    is composed, too, so that what compiles it sees the operations, and so is all within a level of forward-mode
     differentiation, for which torch has no formula of the kernels' operation."""
     tensors = [t for t in (query, key, value, mask) if t is not None]
-    if (
-        dropout
-        or forward_ad._current_level >= 0
-        or any(type(t) not in (torch.Tensor, torch.nn.Parameter) for t in tensors)
-    ):
+    kinds = {type(t) for t in tensors} - {torch.Tensor, torch.nn.Parameter}
+    if dropout or forward_ad._current_level >= 0 or (kinds and (_by_products(query) or not kinds <= _TRACED)):
         return False
     if any(t.device != query.device or t.dim() < 2 or not t.numel() for t in tensors):
         return False
@@ -156,8 +159,12 @@ def _fits(
     if mask is None:
         return True
     shape = *query.shape[:-1], key.shape[-2]
-    kinds = mask.dtype in (torch.bool, query.dtype) and not mask.requires_grad
-    return kinds and not causal and mask.dim() <= query.dim() and _expands(mask.shape, shape)
+    known = mask.dtype in (torch.bool, query.dtype) and not mask.requires_grad
+    return known and not causal and mask.dim() <= query.dim() and _expands(mask.shape, shape)
+
+
+def _is_traced(tensor: torch.Tensor) -> bool:
+    return type(tensor) in _TRACED
 
 
 def _sizes_fit(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> bool:
@@ -276,7 +283,15 @@ def _launch(
     launch(kernel, grid, arguments, constants, tile.warps, fusion=True, divisible=_DIVISIBLE)
 
 
-def _forward(
+def empty_result(query: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+    """What attention of (B, H, rows, columns) writes, in the order of its queries."""
+    if value.shape[3] == query.shape[3]:
+        return torch.empty_like(query)
+    shape = *query.shape[:3], value.shape[3]
+    return torch.empty_permuted(shape, _order(query), dtype=query.dtype, device=query.device)
+
+
+def forward(
     query: torch.Tensor,
     key: torch.Tensor,
     value: torch.Tensor,
@@ -292,12 +307,8 @@ def _forward(
         raise RuntimeError(
             "attention with dropout has no kernel on this device: scaled_dot_product_attention composes it"
         )
-    batch, heads, rows, width = query.shape
-    out = torch.empty_like(query)
-    if value.shape[3] != width:
-        out = torch.empty_permuted(
-            (batch, heads, rows, value.shape[3]), _order(query), dtype=query.dtype, device=query.device
-        )
+    rows = query.shape[2]
+    out = empty_result(query, value)
     none = query.new_empty(0)
     seed = torch.empty((), dtype=torch.int64, device=query.device)
     kept = none
@@ -366,16 +377,33 @@ def _backward(
     if grad_input_mask[3]:
         raise RuntimeError("the gradient of an attention mask has no kernel on this device")
     mask = attn_bias if attn_bias is not None and attn_bias.numel() else None
+    inputs = grad_out, query, key, value, mask, out, logsumexp
+    return *backward(*inputs, grad_input_mask, is_causal, scale), None
+
+
+def backward(
+    grad_out: torch.Tensor,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    mask: _Optional,
+    out: torch.Tensor,
+    kept: torch.Tensor,
+    wanted: list[bool],
+    is_causal: bool,
+    scale: float | None,
+) -> tuple[torch.Tensor, ...]:
+    """Gradients of query, key and value, those that are ``wanted``; ``kept`` is what forward() gave, without elements
+    where it was composed."""
     how = mask, is_causal, _factor(query, scale)
     try:
         if _by_products(query):
-            return *attention_products.backward(grad_out, query, key, value, *how), None
-        if logsumexp.numel():  # else the kernel has not run
-            inputs = grad_out, query, key, value, mask, out, logsumexp
-            return *_backward_kernels(*inputs, grad_input_mask, is_causal, scale), None
+            return attention_products.backward(grad_out, query, key, value, *how)
+        if kept.numel():
+            return _backward_kernels(grad_out, query, key, value, mask, out, kept, wanted, is_causal, scale)
     except (OnHost, OutOfResources) as reason:
         _log.debug("gradients of attention are composed: %s", reason)
-    return *attention_products.composed_gradients(grad_out, query, key, value, *how), None
+    return attention_products.composed_gradients(grad_out, query, key, value, *how)
 
 
 def _backward_kernels(
@@ -418,6 +446,6 @@ def _backward_kernels(
 
 
 _TABLE: dict[str, Callable[..., Any]] = {
-    "_scaled_dot_product_fused_attention_overrideable": _forward,
+    "_scaled_dot_product_fused_attention_overrideable": forward,
     "_scaled_dot_product_fused_attention_overrideable_backward": _backward,
 }
