@@ -11,7 +11,7 @@ from ..spirv.function import LOOP_CONTROL_DONT_UNROLL, LOOP_CONTROL_NONE
 from ..transforms.strip_loops import ROLLED
 from ..ttgir.ir import Block, Operation, Value
 from .errors import UnsupportedOperation
-from .integers import unsigned_divide
+from .integers import known_divide
 from .lowering import UNREAD, Lowering
 from .registry import lower, lowers
 
@@ -69,7 +69,7 @@ def _rounds(ctx: Lowering, lower: int, upper: int, step: int, less: int) -> int:
     in the signed type."""
     f = ctx.f
     one = f.constant_like(lower, 1)
-    full = f.add(unsigned_divide(ctx, f.sub(f.sub(upper, lower), one), step), one)
+    full = f.add(known_divide(ctx, f.sub(f.sub(upper, lower), one), step), one)
     return f.select(f.compare(less, lower, upper), full, f.constant_like(lower, 0))
 
 

@@ -33,6 +33,11 @@ def safe_shift(emitter: Emitter, opcode: int, value: int, amount: int) -> int:
     return shifted if opcode == op.ShiftRightArithmetic else f.select(past, module.uint(0, width), shifted)
 
 
+def known_divide(emitter: Emitter, a: int, b: int) -> int:
+    """``a / b`` of numbers that no sign was extended to; a zero divisor as in unsigned_divide."""
+    return _unsigned(emitter, op.UDiv, a, b)
+
+
 def unsigned_divide(emitter: Emitter, a: int, b: int) -> int:
     """``a / b``; a zero divisor gives an unspecified value, as in upstream, but no undefined behaviour."""
     return _unsigned(emitter, op.UDiv, *_of_any_size(emitter, a, b))
@@ -85,7 +90,7 @@ def signed_divide(emitter: Emitter, a: int, b: int) -> int:
     magnitude_a, sign_a = magnitude(emitter, a)
     magnitude_b, sign_b = magnitude(emitter, b)
     sign = f.xor(sign_a, sign_b)
-    return f.sub(f.xor(_unsigned(emitter, op.UDiv, magnitude_a, magnitude_b), sign), sign)
+    return f.sub(f.xor(known_divide(emitter, magnitude_a, magnitude_b), sign), sign)
 
 
 def signed_remainder(emitter: Emitter, a: int, b: int) -> int:

@@ -25,6 +25,9 @@ _CONSTANTS = {
     "Layout": (torch.layout, "layout"),
     "MemoryFormat": (torch.memory_format, "memory_format"),
 }
+#: Operations for tensors of all types, of which the interface passes but those with numbers: not uint4 and its like
+#: (stableivalue_conversions.h of torch 2.13: "Not yet supported ScalarType").
+_OF_ALL_TYPES = frozenset({"aten::empty.memory_format", "aten::empty_strided", "aten::_to_copy"})
 _FORM = re.compile(r"(Optional\[)?(List\[)?(Optional\[)?(\w+)\]*")
 #: By the type of a tensor that torch made of a number: one that both together are of the type of, if it is so made.
 _PROBES = {
@@ -36,7 +39,7 @@ _NONE = object()
 
 def operation(op: torch._ops.OpOverload) -> Any:
     """The operation as a native kernel's (a native TorchOperation). None where it cannot be one."""
-    if not native().has_torch_operations():
+    if op.name() in _OF_ALL_TYPES or not native().has_torch_operations():
         return None
     arguments, results = ([_form(value) for value in values] for values in (op._schema.arguments, op._schema.returns))
     if any(base == "" for _, base in (*arguments, *results)) or not all(map(_can_be_given, results)):

@@ -143,6 +143,12 @@ def test_zeros_of_types_without_numbers() -> None:
             assert not any(torch.zeros(count, dtype=dtype, device="spirv").cpu().untyped_storage().tolist())
 
 
+def test_types_without_numbers_are_copied() -> None:
+    for dtype in (torch.uint4, torch.float4_e2m1fn_x2, torch.bits16):
+        host = torch.arange(16, dtype=torch.uint8).view(dtype)
+        assert torch.equal(host.to("spirv").cpu().view(torch.uint8), host.view(torch.uint8))
+
+
 def test_shared_memory_does_not_grow() -> None:
     there = torch.arange(6.0).to("spirv")
     row = there[2:]

@@ -102,7 +102,7 @@ def test_drawn_calls(seed: int) -> None:
 
 def test_most_operations_are_native() -> None:
     """All that the interface passes: of these, those without numbers of an open type."""
-    for op in (aten.mul.Tensor, aten.mm.default, aten.empty.memory_format, aten._copy_from.default, aten.cat.default):
+    for op in (aten.mul.Tensor, aten.mm.default, aten.zeros_like.default, aten._copy_from.default, aten.cat.default):
         assert native_kernels.operation(op) is not None
     for op in (
         aten.add.Tensor,
@@ -110,6 +110,8 @@ def test_most_operations_are_native() -> None:
         aten.fill_.Scalar,
         aten.normal_.default,
         aten._local_scalar_dense.default,
+        aten.empty.memory_format,  # for tensors of types without numbers
+        aten._to_copy.default,
     ):
         assert native_kernels.operation(op) is None
 

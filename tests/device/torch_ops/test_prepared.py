@@ -9,6 +9,7 @@ import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
 from triton import knobs
+from triton.backends.spirv import settings
 from triton.backends.spirv.runtime import context as vulkan_context
 from triton.backends.spirv.torch.device import registration
 from triton.backends.spirv.torch.ops import launching
@@ -72,9 +73,13 @@ def test_results_are_the_cpus(name: str, no_fallbacks: None) -> None:
     _again(_CALLS[name], (8, 16), (8, 16))
 
 
+def _needs_prepared_calls() -> None:
+    if vulkan_context.of_device(0).validates or settings.CHECK_RACES.get():
+        pytest.skip("launches that are validated or checked are not prepared")
+
+
 def test_a_call_like_an_earlier_one_goes_through_no_python(monkeypatch: pytest.MonkeyPatch) -> None:
-    if vulkan_context.of_device(0).validates:
-        pytest.skip("launches that are validated are not prepared")
+    _needs_prepared_calls()
     x, y = torch.randn(6, 14, device="spirv"), torch.randn(6, 14, device="spirv")
     for _ in range(_TIMES):
         (x + y).mul_(y).sum(-1)
@@ -96,8 +101,7 @@ def test_a_call_like_an_earlier_one_goes_through_no_python(monkeypatch: pytest.M
 
 def test_convolutions_like_earlier_ones_go_through_no_python(monkeypatch: pytest.MonkeyPatch) -> None:
     """Their copies of images and weights among them."""
-    if vulkan_context.of_device(0).validates:
-        pytest.skip("launches that are validated are not prepared")
+    _needs_prepared_calls()
     how = [2, 2], [1, 1], [1, 1], False, [0, 0], 1
     images = [torch.randn(2, 5, 9, 7, device="spirv") for _ in range(_TIMES + 1)]
     w = torch.randn(6, 5, 3, 3, device="spirv")
@@ -239,8 +243,7 @@ def test_tensors_of_the_cpu_are_refused_each_time() -> None:
 @pytest.fixture
 def launches(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Launches that go through Python from now on."""
-    if vulkan_context.of_device(0).validates:
-        pytest.skip("launches that are validated are not prepared")
+    _needs_prepared_calls()
     seen: list[Any] = []
     launch = launching.TypedKernel.launch
     monkeypatch.setattr(launching.TypedKernel, "launch", lambda *args, **how: (seen.append(args), launch(*args, **how)))
