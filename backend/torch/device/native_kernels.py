@@ -25,8 +25,8 @@ _CONSTANTS = {
     "Layout": (torch.layout, "layout"),
     "MemoryFormat": (torch.memory_format, "memory_format"),
 }
-#: Operations for tensors of all types, of which the interface passes but those with numbers: not uint4 and its like
-#: (stableivalue_conversions.h of torch 2.13: "Not yet supported ScalarType").
+#: Operations that make tensors of any type. The interface passes types of numbers alone: it refuses uint4 and its like
+#: before a kernel is entered (stableivalue_conversions.h of torch 2.13: "Not yet supported ScalarType").
 _OF_ALL_TYPES = frozenset({"aten::empty.memory_format", "aten::empty_strided", "aten::_to_copy"})
 _FORM = re.compile(r"(Optional\[)?(List\[)?(Optional\[)?(\w+)\]*")
 #: By the type of a tensor that torch made of a number: one that both together are of the type of, if it is so made.

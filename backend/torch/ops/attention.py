@@ -240,10 +240,10 @@ class Tiles:
 #:
 #: - (16, 16, 1024, 64): fp32 forward 1.39 (1.54 by 32×32); bf16 forward 0.24 by 64×32 (0.26 by 64×64), and 0.37 without
 #:   a mask by 128×64 (0.42 by 64×64).
-#: - (4, 16, 1024, 64), fp32: queries' gradient 1.06 (1.13 to 1.75 by seven others); keys' and values' 0.86 (0.96 to
-#:   1.83 by ten others, 1.22 of them by 32×32 and 4 warps).
-#: - (4, 8, 1024, 128), fp32: forward 0.47 (0.61 by 32×32); queries' gradient 0.91 (1.46 to 2.41 by six others); keys'
-#:   and values' 0.95 (1.29 to 1.47 by five others).
+#: - (4, 16, 1024, 64), fp32: queries' gradient 1.06 (1.12 to 1.75 by seven others); keys' and values' 0.86 (0.94 to
+#:   1.83 by sixteen others, 1.22 of them by 32×32 and 4 warps).
+#: - (4, 8, 1024, 128), fp32: forward 0.47 (0.61 by 32×32); queries' gradient 0.91 (1.28 to 2.41 by seven others); keys'
+#:   and values' 0.95 (1.29 to 3.11 by nine others).
 #:
 #: On matrix units the tiles of their gradients are those whose operands stay in registers, with sums that are not cut
 #: in pieces, by the kernels' plans; they have not been timed.

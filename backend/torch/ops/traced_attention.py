@@ -59,12 +59,7 @@ def _attention(
 
 
 def _shapes(
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    mask: torch.Tensor | None,
-    causal: bool,
-    scale: float | None,
+    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, *rest: Any
 ) -> tuple[torch.Tensor, torch.Tensor]:
     return attention.empty_result(query, value), query.new_empty((2, *query.shape[:3]), dtype=torch.float32)
 
