@@ -28,9 +28,10 @@ class Faults:
     (lowering/floats.py). ``narrows_sums``: it takes the sum of two sign-extended numbers of 8 or 16 bits, asked whether
     it is in the range of their type, for one that is computed in that type, and asks for its overflow wrongly
     (lowering/arith.py). ``widens_negations``: it takes the negative of a number of 8 or 16 bits for one of 32 bits, so
-    that the smallest number's is positive wherever it is not stored (lowering/arith.py). ``divides_as_small``: it takes
+    that the smallest number's is positive wherever it is not stored (lowering/arith.py). ``takes_for_small``: it takes
     the unsigned number that a negative one of 8 bits is extended to for a small one where it is divided, and divides
-    floats (lowering/integers.py).
+    floats, or where it becomes a float64. ``narrows_saturation``: it computes ``max(x, y) - y`` of 64 unsigned bits in
+    32 where only low bits of the result are wanted, and compares the low words alone (both lowering/integers.py).
     """
 
     own_modules: bool = False
@@ -43,12 +44,13 @@ class Faults:
     widens_unrounded: bool = False
     narrows_sums: bool = False
     widens_negations: bool = False
-    divides_as_small: bool = False
+    takes_for_small: bool = False
+    narrows_saturation: bool = False
 
     @property
     def folds_narrow(self) -> bool:
         """Whether a 0 that the driver does not know keeps it from a fold."""
-        return self.narrows_sums or self.widens_negations or self.divides_as_small
+        return self.narrows_sums or self.widens_negations or self.takes_for_small or self.narrows_saturation
 
 
 #: Of a driver that is not known to have any.
@@ -235,7 +237,11 @@ DRIVERS = {
     "nvidia_proprietary": Driver(
         fused=True,
         faults=Faults(
-            widens_unrounded=True, narrows_sums=True, widens_negations=True, divides_as_small=True
+            widens_unrounded=True,
+            narrows_sums=True,
+            widens_negations=True,
+            takes_for_small=True,
+            narrows_saturation=True,
         ),  # 580.159
         large_divisors=True,  # with RoundingModeRTE, which keeps its subnormal numbers, too
         unit_registers=_NVIDIA_REGISTERS,

@@ -13,7 +13,16 @@ from ..ttgir.types import FloatType, IntegerType, MemDescType, Type
 from .elementwise import MOVES, map_registers, map_wanted
 from .errors import UnsupportedOperation
 from .floats import F32, compute_type, convert, narrow, widen
-from .integers import negative, safe_shift, signed_divide, signed_remainder, unsigned_divide, unsigned_remainder
+from .integers import (
+    choice,
+    chosen,
+    negative,
+    safe_shift,
+    signed_divide,
+    signed_remainder,
+    unsigned_divide,
+    unsigned_remainder,
+)
 from .lowering import Lowering
 from .multiply_add import fuse_multiply_add
 from .numerics.float_formats import decimal_code
@@ -204,7 +213,7 @@ def _integer_choice(ctx: Lowering, operation: Operation) -> None:
         either = operation.name in ("arith.maxui", "arith.minsi")
         map_registers(ctx, operation, f.logical_or if either else f.logical_and)
         return
-    map_registers(ctx, operation, lambda a, b: f.select(f.compare(opcode, a, b), a, b))
+    map_registers(ctx, operation, lambda a, b: choice(ctx, opcode, a, b))
 
 
 @lowers("arith.cmpi")
@@ -348,4 +357,12 @@ def _select(ctx: Lowering, operation: Operation) -> None:
     condition, true, false = (ctx.registers(operand) for operand in operation.operands)
     if len(condition) == 1 and len(true) > 1:
         condition = condition * len(true)
-    ctx.define(operation.result, map_wanted(ctx, operation, zip(condition, true, false, strict=True), ctx.f.select))
+    question = operation.operands[0].owner
+    compare = op.IEqual
+    if isinstance(question, Operation) and question.name == "arith.cmpi":
+        compare = INTEGER_PREDICATE[question.attributes["predicate"]]
+
+    def emit(condition: int, a: int, b: int) -> int:
+        return chosen(ctx, compare, ctx.f.select(condition, a, b))
+
+    ctx.define(operation.result, map_wanted(ctx, operation, zip(condition, true, false, strict=True), emit))

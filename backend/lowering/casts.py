@@ -10,7 +10,7 @@ from ..ttgir.types import FloatType, IntegerType, PointerType, Type
 from .elementwise import MOVES, map_registers
 from .errors import UnsupportedOperation
 from .floats import compute_type, convert, convert_toward_zero, narrow, widen
-from .integers import magnitude
+from .integers import magnitude, of_any_size
 from .lowering import Lowering
 from .registry import lowers
 
@@ -97,6 +97,8 @@ def _integer_to_float(ctx: Lowering, operation: Operation) -> None:
             value = boolean_as_integer(ctx, value, 32, -1 if signed else 1)
         elif not ctx.elements.is_native(target) and source.width in _MERGED:  # type: ignore[attr-defined]
             return narrow(ctx, _round_to_odd(ctx, value, signed), target)
+        elif not signed:
+            (value,) = of_any_size(ctx, value)
         return narrow(ctx, f.integer_to_float(type_id, value, signed), target)
 
     map_registers(ctx, operation, emit)

@@ -6,6 +6,8 @@ from __future__ import annotations
 from ..spirv import opcodes as op
 from .emitter import Emitter
 
+_UNSIGNED_COMPARISONS = frozenset({op.ULessThan, op.ULessThanEqual, op.UGreaterThan, op.UGreaterThanEqual})
+
 
 def _width(emitter: Emitter, value: int) -> int:
     return emitter.module.kinds[emitter.f.type_of(value)][1]
@@ -40,17 +42,18 @@ def known_divide(emitter: Emitter, a: int, b: int) -> int:
 
 def unsigned_divide(emitter: Emitter, a: int, b: int) -> int:
     """``a / b``; a zero divisor gives an unspecified value, as in upstream, but no undefined behaviour."""
-    return _unsigned(emitter, op.UDiv, *_of_any_size(emitter, a, b))
+    return _unsigned(emitter, op.UDiv, *of_any_size(emitter, a, b))
 
 
 def unsigned_remainder(emitter: Emitter, a: int, b: int) -> int:
     """``a % b``, with a zero divisor as in unsigned_divide."""
-    return _unsigned(emitter, op.UMod, *_of_any_size(emitter, a, b))
+    return _unsigned(emitter, op.UMod, *of_any_size(emitter, a, b))
 
 
-def _of_any_size(emitter: Emitter, *values: int) -> list[int]:
-    """The same numbers, for a driver with the fault ``divides_as_small`` as ones whose highest bit it does not know."""
-    if not emitter.capabilities.traits.faults.divides_as_small:
+def of_any_size(emitter: Emitter, *values: int) -> list[int]:
+    """The same unsigned numbers, for a driver with the fault ``takes_for_small`` as ones whose highest bit it does not
+    know."""
+    if not emitter.capabilities.traits.faults.takes_for_small:
         return list(values)
     f, constants, width = emitter.f, emitter.module.constants, _width(emitter, values[0])
     bit = f.shl(emitter.zero(width), width - 1)
@@ -73,6 +76,20 @@ def _unsigned(emitter: Emitter, opcode: int, a: int, b: int) -> int:
         b = f.select(f.compare(op.IEqual, b, module.uint(0, width)), one, b)
         return f.binary(opcode, a, b)
     return module.uint(0, width)
+
+
+def choice(emitter: Emitter, compare: int, a: int, b: int) -> int:
+    """``a`` where the comparison holds, ``b`` elsewhere: a minimum or maximum."""
+    return chosen(emitter, compare, emitter.f.select(emitter.f.compare(compare, a, b), a, b))
+
+
+def chosen(emitter: Emitter, compare: int, value: int) -> int:
+    """What an unsigned comparison of 64 bits chose, for a driver with the fault ``narrows_saturation`` as a number that
+    may be any other."""
+    hidden = compare in _UNSIGNED_COMPARISONS and _width(emitter, value) == 64
+    if not (hidden and emitter.capabilities.traits.faults.narrows_saturation):
+        return value
+    return emitter.f.add(value, emitter.zero(64))
 
 
 def magnitude(emitter: Emitter, value: int) -> tuple[int, int]:

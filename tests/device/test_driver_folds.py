@@ -72,7 +72,9 @@ def faulty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The device's driver is taken for one with the faults that only NVIDIA's has."""
     driver = device_capabilities().driver
     traits = DRIVERS.get(driver, OTHER)
-    faults = replace(traits.faults, widens_unrounded=True, narrows_sums=True, divides_as_small=True)
+    faults = replace(
+        traits.faults, widens_unrounded=True, narrows_sums=True, takes_for_small=True, narrows_saturation=True
+    )
     monkeypatch.setitem(DRIVERS, driver, replace(traits, faults=faults))
     with knobs.cache.scope():
         knobs.cache.dir = str(tmp_path)
@@ -541,7 +543,9 @@ def test_unsigned_numbers_that_were_sign_extended(dtype: Any, what: str, wide: t
     assert out.numpy().tolist() == wanted
 
 
-@pytest.mark.parametrize("what", ["x % y", "x // y", "y % x", "x // 10", "(x - 5) % y"])
-def test_divisions_on_a_driver_that_takes_numbers_for_small(faulty: None, what: str) -> None:
+@pytest.mark.parametrize(
+    "what", ["x % y", "x // y", "y % x", "x // 10", "(x - 5) % y", "x to float", "max(x, y) - y", "min(x, y)"]
+)
+def test_unsigned_numbers_on_a_driver_that_takes_them_for_small(faulty: None, what: str) -> None:
     for wide in (tl.uint32, tl.uint64):
         test_unsigned_numbers_that_were_sign_extended(np.int8, what, wide)

@@ -20,9 +20,8 @@ def test_random_kernel(family: Family, seed: int, tmp_path: Path) -> None:
     assert not outcome.fault, f"{outcome.fault}\n{outcome.source}"
 
 
-#: Kernels of the family "integers" that NVIDIA's 580.159 got wrong. The last two divide numbers that it takes for small
-#: (test_driver_folds.py). The first divides 64 bits, and has the values of ``max(x, y) - y`` of 64 bits without the
-#: maximum. Smaller kernels of the same lines were right, so its cause is not known, and it is wrong there still.
+#: Kernels of the family "integers" that NVIDIA's 580.159 got wrong without its workarounds (drivers.py). The first has
+#: max(x, y) - y of 64 bits, of which low bits are wanted. The others divide numbers that the driver takes for small.
 WRONG_ONCE = (700388, 710857, 711555)
 
 

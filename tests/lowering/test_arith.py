@@ -190,6 +190,44 @@ CHECK: OpIAdd {{.*}}%[[ZERO]]
     )
 
 
+@pytest.mark.parametrize(("profile", "added"), [("nvidia-hopper", 1), ("generic", 0)])
+@pytest.mark.parametrize("width", [32, 64])
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        "arith.maxui %a, %b",
+        "arith.minui %a, %b",
+        "arith.maxsi %a, %b",
+        "arith.select %g, %a, %b",
+        "arith.select %l, %a, %b",
+    ],
+)
+def test_what_unsigned_comparisons_of_64_bits_choose_may_be_any_number(chosen, width, profile, added):
+    """For a driver that would compute with its low bits alone."""
+    body = f"""    %a = tt.load %p : !tt.ptr<i{width}>
+    %b = tt.load %q : !tt.ptr<i{width}>
+    %g = arith.cmpi ugt, %a, %b : i{width}
+    %l = arith.cmpi slt, %a, %b : i{width}
+    %m = {chosen} : i{width}
+    %c = arith.subi %m, %b : i{width}
+    tt.store %p, %c : !tt.ptr<i{width}>"""
+    text = disassemble(compile_body(body, arguments(f"i{width}"), capabilities=PROFILES[profile]))
+    unsigned = "maxsi" not in chosen and "%l" not in chosen
+    assert text.count("OpIAdd %") == (added if unsigned and width == 64 else 0)
+
+
+@pytest.mark.parametrize(("profile", "hidden"), [("nvidia-hopper", True), ("generic", False)])
+def test_unsigned_numbers_become_floats_that_a_driver_does_not_take_for_small_ones(profile, hidden):
+    body = """    %a = tt.load %p : !tt.ptr<i8>
+    %x = arith.extsi %a : i8 to i32
+    %y = arith.{} %x : i32 to f32
+    %o = tt.bitcast %q : !tt.ptr<i8> -> !tt.ptr<f32>
+    tt.store %o, %y : !tt.ptr<f32>"""
+    for name, expected in (("uitofp", hidden), ("sitofp", False)):
+        text = disassemble(compile_body(body.format(name), arguments("i8"), capabilities=PROFILES[profile]))
+        assert ("OpBitwiseXor" in text) == expected
+
+
 def test_a_narrowed_number_is_rounded_before_it_is_widened(filecheck):
     body = """    %a = tt.load %p : !tt.ptr<f32>
     %h = arith.truncf %a : f32 to f16
