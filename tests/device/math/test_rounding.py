@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
+import torch
+import triton
+import triton.language as tl
 from triton import knobs
 from triton.backends.spirv import drivers
 from triton.backends.spirv.lowering.numerics import quotients
+from triton.backends.spirv.lowering.numerics.numeric import Numeric
 
-from tests.device.helpers import accepted, assert_one_of
+from tests.device.helpers import accepted, assert_one_of, device_capabilities
+from tests.device.math import harness
 from tests.device.math.harness import apply
 
 FORMATS = {32: (np.float32, np.uint32, 23, 127), 64: (np.float64, np.uint64, 52, 1023)}
@@ -125,22 +131,113 @@ def test_every_rounding_mode(name, width, mode):
     check(name, width, mode)
 
 
-@pytest.mark.parametrize("off", [-3, 0, 3])
-@pytest.mark.parametrize("width", [32, 64])
-@pytest.mark.parametrize("name", ["div", "sqrt", "rcp"])
-def test_rounding_to_nearest_without_the_devices_own(name, width, off, monkeypatch, tmp_path):
-    """What devices get whose division and root are ``off`` units wrong."""
-    for name_, driver in drivers.DRIVERS.items():
-        monkeypatch.setitem(drivers.DRIVERS, name_, replace(driver, exact_division=False))
-    monkeypatch.setattr(quotients, "quotient_estimate", lambda a, b: ((a / b).bits() + off).as_real())
-    monkeypatch.setattr(quotients, "root_estimate", lambda x: (x.sqrt().bits() + off).as_real())
+ESTIMATES = {
+    "quotient_estimate": lambda a, b: a / b,
+    "root_estimate": lambda x: x.sqrt(),
+    "reciprocal_root_estimate": lambda x: x.inverse_sqrt(),
+}
+
+
+def fused_by_sums(n, a, b, c):
+    """a b + c rounded once: in f32 by f64, where it is rounded to odd, of which f32 has the nearest; in f64 by parts,
+    where what is left after rounding is exact, as remainders are."""
+    wide = Numeric(n.emitter, 64)
+    wide.fused = False
+    a, b, c = (wide.convert(x if hasattr(x, "id") else n.real(x)) for x in (a, b, c))
+    if n.width == 64:
+        product, error = wide.two_product(a, b)
+        total, lost = wide.two_sum(product, c)
+        return n.wrap((total + (lost + error)).id)
+    total, lost = wide.two_sum(a * b, c)
+    bits, down = total.bits(), (lost < 0.0) ^ (total < 0.0)
+    neighbour = (bits + wide.where(down, wide.integer(-1, 64), 1)).as_real()
+    odd = wide.where(lost.ne(0.0) & (bits & 1).eq(0), neighbour, total)
+    return n.convert(odd)
+
+
+@pytest.fixture(params=[(-3, True), (0, True), (3, True), (-3, False), (3, False)], ids=str)
+def inexact(request, monkeypatch, tmp_path):
+    """The device's division and roots are so many units wrong, and not known for exact ones. Its Fma rounds once, or
+    is not known to."""
+    units, fused = request.param
+    if fused and not device_capabilities().traits.fused:
+        monkeypatch.setattr(Numeric, "fma", fused_by_sums)
+    for name, driver in drivers.DRIVERS.items():
+        monkeypatch.setitem(drivers.DRIVERS, name, replace(driver, exact_division=False, fused=fused))
+    for name, estimate in ESTIMATES.items():
+        off = lambda *x, estimate=estimate: (estimate(*x).bits() + units).as_real()  # noqa: E731
+        monkeypatch.setattr(quotients, name, off)
     with knobs.cache.scope():
         knobs.cache.dir = str(tmp_path)
-        from tests.device.math import harness
+        harness._module.cache_clear()
+        division_kernel.device_caches.clear()
+        yield
+    harness._module.cache_clear()
+    division_kernel.device_caches.clear()
 
-        harness._module.cache_clear()
-        check(name, width, "rn")
-        harness._module.cache_clear()
+
+@pytest.mark.parametrize("width", [32, 64])
+@pytest.mark.parametrize("name", ["div", "sqrt", "rcp"])
+def test_rounding_to_nearest_without_the_devices_own(name, width, inexact):
+    check(name, width, "rn")
+
+
+@triton.jit
+def division_kernel(a_ptr, b_ptr, out_ptr, n, ROOT: tl.constexpr, N: tl.constexpr):
+    at = tl.program_id(0) * N + tl.arange(0, N)
+    a = tl.load(a_ptr + at, mask=at < n)
+    if ROOT:
+        out = tl.sqrt_rn(a)
+    else:
+        out = tl.div_rn(a, tl.load(b_ptr + at, mask=at < n))
+    tl.store(out_ptr + at, out, mask=at < n)
+
+
+def divided(a, b=None):
+    """a / b, or the roots of a, by tl.div_rn and tl.sqrt_rn."""
+    out = torch.empty(a.size)
+    tensors = [torch.from_numpy(x) for x in (a, a if b is None else b)]
+    division_kernel[(triton.cdiv(a.size, 512),)](*tensors, out, a.size, b is None, 512)
+    return out.numpy()
+
+
+def hard_quotients(step):
+    """float32 a and b whose quotient is as near to a number halfway between two others as any: with integers of 24
+    bits, a 2^s - m b is k for an odd m of 25 bits, and a small odd k. Of every ``step``th odd b."""
+    b = np.arange((1 << 23) + 1, 1 << 24, 2 * step, dtype=np.uint64)
+    b = np.concatenate([b, np.arange((1 << 24) - 63, 1 << 24, 2, dtype=np.uint64)])
+    inverse = b.copy()
+    for _ in range(6):
+        inverse = inverse * (np.uint64(2) - b * inverse)  # modulo 2^64
+    pairs = []
+    for s, k in itertools.product((24, 25), (1, -1, 3, -3)):
+        k = np.uint64(k % (1 << 64))
+        m = (~k + np.uint64(1)) * inverse % np.uint64(1 << s) | np.uint64((s == 24) << 24)
+        a = (m * b + k) >> np.uint64(s)
+        fits = (m >= 1 << 24) & (a >= 1 << 23) & (a < 1 << 24) & (m * b + k == a << np.uint64(s))
+        pairs.append((a[fits], b[fits]))
+    a, b = (np.concatenate(part) for part in zip(*pairs, strict=True))
+    return a.astype(np.float32), b.astype(np.float32)
+
+
+def test_quotients_next_to_halfway(inexact):
+    a, b = hard_quotients(8)
+    assert a.size > 1 << 20
+    wanted = (a.astype(np.float64) / b.astype(np.float64)).astype(np.float32)  # 53 bits are more than 2 × 24 + 1
+    np.testing.assert_array_equal(divided(a, b), wanted)
+
+
+def test_quotients_of_rare_and_other_operands_beside_each_other(inexact):
+    rng = np.random.default_rng(5)
+    a, b = (rng.integers(0, 1 << 32, 1 << 16, np.uint64).astype(np.uint32).view(np.float32) for _ in range(2))
+    a[::7], b[::5] = 1.5, 0.75
+    with np.errstate(all="ignore"):
+        assert_one_of(divided(a, b), accepted(np.divide, a, b), a, b)
+
+
+def test_every_root(inexact):
+    x = np.arange(0x3F800000, 0x40800000, dtype=np.uint32).view(np.float32)  # from 1 to 4
+    np.testing.assert_array_equal(divided(x), np.sqrt(x))
 
 
 def test_the_languages_own_precise_functions():
