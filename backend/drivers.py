@@ -97,6 +97,9 @@ class Driver:
     iteration's dot operands are loaded ahead (transforms/prefetch.py), ``prefetch_behind_barrier``: once this one's are
     stored. ``word_bits``: of the components that narrower elements travel in.
 
+    **Its copies.** ``kernel_copies``: from so many bytes on, a kernel copies tensors faster than vkCmdCopyBuffer; None:
+    never, or not known.
+
     **Its statistics** (runtime/kernels/statistics.py). ``register_statistics``: names of the registers of an
     invocation; the first one that is there counts. ``spill_statistics``: names of registers that went to memory, which
     add up. ``most``: figures above it are none, and are left out. ``machine_code``: the name that it gives the device's
@@ -110,6 +113,8 @@ class Driver:
     rounds_doubles: bool = True
     large_divisors: bool = False
     native_math: bool = True
+
+    kernel_copies: int | None = None
 
     lane_registers: int = 256
     unit_registers: int | None = None
@@ -243,6 +248,7 @@ DRIVERS = {
             takes_for_small=True,
             narrows_saturation=True,
         ),  # 580.159
+        kernel_copies=1 << 20,  # 580.159 on an H100: 2^27 floats at 844 GB/s, which a kernel reads and writes at 2,600
         large_divisors=True,  # with RoundingModeRTE, which keeps its subnormal numbers, too
         unit_registers=_NVIDIA_REGISTERS,
         # Unrolled eight times, products of float16 take all registers and spill: 128×128×32 with four warps runs at 255

@@ -310,8 +310,13 @@ def copy_from(self: torch.Tensor, dst: torch.Tensor, non_blocking: bool = False)
             if source == address:
                 return dst
             if max(source, address) - min(source, address) >= bytes_:
+                context = context_of(dst)
+                kernels_from = context.capabilities.traits.kernel_copies
+                if kernels_from is not None and bytes_ >= kernels_from and "copy" in KERNELS:
+                    if KERNELS["copy"](self, dst):
+                        return dst
                 with WRITING:
-                    context_of(dst).native.copy(address, source, bytes_)
+                    context.native.copy(address, source, bytes_)
                     for watcher in WATCHERS:
                         watcher.copied(address, source, bytes_)
                 return dst

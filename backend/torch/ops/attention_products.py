@@ -24,7 +24,7 @@ _SEEN = {
 _CAUSAL = "score = tl.where(column <= row % queries, score, float('-inf'))\n"
 _WEIGHTS = """top = fn.row_greatest(score, mask)
 base = tl.where(top == float("-inf"), 0.0, top)
-weight = libdevice.exp(score - base)
+weight = tl.exp(score - base)
 total = fn.row_sum(weight, mask)
 weight = weight / tl.where(total == 0, 1.0, total)
 """

@@ -15,12 +15,19 @@ from typing import Any
 import torch
 
 from .addressing import Addresses, Operands, PlannedLaunch, Plans, Walk, conversion
+from .devices import DeviceKind, kind_of
 from .launching import grid_of
-from .shapes import collapsed, expanded, power_of_two, same_view, share_memory, touch
+from .shapes import Dims, collapsed, expanded, power_of_two, same_view, share_memory, touch
 from .types import IN_SOURCE, NAMES, converted
 
 #: Elements of a program's tile.
 TILE = 1024
+#: The same of tensors that are walked as one dimension, if a GPU then has so many programs for each compute unit. Of
+#: 2^27 elements on an H100, against TILE: copies 2,929 GB/s instead of 2,672, to bfloat16 2,959 (2,606), silu of
+#: bfloat16 2,361 (2,174), gelu 2,061 (1,663). Tiles of 512 and 2,048 are slower.
+LONG_TILE, LONG_PROGRAMS = 4096, 8
+#: Rows and columns of a tile whose operands lie in memory in different orders.
+SIDE = 32
 _N = frozenset(("n_in",))
 
 
@@ -89,9 +96,8 @@ def _plan(body: Body, operands: Operands, compute: torch.dtype) -> PlannedLaunch
     if math.prod(shape) == 0:
         return None
     sizes, steps = collapsed(shape, [expanded(t.shape, t.stride(), shape) for t in everything])
+    sizes, steps, tile = _tiled(body.tile, sizes, steps, kind_of(operands.device.index or 0))
     inner, outer = (sizes[-1], math.prod(sizes[:-1])) if sizes else (1, 1)
-    columns = min(body.tile, power_of_two(inner))
-    tile = body.tile // columns if outer > 1 else 1, columns
     if len(sizes) > 1:
         walks = [Walk("row", "i", "in_rows", sizes[:-1], [step[:-1] for step in steps])]
         walks.append(Walk("j0", "j", "in_columns", sizes[-1:], [step[-1:] for step in steps]))
@@ -101,8 +107,35 @@ def _plan(body: Body, operands: Operands, compute: torch.dtype) -> PlannedLaunch
     kernel = addresses.kernel(
         "elementwise", _lines(body, operands, compute, addresses, walks, tile), operands, compute, _N
     )
-    programs = -(-outer // tile[0]) * -(-inner // columns)
+    programs = -(-outer // tile[0]) * -(-inner // tile[1])
     return PlannedLaunch(kernel, grid_of(programs), tuple(addresses.integers.values()), inner % 16 == 0)
+
+
+def _tiled(elements: int, sizes: Dims, steps: list[Dims], kind: DeviceKind) -> tuple[Dims, list[Dims], tuple[int, int]]:
+    """The dimensions, the strides in them, and rows and columns of a tile of so many elements, or of more. On a GPU,
+    where an operand jumps through its memory along the last dimension and steps through it along another, that other
+    one comes before the last, and tiles are square, so that all operands are read and written in whole lines."""
+    inner = sizes[-1] if sizes else 1
+    if len(sizes) < 2:
+        if not kind.cpu and elements == TILE and inner >= LONG_TILE * LONG_PROGRAMS * kind.units:
+            elements = LONG_TILE
+        return sizes, steps, (1, min(elements, power_of_two(inner)))
+    columns = min(elements, power_of_two(inner))
+    turned = None if kind.cpu else _turned(sizes, steps)
+    if turned is not None:
+        order = [*(d for d in range(len(sizes) - 1) if d != turned), turned, len(sizes) - 1]
+        sizes, columns = tuple(sizes[d] for d in order), SIDE
+        steps = [tuple(step[d] for d in order) for step in steps]
+    return sizes, steps, (elements // columns, columns)
+
+
+def _turned(sizes: Dims, steps: list[Dims]) -> int | None:
+    """The dimension that an operand steps through, if it jumps through the last one."""
+    for step in steps[1:]:
+        for d in range(len(sizes) - 1):
+            if step[d] == 1 and step[-1] > 1 and min(sizes[d], sizes[-1]) >= SIDE:
+                return d
+    return None
 
 
 def _lines(

@@ -56,13 +56,13 @@ def sign(x):
 @triton.jit
 def sigmoid(x):
     """1 / (1 + exp(-x))."""
-    return 1 / (1 + libdevice.exp(-x))
+    return 1 / (1 + tl.exp(-x))
 
 
 @triton.jit
 def falling(x):
     """1 / (1 + exp(x)), also where it is far below 1."""
-    z = libdevice.exp(-tl.abs(x))
+    z = tl.exp(-tl.abs(x))
     return tl.where(x < 0, 1.0, z) / (1 + z)
 
 

@@ -15,11 +15,11 @@ from .reducing import MAX, SUM, reduce
 from .shapes import resized
 from .types import OnHost, computed_in
 
-_SOFTMAX = Body.of("libdevice.exp(self - top) / total")
+_SOFTMAX = Body.of("tl.exp(self - top) / total")
 _LOG_SOFTMAX = Body.of("self - top - libdevice.log(total)")
 _SOFTMAX_BACKWARD = Body.of("(grad - total) * output")
-_LOG_SOFTMAX_BACKWARD = Body.of("grad - libdevice.exp(output) * total")
-_ROWS = "top = fn.row_greatest(self, mask)\ntotal = fn.row_sum(libdevice.exp(self - top), mask)\n"
+_LOG_SOFTMAX_BACKWARD = Body.of("grad - tl.exp(output) * total")
+_ROWS = "top = fn.row_greatest(self, mask)\ntotal = fn.row_sum(tl.exp(self - top), mask)\n"
 
 
 def _forward(body: Body) -> Callable[..., torch.Tensor]:
@@ -33,7 +33,7 @@ def _forward(body: Body) -> Callable[..., torch.Tensor]:
             return out
         top = reduce("self", MAX, {"self": self}, (dim,), dtype=compute, keepdim=True)
         powers = {"self": self, "top": top}
-        total = reduce("libdevice.exp(self - top)", SUM, powers, (dim,), dtype=compute, keepdim=True)
+        total = reduce("tl.exp(self - top)", SUM, powers, (dim,), dtype=compute, keepdim=True)
         run(body, {"out": out}, {**powers, "total": total}, compute)
         return out
 

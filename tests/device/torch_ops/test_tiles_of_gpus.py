@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
 from torch.nn import functional
-from triton.backends.spirv.torch.ops import attention, convolution, depthwise, jacobi, matmul, reducing
+from triton.backends.spirv.drivers import DRIVERS, OTHER
+from triton.backends.spirv.torch.ops import attention, convolution, depthwise, elementwise, jacobi, matmul, reducing
 from triton.backends.spirv.torch.ops.addressing import Plans
 from triton.backends.spirv.torch.ops.devices import DeviceKind, share_out
 from triton.backends.spirv.torch.ops.tiles import ON_GPU, Tile, fastest, shared
+
+from tests.device.helpers import device_capabilities
 
 from .conftest import compare
 from .test_convolution import near_exact, with_gradients_of_convolutions
@@ -21,15 +25,61 @@ pytestmark = pytest.mark.usefixtures("on_gpu", "no_fallbacks")
 
 @pytest.fixture
 def on_gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    for module in (attention, convolution, depthwise, jacobi, matmul, reducing):
+    for module in (attention, convolution, depthwise, elementwise, jacobi, matmul, reducing):
         monkeypatch.setattr(module, "kind_of", lambda device: DeviceKind(False, 12, frozenset()))
-    for module in (matmul, reducing):
+    for module in (elementwise, matmul, reducing):
         monkeypatch.setattr(module, "_plans", Plans())
     yield
 
 
 def values(*shape: int, seed: int = 0) -> torch.Tensor:
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int8, torch.complex64])
+@pytest.mark.parametrize("shape", [(70, 45), (32, 33), (3, 40, 1, 37), (64, 5, 64)])
+def test_operands_in_other_orders(shape: tuple[int, ...], dtype: torch.dtype) -> None:
+    """Tiles are square."""
+    x = (values(*shape) * 9).to(dtype)
+
+    def run(x: torch.Tensor) -> Any:
+        turned = x.mT
+        wide = torch.zeros(*turned.shape[:-1], 2 * turned.shape[-1], dtype=x.dtype, device=x.device)
+        wide[..., ::2] = turned
+        return turned.contiguous(), turned.contiguous() + turned, x.movedim(0, -1).contiguous() * 2, wide
+
+    compare(run, x)
+
+
+def test_which_tiles_are_square() -> None:
+    gpu, cpu = DeviceKind(False, 12, frozenset()), DeviceKind(True, 12, frozenset())
+    contiguous, turned = (4500, 50, 1), (4500, 1, 90)
+    sizes, steps, tile = elementwise._tiled(1024, (7, 90, 50), [contiguous, turned], gpu)
+    assert (sizes, steps, tile) == ((7, 90, 50), [contiguous, turned], (32, 32))
+    sizes, steps, tile = elementwise._tiled(1024, (90, 7, 50), [(350, 50, 1), (1, 4500, 90)], gpu)
+    assert (sizes, steps, tile) == ((7, 90, 50), [(50, 350, 1), (4500, 1, 90)], (32, 32))
+    assert elementwise._tiled(1024, (7, 90, 50), [contiguous, turned], cpu)[2] == (16, 64)
+    assert elementwise._tiled(1024, (7, 90, 31), [contiguous, turned], gpu)[2] == (32, 32)  # as many as there are
+    assert elementwise._tiled(1024, (7, 90, 50), [contiguous, (4500, 50, 2)], gpu)[2] == (16, 64)
+
+
+@pytest.mark.parametrize("elements", [1023, 1024, 70001])
+def test_copies_by_kernels(elements: int, launches: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """From as many bytes on as the driver's data say."""
+    driver = device_capabilities().driver
+    monkeypatch.setitem(DRIVERS, driver, replace(DRIVERS.get(driver, OTHER), kernel_copies=4096))
+    x = values(elements)
+    ours, target = x.to("spirv"), torch.zeros(elements + 2, device="spirv")
+    launches.clear()
+    target[1:-1].copy_(ours)
+    assert len(launches) == (elements >= 1024)
+    assert torch.equal(target.cpu(), torch.nn.functional.pad(x, (1, 1)))
+
+
+@pytest.mark.parametrize("count", [12 * 8 * 4096 - 1, 12 * 8 * 4096, 12 * 8 * 4096 + 4095])
+def test_many_elements(count: int) -> None:
+    """Of the longest tensors whose tiles are short, and of others."""
+    compare(lambda x: (x + x, x.to(torch.int8), torch.where(x > 0, x, 1)), values(count))
 
 
 @pytest.mark.parametrize(
