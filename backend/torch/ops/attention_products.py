@@ -26,7 +26,7 @@ _WEIGHTS = """top = fn.row_greatest(score, mask)
 base = tl.where(top == float("-inf"), 0.0, top)
 weight = tl.exp(score - base)
 total = fn.row_sum(weight, mask)
-weight = weight / tl.where(total == 0, 1.0, total)
+weight = weight * (1 / tl.where(total == 0, 1.0, total))
 """
 _GRADIENTS = _WEIGHTS + "out = weight * (grad - fn.row_sum(weight * grad, mask))"
 

@@ -279,8 +279,8 @@ def row_sum(x, mask):
 
 @triton.jit
 def row_greatest(x, mask):
-    """The greatest number of each row of a tile, of what the mask has, or NaN."""
-    return tl.reduce(tl.where(mask, x, float("-inf")), 1, maximum)[:, None]
+    """The greatest number of each row of a tile, of what the mask has; not NaN where there is another number."""
+    return tl.max(tl.where(mask, x, float("-inf")), 1)[:, None]
 
 
 @triton.jit

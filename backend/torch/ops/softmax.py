@@ -15,10 +15,11 @@ from .reducing import MAX, SUM, reduce
 from .shapes import resized
 from .types import OnHost, computed_in
 
-_SOFTMAX = Body.of("tl.exp(self - top) / total")
+_SOFTMAX = Body.of("tl.exp(self - top) * (1 / total)")
 _LOG_SOFTMAX = Body.of("self - top - libdevice.log(total)")
 _SOFTMAX_BACKWARD = Body.of("(grad - total) * output")
 _LOG_SOFTMAX_BACKWARD = Body.of("grad - tl.exp(output) * total")
+#: A NaN makes the total NaN, whatever the greatest number is.
 _ROWS = "top = fn.row_greatest(self, mask)\ntotal = fn.row_sum(tl.exp(self - top), mask)\n"
 
 

@@ -129,6 +129,18 @@ def test_softmax_and_its_gradient(function: Any, dim: int) -> None:
     compare(lambda x: _softmax_and_gradient(function, x, dim), values(7, 130) * 4)
 
 
+@pytest.mark.parametrize("columns", [130, 4097])
+@pytest.mark.parametrize("function", [F.softmax, F.log_softmax])
+def test_softmax_of_what_is_no_number(function: Any, columns: int) -> None:
+    """Of rows that one kernel takes, and longer ones."""
+    x = values(9, columns)
+    x[1, 0] = x[2, 5] = x[3] = float("nan")
+    x[4, 7] = float("inf")
+    x[5], x[6, : columns // 2] = float("-inf"), float("-inf")
+    x[7], x[7, 3] = float("-inf"), float("nan")
+    compare(lambda x: function(x, 1), x)
+
+
 @pytest.mark.parametrize("dim", [0, 1])
 @pytest.mark.parametrize("function", [F.softmax, F.log_softmax])
 def test_softmax_of_bfloat16(function: Any, dim: int) -> None:
