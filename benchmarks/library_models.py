@@ -5,7 +5,8 @@ forward, backward and steps of AdamW, in float32 on both devices, and in float64
 gives: of the output and of all gradients in the first step, and of all that a module saves after the last. An error is
 the norm of the difference, relative to the norm of what float64 gives.
 
-A model is wrong if a tensor's error on ``spirv`` is much larger than that of the CPU's float32 (``FACTOR``). The exit
+A model is wrong if a tensor's error on ``spirv`` is much larger than that of the CPU's float32 (``FACTOR``), or if
+torch.compile breaks it into more graphs there than on the CPU (``--graphs``: that alone is tried). The exit
 status is 1 if a model is wrong or ends in an error, not if it takes too long or its library is not installed.
 
     pip install torch==2.13.0 transformers diffusers timm torchvision torch-geometric
@@ -145,6 +146,22 @@ def trained(case: Case, device: str, dtype: torch.dtype, steps: int) -> Trained:
     return Trained(found, seconds[0], seconds[-1])
 
 
+def graphs(case: Case, device: str) -> int:
+    """Into how many graphs torch.compile breaks a model's forward pass, which runs eagerly."""
+    module = copy.deepcopy(case.module).to(device)
+    inputs = pytree.tree_map(lambda leaf: leaf.to(device) if isinstance(leaf, torch.Tensor) else leaf, case.inputs)
+    count = 0
+
+    def counting(graph: torch.fx.GraphModule, _: Any) -> Callable[..., Any]:
+        nonlocal count
+        count += 1
+        return graph.forward
+
+    torch._dynamo.reset()
+    case.call(torch.compile(module, backend=counting), inputs)
+    return count
+
+
 def error(actual: Tensors, exact: Tensors) -> float:
     """The norm of all differences, relative to that of all numbers."""
     different = sum(float((actual[name] - t).square().sum()) for name, t in exact.items())
@@ -171,12 +188,19 @@ def version(library: str) -> str:
 
 
 def measured(library: str, name: str, steps: int) -> dict[str, Any]:
-    """The line of a model, in this process."""
+    """The line of a model, in this process. Without steps, only its graphs are counted."""
     line: dict[str, Any] = {"library": library, "version": version(library), "model": name, "steps": steps}
     where = "when it is built"
     try:
         case = build(library, name)
         line["parameters"] = sum(p.numel() for p in case.module.parameters())
+        where = "when it is compiled"
+        line["graphs"] = {device: graphs(case, device) for device in ("cpu", "spirv")}
+        wrong = []
+        if line["graphs"]["spirv"] > line["graphs"]["cpu"]:
+            wrong.append("{spirv} graphs, {cpu} on the CPU".format(**line["graphs"]))
+        if not steps:
+            return {**line, "outcome": WRONG if wrong else PASSED, "why": "; ".join(wrong)}
         where = "on the CPU"
         exact, cpu = (trained(case, "cpu", dtype, steps) for dtype in (torch.float64, torch.float32))
         if (apart := error(cpu.tensors["outputs"], exact.tensors["outputs"])) > _DETERMINED:
@@ -197,7 +221,7 @@ def measured(library: str, name: str, steps: int) -> dict[str, Any]:
         traceback.print_exc()
         return {**line, "outcome": outcome, "why": f"{where}: {said}"}
     above = {kind: of for kind, of in line["worst"].items() if of[0] > FACTOR}
-    wrong = [f"{kind} of {name}: {factor:.0f} times" for kind, (factor, name) in above.items()]
+    wrong += [f"{kind} of {name}: {factor:.0f} times" for kind, (factor, name) in above.items()]
     return {**line, "outcome": WRONG if wrong else PASSED, "why": "; ".join(wrong)}
 
 
@@ -232,7 +256,8 @@ def _row(line: dict[str, Any]) -> list[str]:
     titles = [f"{line['library']} {line.get('version', '')}".strip(), f"`{line['model']}`"]
     titles.append(f"{line['parameters']:,}" if "parameters" in line else "")
     if "errors" not in line:
-        return [*titles, f"{line['outcome']}: {line['why']}", *[""] * (len(_COLUMNS) - 4)]
+        said = f"{line['outcome']}: {line['why']}" if line["why"] else "{spirv} graphs; {cpu}".format(**line["graphs"])
+        return [*titles, said, *[""] * (len(_COLUMNS) - 4)]
     cells = ["{spirv:.0e}; {cpu:.0e}".format(**line["errors"][kind]) for kind in KINDS]
     fallbacks = Counter(line["fallbacks"])
     named = ", ".join(f"`{name.removeprefix('aten::')}` {count}" for name, count in fallbacks.most_common())
@@ -284,6 +309,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help="libraries or models; all where none is named")
     parser.add_argument("--steps", type=int, default=3, help="of AdamW")
+    parser.add_argument(
+        "--graphs", action="store_const", const=0, dest="steps", help="only count torch.compile's graphs"
+    )
     parser.add_argument("--limit", type=float, default=600, metavar="S", help="seconds of processor time for each")
     parser.add_argument("--out", type=Path, help="append lines of JSON to this file")
     parser.add_argument("--resume", action="store_true", help="keep the models of that file that have passed")

@@ -11,7 +11,7 @@ from torch import nn
 
 from benchmarks import library_models
 from benchmarks.library_model_shapes import MODELS, PACKAGES, Case
-from benchmarks.library_models import error, paged, table, trained, worst
+from benchmarks.library_models import error, graphs, paged, table, trained, worst
 from benchmarks.outcomes import FAILED, PASSED, WRONG
 
 EXACT = {"large": torch.full((4,), 1000.0, dtype=torch.float64), "small": torch.ones(4, dtype=torch.float64)}
@@ -67,6 +67,29 @@ def test_float64_is_float64_where_a_model_asks_for_float32_by_name() -> None:
     assert found["outputs"]["output"].tolist() == [1 / 3, 1.0]
     assert found["gradients"]["weight"].tolist() == [1 / 3, 1 / 3]
     assert torch.get_default_dtype() == torch.float32
+
+
+class _Broken(nn.Linear):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = super().forward(x)
+        torch._dynamo.graph_break()
+        return y + 1
+
+
+def test_graphs_are_counted() -> None:
+    for kind, count in ((nn.Linear, 1), (_Broken, 2)):
+        case = Case(kind(3, 3), {"x": torch.ones(2, 3)}, lambda module, inputs: (None, module(inputs["x"])))
+        assert graphs(case, "cpu") == count
+
+
+@pytest.mark.parametrize(("ours", "outcome"), [(1, PASSED), (2, WRONG)])
+def test_more_graphs_than_on_the_cpu_are_wrong(ours: int, outcome: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(library_models, "build", lambda *_: Case(nn.Linear(3, 3), {}, _rounding))
+    monkeypatch.setattr(library_models, "graphs", lambda _, device: ours if device == "spirv" else 1)
+    line = library_models.measured("torch", "Linear", 0)
+    assert (line["outcome"], line["graphs"]) == (outcome, {"cpu": 1, "spirv": ours})
+    assert ("2 graphs, 1 on the CPU" in line["why"]) == (outcome == WRONG)
+    assert f" {'wrong: 2 graphs, 1 on the CPU' if ours == 2 else '1 graphs; 1'} |" in table([line])
 
 
 def _line(**more: Any) -> dict[str, Any]:
