@@ -20,6 +20,7 @@ from triton.runtime.errors import OutOfResources
 
 from . import attention_products
 from .attention_kernels import forward_kernel, key_kernel, query_kernel
+from .attention_products import Attention
 from .devices import kind_of
 from .launching import launch
 from .library import ON_DEVICE, aten, enter_by_name
@@ -186,24 +187,30 @@ def _expands(shape: Sequence[int], to: Sequence[int]) -> bool:
     return all(one in (1, other) for one, other in zip(reversed(shape), reversed(to), strict=False))
 
 
-def _factor(query: torch.Tensor, scale: float | None) -> float:
-    return 1 / math.sqrt(query.shape[-1]) if scale is None else float(scale)
+def attention_of(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    mask: _Optional = None,
+    causal: bool = False,
+    scale: float | None = None,
+) -> Attention:
+    """What attention is of, with torch's own scale where there is none."""
+    factor = 1 / math.sqrt(query.shape[-1]) if scale is None else float(scale)
+    return Attention(query, key, value, mask, causal, factor)
 
 
-def _arguments(
-    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, o: torch.Tensor, mask: _Optional, scale: float | None
-) -> tuple[dict[str, Any], str, float]:
-    """(sizes and strides that all kernels have, kind of mask, factor of the scores)."""
+def _sizes(of: Attention, o: torch.Tensor) -> dict[str, Any]:
+    """Sizes and strides that all kernels have; ``o`` has the result's shape. Raises OnHost."""
+    q, k, v, mask = of.query, of.key, of.value, of.mask
     for tensor in (q, k, v, o):
         require(tensor.dtype, q.device.index or 0)
         if tensor.dtype not in _TYPES or tensor.dtype != q.dtype or tensor.dim() != 4:
             raise OnHost("attention of other types")
-    factor = _factor(q, scale)
-    if not factor > 0:
+    if not of.scale > 0:
         raise OnHost("a scale of attention that is not positive")
-    kind = "none" if mask is None else "bool" if mask.dtype == torch.bool else "bias"
     sizes: dict[str, Any] = {"H": q.shape[1], "M": q.shape[2], "N": k.shape[2], "D": q.shape[3], "E": v.shape[3]}
-    sizes["scale"] = factor * _LOG2_E
+    sizes["scale"] = of.scale * _LOG2_E
     if mask is not None and mask.shape != (*q.shape[:3], k.shape[2]):
         mask = mask.expand(*q.shape[:3], k.shape[2])
     steps = (0, 0, 0, 0) if mask is None else mask.stride()
@@ -211,7 +218,7 @@ def _arguments(
         sizes |= {f"stride_{name}{axis}": step for axis, step in zip(axes, strides, strict=True)}
     sizes |= {f"stride_o{axis}": step for axis, step in zip("bhme", o.stride(), strict=True)}
     sizes |= {f"stride_m{axis}": step for axis, step in zip("bhmn", steps, strict=True)}
-    return sizes, kind, factor
+    return sizes
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,26 +267,23 @@ ON_MATRIX_UNITS = {
 _DIVISIBLE = frozenset("MNDE")
 
 
-def _tiles(q: torch.Tensor, v: torch.Tensor) -> Tiles:
+def _tiles(of: Attention) -> Tiles:
     """The device's tiles for these queries and values."""
-    on = kind_of(q.device.index or 0)
-    tiles = ON_CPU if on.cpu else ON_MATRIX_UNITS if on.multiplies(q.dtype) else ON_GPU
-    return tiles[max(q.shape[3], v.shape[3]) > 64]
+    on = kind_of(of.query.device.index or 0)
+    tiles = ON_CPU if on.cpu else ON_MATRIX_UNITS if on.multiplies(of.query.dtype) else ON_GPU
+    return tiles[max(of.query.shape[3], of.value.shape[3]) > 64]
 
 
-def _constants(q: torch.Tensor, v: torch.Tensor, causal: bool, kind: str, tile: Blocks) -> dict[str, Any]:
-    """Constants of a kernel."""
+def _launch(kernel: Any, of: Attention, tile: Blocks, arguments: dict[str, Any], **constants: bool) -> None:
+    """A kernel over all heads; of tiles of keys if that is the ``key_kernel``, and else of queries."""
+    q, v = of.query, of.value
     widths = [max(16, power_of_two(t.shape[3])) for t in (q, v)]
-    sizes = {"BM": tile.queries, "BN": tile.keys, "BD": widths[0], "BE": widths[1]}
-    extents = zip((q.shape[2], v.shape[2], q.shape[3], v.shape[3]), sizes.values(), strict=True)
+    blocks = {"BM": tile.queries, "BN": tile.keys, "BD": widths[0], "BE": widths[1]}
+    extents = zip((q.shape[2], v.shape[2], q.shape[3], v.shape[3]), blocks.values(), strict=True)
     whole = not _on_cpu(q) and not any(extent % size for extent, size in extents)
-    return {"CAUSAL": causal, "MASK": kind, "WHOLE": whole, **sizes}
-
-
-def _launch(
-    kernel: Any, rows: int, block: int, tile: Blocks, q: torch.Tensor, arguments: dict[str, Any], constants: Any
-) -> None:
-    grid = -(-rows // block), q.shape[0] * q.shape[1], 1
+    constants = {"CAUSAL": of.causal, "MASK": of.kind, "WHOLE": whole, **blocks, **constants}  # type: ignore[dict-item]
+    programs = -(-v.shape[2] // tile.keys) if kernel is key_kernel else -(-q.shape[2] // tile.queries)
+    grid = programs, q.shape[0] * q.shape[1], 1
     launch(kernel, grid, arguments, constants, tile.warps, fusion=True, divisible=_DIVISIBLE)
 
 
@@ -307,50 +311,36 @@ def forward(
         raise RuntimeError(
             "attention with dropout has no kernel on this device: scaled_dot_product_attention composes it"
         )
-    rows = query.shape[2]
+    of = attention_of(query, key, value, attn_bias, is_causal, scale)
     out = empty_result(query, value)
     none = query.new_empty(0)
     seed = torch.empty((), dtype=torch.int64, device=query.device)
     kept = none
     try:
         if _by_products(query):
-            attention_products.forward(query, key, value, attn_bias, is_causal, _factor(query, scale), out)
+            attention_products.forward(of, out)
         else:
-            kept = _forward_kernel(query, key, value, attn_bias, is_causal, scale, out)
+            kept = _forward_kernel(of, out)
     except (OnHost, OutOfResources) as reason:
         _log.debug("attention is composed: %s", reason)
-        how = attn_bias, is_causal, _factor(query, scale)
-        out.copy_(attention_products.composed(query, key, value, *how))
-    return out, kept, none, none, rows, key.shape[2], seed, seed, none
+        out.copy_(attention_products.composed(of))
+    return out, kept, none, none, query.shape[2], key.shape[2], seed, seed, none
 
 
-def _forward_kernel(
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    attn_bias: _Optional,
-    is_causal: bool,
-    scale: float | None,
-    out: torch.Tensor,
-) -> torch.Tensor:
+def _forward_kernel(of: Attention, out: torch.Tensor) -> torch.Tensor:
     """Writes ``out``; of each query the greatest score and the reciprocal of the sum of its exponentials,
     (2, B, H, rows)."""
-    kept = torch.empty(2, *query.shape[:3], dtype=torch.float32, device=query.device)
-    sizes, kind, _ = _arguments(query, key, value, out, attn_bias, scale)
-    tiles = _tiles(query, value)
-    tile = tiles.causal if is_causal and tiles.causal is not None else tiles.forward
-    constants = _constants(query, value, is_causal, kind, tile)
-    tensors = {
-        "out": out,
-        "tops": kept[0],
-        "shares": kept[1],
-        "q": query,
-        "k": key,
-        "v": value,
-        "mask": query if attn_bias is None else attn_bias,
-    }
-    _launch(forward_kernel, query.shape[2], tile.queries, tile, query, {**tensors, **sizes}, constants)
+    sizes, tiles = _sizes(of, out), _tiles(of)
+    kept = torch.empty(2, *of.query.shape[:3], dtype=torch.float32, device=of.query.device)
+    tile = tiles.causal if of.causal and tiles.causal is not None else tiles.forward
+    outputs = {"out": out, "tops": kept[0], "shares": kept[1]}
+    _launch(forward_kernel, of, tile, {**outputs, **_inputs(of), **sizes})
     return kept
+
+
+def _inputs(of: Attention) -> dict[str, torch.Tensor]:
+    """Tensors that all kernels read; one without a mask reads none of it."""
+    return {"q": of.query, "k": of.key, "v": of.value, "mask": of.query if of.mask is None else of.mask}
 
 
 def _backward(
@@ -377,71 +367,42 @@ def _backward(
     if grad_input_mask[3]:
         raise RuntimeError("the gradient of an attention mask has no kernel on this device")
     mask = attn_bias if attn_bias is not None and attn_bias.numel() else None
-    inputs = grad_out, query, key, value, mask, out, logsumexp
-    return *backward(*inputs, grad_input_mask, is_causal, scale), None
+    of = attention_of(query, key, value, mask, is_causal, scale)
+    return *backward(grad_out, of, out, logsumexp, grad_input_mask), None
 
 
 def backward(
-    grad_out: torch.Tensor,
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    mask: _Optional,
-    out: torch.Tensor,
-    kept: torch.Tensor,
-    wanted: list[bool],
-    is_causal: bool,
-    scale: float | None,
+    grad: torch.Tensor, of: Attention, out: torch.Tensor, kept: torch.Tensor, wanted: list[bool]
 ) -> tuple[torch.Tensor, ...]:
     """Gradients of query, key and value, those that are ``wanted``; ``kept`` is what forward() gave, without elements
     where it was composed."""
-    how = mask, is_causal, _factor(query, scale)
     try:
-        if _by_products(query):
-            return attention_products.backward(grad_out, query, key, value, *how)
+        if _by_products(of.query):
+            return attention_products.backward(grad, of)
         if kept.numel():
-            return _backward_kernels(grad_out, query, key, value, mask, out, kept, wanted, is_causal, scale)
+            return _backward_kernels(grad, of, out, kept, wanted)
     except (OnHost, OutOfResources) as reason:
         _log.debug("gradients of attention are composed: %s", reason)
-    return attention_products.composed_gradients(grad_out, query, key, value, *how)
+    return attention_products.composed_gradients(grad, of)
 
 
 def _backward_kernels(
-    grad_out: torch.Tensor,
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    mask: _Optional,
-    out: torch.Tensor,
-    kept: torch.Tensor,
-    wanted: list[bool],
-    is_causal: bool,
-    scale: float | None,
+    grad: torch.Tensor, of: Attention, out: torch.Tensor, kept: torch.Tensor, wanted: list[bool]
 ) -> tuple[torch.Tensor, ...]:
     """Those of query, key and value; ``kept`` is what _forward_kernel() gave."""
-    sizes, kind, factor = _arguments(query, key, value, grad_out, mask, scale)
-    tiles = _tiles(query, value)
-    products = {"a": grad_out, "b": out}
-    delta = reduce("a * b", SUM, products, (3,), dtype=torch.float32)
-    dq, dk, dv = (torch.empty(t.shape, dtype=t.dtype, device=t.device) for t in (query, key, value))
-    tops, shares = kept
-    inputs: dict[str, Any] = {"q": query, "k": key, "v": value, "do": grad_out, "tops": tops, "shares": shares}
-    inputs["delta"] = delta
-    inputs["mask"] = query if mask is None else mask
-    inputs |= {**sizes, "factor": factor}
+    sizes, tiles = _sizes(of, grad), _tiles(of)
+    delta = reduce("a * b", SUM, {"a": grad, "b": out}, (3,), dtype=torch.float32)
+    dq, dk, dv = (torch.empty(t.shape, dtype=t.dtype, device=t.device) for t in (of.query, of.key, of.value))
+    inputs = {**_inputs(of), "do": grad, "tops": kept[0], "shares": kept[1], "delta": delta, **sizes}
+    inputs["factor"] = of.scale
     if wanted[0]:
-        constants = _constants(query, value, is_causal, kind, tiles.of_queries)
-        arguments = {"dq": dq, **inputs}
-        _launch(query_kernel, query.shape[2], tiles.of_queries.queries, tiles.of_queries, query, arguments, constants)
+        _launch(query_kernel, of, tiles.of_queries, {"dq": dq, **inputs})
     if wanted[1] or wanted[2]:
         launches = [(tiles.of_keys, True, tiles.of_values is None)]
         if tiles.of_values is not None:
             launches.append((tiles.of_values, False, True))
-        arguments = {"dk": dk, "dv": dv, **inputs}
-        for tile, of_keys, of_values in launches:
-            constants = _constants(query, value, is_causal, kind, tile)
-            constants |= {"OF_KEYS": of_keys, "OF_VALUES": of_values}
-            _launch(key_kernel, key.shape[2], tile.keys, tile, query, arguments, constants)
+        for tile, keys, values in launches:
+            _launch(key_kernel, of, tile, {"dk": dk, "dv": dv, **inputs}, OF_KEYS=keys, OF_VALUES=values)
     return dq, dk, dv
 
 

@@ -6,6 +6,7 @@ products, whatever type the queries have.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -31,6 +32,28 @@ weight = weight * (1 / tl.where(total == 0, 1.0, total))
 _GRADIENTS = _WEIGHTS + "out = weight * (grad - fn.row_sum(weight * grad, mask))"
 
 
+@dataclass(frozen=True, slots=True)
+class Attention:
+    """What attention is computed of: ``query``, ``key`` and ``value`` of (B, H, rows, columns); a ``mask`` of Booleans,
+    or of numbers to add to the scores, or None; whether it is ``causal``; the ``scale`` of the scores."""
+
+    query: torch.Tensor
+    key: torch.Tensor
+    value: torch.Tensor
+    mask: torch.Tensor | None
+    causal: bool
+    scale: float
+
+    @property
+    def kind(self) -> str:
+        """Of the mask."""
+        return "none" if self.mask is None else "bool" if self.mask.dtype == torch.bool else "bias"
+
+    def inputs(self, dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Query, key and value in this type."""
+        return self.query.to(dtype), self.key.to(dtype), self.value.to(dtype)
+
+
 def fits(query: torch.Tensor, key: torch.Tensor) -> bool:
     """Whether a query's scores, of (B, H, rows, columns), fit a kernel."""
     return rows.fits(torch.Size((*query.shape[:3], key.shape[2])), (3,))
@@ -46,77 +69,66 @@ def _scores(q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
     return product(out, q, k.transpose(2, 3))
 
 
-def _weigh(
-    text: str, outputs: dict[str, torch.Tensor], operands: dict[str, Any], mask: _Optional, causal: bool, scale: float
-) -> None:
+def _weigh(text: str, outputs: dict[str, torch.Tensor], operands: dict[str, Any], of: Attention) -> None:
     """Run ``text`` of each query's scores."""
-    kind = "none" if mask is None else "bool" if mask.dtype == torch.bool else "bias"
-    given = {**operands, "scale": scale} | ({} if mask is None else {"mask_": mask})
+    given = {**operands, "scale": of.scale} | ({} if of.mask is None else {"mask_": of.mask})
     counts = {"queries": operands["score"].shape[2]}
-    rows.run(_SEEN[kind] + (_CAUSAL if causal else "") + text, outputs, given, (3,), torch.float32, counts)
+    rows.run(_SEEN[of.kind] + (_CAUSAL if of.causal else "") + text, outputs, given, (3,), torch.float32, counts)
 
 
-def forward(
-    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: _Optional, causal: bool, scale: float, out: torch.Tensor
-) -> None:
+def forward(of: Attention, out: torch.Tensor) -> None:
     """Writes ``out`` (B, H, rows, columns). Raises OnHost for float64."""
-    _require_float32(q)
-    q, k, v = (tensor.float() for tensor in (q, k, v))
+    _require_float32(of.query)
+    q, k, v = of.inputs(torch.float32)
     scores = _scores(q, k)
     weights = torch.empty_like(scores)
-    _weigh(_WEIGHTS, {"weight": weights}, {"score": scores}, mask, causal, scale)
+    _weigh(_WEIGHTS, {"weight": weights}, {"score": scores}, of)
     result = out if out.dtype == torch.float32 else torch.empty_like(out, dtype=torch.float32)
     product(result, weights, v)
     if result is not out:
         out.copy_(result)
 
 
-def backward(
-    grad: torch.Tensor, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: _Optional, causal: bool, scale: float
-) -> tuple[torch.Tensor, ...]:
-    """Gradients of q, k and v, in their type. Raises OnHost for float64."""
-    _require_float32(q)
-    kind = q.dtype
-    q, k, v, grad = (tensor.float() for tensor in (q, k, v, grad))
+def backward(grad: torch.Tensor, of: Attention) -> tuple[torch.Tensor, ...]:
+    """Gradients of query, key and value, in their type. Raises OnHost for float64."""
+    _require_float32(of.query)
+    q, k, v = of.inputs(torch.float32)
+    grad = grad.float()
     scores = _scores(q, k)
     of_weights = product(torch.empty_like(scores), grad, v.transpose(2, 3))
     outs = {"out": torch.empty_like(scores), "weight": torch.empty_like(scores)}
-    operands = {"score": scores, "grad": of_weights}
-    _weigh(_GRADIENTS, outs, operands, mask, causal, scale)
+    _weigh(_GRADIENTS, outs, {"score": scores, "grad": of_weights}, of)
     of_scores, weights = outs.values()
     dq, dk, dv = (torch.empty(t.shape, dtype=torch.float32, device=t.device) for t in (q, k, v))
-    product(dq, of_scores, k, alpha=scale)
-    product(dk, of_scores.transpose(2, 3), q, alpha=scale)
+    product(dq, of_scores, k, alpha=of.scale)
+    product(dk, of_scores.transpose(2, 3), q, alpha=of.scale)
     product(dv, weights.transpose(2, 3), grad)
-    return tuple(tensor.to(kind) for tensor in (dq, dk, dv))
+    return tuple(tensor.to(of.query.dtype) for tensor in (dq, dk, dv))
 
 
-def composed(
-    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: _Optional, causal: bool, scale: float
-) -> torch.Tensor:
+def composed(of: Attention) -> torch.Tensor:
     """(B, H, rows, columns) by torch's operations, each of which runs where it can: for what no kernel here does."""
-    weights = _composed_weights(q, k, mask, causal, scale)
-    return (weights @ v.to(weights.dtype)).to(q.dtype)
+    weights = _composed_weights(of)
+    return (weights @ of.value.to(weights.dtype)).to(of.query.dtype)
 
 
-def composed_gradients(
-    grad: torch.Tensor, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: _Optional, causal: bool, scale: float
-) -> tuple[torch.Tensor, ...]:
-    """Gradients of q, k and v of ``composed``, in their type."""
-    kind, weights = q.dtype, _composed_weights(q, k, mask, causal, scale)
-    q, k, v, grad = (tensor.to(weights.dtype) for tensor in (q, k, v, grad))
+def composed_gradients(grad: torch.Tensor, of: Attention) -> tuple[torch.Tensor, ...]:
+    """Gradients of query, key and value of ``composed``, in their type."""
+    weights = _composed_weights(of)
+    q, k, v = of.inputs(weights.dtype)
+    grad = grad.to(weights.dtype)
     of_weights = grad @ v.transpose(2, 3)
-    of_scores = weights * (of_weights - (weights * of_weights).sum(3, keepdim=True)) * scale
+    of_scores = weights * (of_weights - (weights * of_weights).sum(3, keepdim=True)) * of.scale
     gradients = of_scores @ k, of_scores.transpose(2, 3) @ q, weights.transpose(2, 3) @ grad
-    return tuple(tensor.to(kind) for tensor in gradients)
+    return tuple(tensor.to(of.query.dtype) for tensor in gradients)
 
 
-def _composed_weights(q: torch.Tensor, k: torch.Tensor, mask: _Optional, causal: bool, scale: float) -> torch.Tensor:
-    kind = torch.promote_types(q.dtype, torch.float32)
-    scores = q.to(kind) @ k.to(kind).transpose(2, 3) * scale
-    if mask is not None:
-        scores = scores.masked_fill(~mask, float("-inf")) if mask.dtype == torch.bool else scores + mask
-    if causal:
+def _composed_weights(of: Attention) -> torch.Tensor:
+    kind = torch.promote_types(of.query.dtype, torch.float32)
+    scores = of.query.to(kind) @ of.key.to(kind).transpose(2, 3) * of.scale
+    if of.mask is not None:
+        scores = scores.masked_fill(~of.mask, float("-inf")) if of.kind == "bool" else scores + of.mask
+    if of.causal:
         above = torch.ones(scores.shape[2:], dtype=torch.bool, device=scores.device).triu(1)
         scores = scores.masked_fill(above, float("-inf"))
     nowhere = scores.amax(3, keepdim=True) == float("-inf")

@@ -77,8 +77,8 @@ def _attention_backward(
 ) -> tuple[torch.Tensor, ...]:
     if _kind(query, value, mask, causal) in _COMPOSED:
         kept = kept.new_empty(0)
-    wanted = [True, True, True]
-    return attention.backward(grad, query, key, value, mask, out, kept, wanted, causal, scale)
+    of = attention.attention_of(query, key, value, mask, causal, scale)
+    return attention.backward(grad, of, out, kept, [True, True, True])
 
 
 def _gradients_shapes(
