@@ -43,7 +43,7 @@ def read_arguments(
     values = [_value(ctx, reader, type_, offset) for type_, offset in zip(types, block.offsets, strict=True)]
     for argument, value in zip(arguments, values, strict=False):
         if ctx.capabilities.traits.faults.folds_narrow and isinstance(argument.type, PointerType):
-            ctx.unknown_zero = ctx.f.shr(value, 63)  # no device has addresses so high
+            ctx.f.unknown_zero = ctx.f.shr(value, 63)  # no device has addresses so high
         if argument in ctx.pointer_bases:
             ctx.base_addresses[argument], value = value, ctx.module.uint(0)
         ctx[argument] = value

@@ -13,16 +13,7 @@ from ..ttgir.types import FloatType, IntegerType, MemDescType, Type
 from .elementwise import MOVES, map_registers, map_wanted
 from .errors import UnsupportedOperation
 from .floats import F32, compute_type, convert, narrow, widen
-from .integers import (
-    choice,
-    chosen,
-    negative,
-    safe_shift,
-    signed_divide,
-    signed_remainder,
-    unsigned_divide,
-    unsigned_remainder,
-)
+from .integers import negative, safe_shift, signed_divide, signed_remainder, unsigned_divide, unsigned_remainder
 from .lowering import Lowering
 from .multiply_add import fuse_multiply_add
 from .numerics.float_formats import decimal_code
@@ -169,7 +160,7 @@ def _integer(ctx: Lowering, operation: Operation) -> None:
         map_registers(ctx, operation, shortcut or (lambda a, b: f.emit(opcode, ctx.module.bool, a, b)))
         return
     opcode = INTEGER[operation.name]
-    if ctx.capabilities.traits.faults.narrows_sums and ctx.unknown_zero and _is_sum_of_narrow(operation):
+    if ctx.capabilities.traits.faults.narrows_sums and ctx.f.unknown_zero and _is_sum_of_narrow(operation):
         zero = ctx.zero(ctx.module.kinds[ctx.type_id(operation.result.type)][1])
         map_registers(ctx, operation, lambda a, b: f.add(f.add(a, b), zero))
         return
@@ -213,7 +204,7 @@ def _integer_choice(ctx: Lowering, operation: Operation) -> None:
         either = operation.name in ("arith.maxui", "arith.minsi")
         map_registers(ctx, operation, f.logical_or if either else f.logical_and)
         return
-    map_registers(ctx, operation, lambda a, b: choice(ctx, opcode, a, b))
+    map_registers(ctx, operation, lambda a, b: f.select(f.compare(opcode, a, b), a, b))
 
 
 @lowers("arith.cmpi")
@@ -357,12 +348,4 @@ def _select(ctx: Lowering, operation: Operation) -> None:
     condition, true, false = (ctx.registers(operand) for operand in operation.operands)
     if len(condition) == 1 and len(true) > 1:
         condition = condition * len(true)
-    question = operation.operands[0].owner
-    compare = op.IEqual
-    if isinstance(question, Operation) and question.name == "arith.cmpi":
-        compare = INTEGER_PREDICATE[question.attributes["predicate"]]
-
-    def emit(condition: int, a: int, b: int) -> int:
-        return chosen(ctx, compare, ctx.f.select(condition, a, b))
-
-    ctx.define(operation.result, map_wanted(ctx, operation, zip(condition, true, false, strict=True), emit))
+    ctx.define(operation.result, map_wanted(ctx, operation, zip(condition, true, false, strict=True), ctx.f.select))

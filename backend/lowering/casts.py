@@ -95,10 +95,10 @@ def _integer_to_float(ctx: Lowering, operation: Operation) -> None:
     def emit(value: int) -> int:
         if source == BOOL:
             value = boolean_as_integer(ctx, value, 32, -1 if signed else 1)
-        elif not ctx.elements.is_native(target) and source.width in _MERGED:  # type: ignore[attr-defined]
-            return narrow(ctx, _round_to_odd(ctx, value, signed), target)
-        elif not signed:
+        elif not signed and source.width >= 32:  # type: ignore[attr-defined]
             (value,) = of_any_size(ctx, value)
+        if source != BOOL and not ctx.elements.is_native(target) and source.width in _MERGED:  # type: ignore[attr-defined]
+            return narrow(ctx, _round_to_odd(ctx, value, signed), target)
         return narrow(ctx, f.integer_to_float(type_id, value, signed), target)
 
     map_registers(ctx, operation, emit)

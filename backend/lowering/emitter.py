@@ -53,13 +53,12 @@ class Emitter:
         self.elements = ElementTypes(module, capabilities)
         #: What part of the grid a launch is; None if it is all of it.
         self.part: Part | None = None
-        #: A 64-bit 0 that no driver recognises as a constant; the id 0 if the kernel has no pointer.
-        self.unknown_zero = 0
         self._inputs: dict[int, int] = {}
 
     def zero(self, width: int) -> int:
         """A 0 of so many bits, one that the driver does not know where that can be had."""
-        return self.f.zero_extend(self.unknown_zero, width) if self.unknown_zero else self.module.uint(0, width)
+        zero = self.f.unknown_zero
+        return self.f.zero_extend(zero, width) if zero else self.module.uint(0, width)
 
     # -- types and layouts ---------------------------------------------------------------------------------------
     layout = staticmethod(layout_of)

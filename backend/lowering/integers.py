@@ -6,8 +6,6 @@ from __future__ import annotations
 from ..spirv import opcodes as op
 from .emitter import Emitter
 
-_UNSIGNED_COMPARISONS = frozenset({op.ULessThan, op.ULessThanEqual, op.UGreaterThan, op.UGreaterThanEqual})
-
 
 def _width(emitter: Emitter, value: int) -> int:
     return emitter.module.kinds[emitter.f.type_of(value)][1]
@@ -76,20 +74,6 @@ def _unsigned(emitter: Emitter, opcode: int, a: int, b: int) -> int:
         b = f.select(f.compare(op.IEqual, b, module.uint(0, width)), one, b)
         return f.binary(opcode, a, b)
     return module.uint(0, width)
-
-
-def choice(emitter: Emitter, compare: int, a: int, b: int) -> int:
-    """``a`` where the comparison holds, ``b`` elsewhere: a minimum or maximum."""
-    return chosen(emitter, compare, emitter.f.select(emitter.f.compare(compare, a, b), a, b))
-
-
-def chosen(emitter: Emitter, compare: int, value: int) -> int:
-    """What an unsigned comparison of 64 bits chose, for a driver with the fault ``narrows_saturation`` as a number that
-    may be any other."""
-    hidden = compare in _UNSIGNED_COMPARISONS and _width(emitter, value) == 64
-    if not (hidden and emitter.capabilities.traits.faults.narrows_saturation):
-        return value
-    return emitter.f.add(value, emitter.zero(64))
 
 
 def magnitude(emitter: Emitter, value: int) -> tuple[int, int]:

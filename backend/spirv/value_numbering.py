@@ -44,6 +44,10 @@ class InstructionBuilder:
         self._sums: dict[int, tuple[int, int]] = {}
         #: 64-bit number → the narrower one that it extends.
         self._sign_extended: dict[int, int] = {}
+        #: A 64-bit 0 that no driver recognises as a constant; the id 0 if the kernel has no pointer.
+        self.unknown_zero = 0
+        #: Conditions that unsigned comparisons of 64-bit numbers are part of.
+        self._wide_conditions: set[int] = set()
         #: The places in the user's source, where the module is to have them.
         self.lines: SourceLines | None = None
 
@@ -188,7 +192,11 @@ class InstructionBuilder:
                 bias = self.module.uint(1 << 63, 64)
                 unsigned = fold.UNSIGNED.get(opcode, opcode)
                 return self.emit(unsigned, self.module.bool, self.xor(a, bias), self.xor(b, bias))
-        return self.emit(opcode, self.module.bool, a, b)
+        result = self.emit(opcode, self.module.bool, a, b)
+        if self.faults.narrows_saturation and opcode in fold.UNSIGNED.values():
+            if self.module.kinds[self.module.type_of[a]][1] == 64:
+                self._wide_conditions.add(result)
+        return result
 
     def integer_to_float(self, type_id: int, value: int, signed: bool) -> int:
         """An integer as a float, rounded. A driver that narrows comparisons wrongly makes one of integers out of a
@@ -251,13 +259,17 @@ class InstructionBuilder:
         return self.module.uint(constant, self.module.kinds[self.module.type_of[value]][1])
 
     def select(self, condition: int, true: int, false: int) -> int:
-        """``condition ? true : false``."""
+        """``condition ? true : false``. A driver with the fault ``narrows_saturation`` is not to know what an unsigned
+        comparison of 64 bits chose of such numbers."""
         known = self.module.constants.get(condition)
         if known is not None:
             return true if known else false
         if true == false:
             return true
-        return self.emit(op.Select, self.module.type_of[true], condition, true, false)
+        type_id = self.module.type_of[true]
+        chosen = self.emit(op.Select, type_id, condition, true, false)
+        wide = condition in self._wide_conditions and self.module.kinds[type_id] == ("int", 64)
+        return self.add(chosen, self.unknown_zero) if wide and self.unknown_zero else chosen
 
     def logical_and(self, a: int, b: int) -> int:
         """Boolean ``a && b``."""
@@ -265,7 +277,7 @@ class InstructionBuilder:
             value = self.module.constants.get(known)
             if value is not None:
                 return other if value else known
-        return a if a == b else self.emit(op.LogicalAnd, self.module.bool, a, b)
+        return a if a == b else self._joined(op.LogicalAnd, a, b)
 
     def logical_or(self, a: int, b: int) -> int:
         """Boolean ``a || b``."""
@@ -273,14 +285,20 @@ class InstructionBuilder:
             value = self.module.constants.get(known)
             if value is not None:
                 return known if value else other
-        return a if a == b else self.emit(op.LogicalOr, self.module.bool, a, b)
+        return a if a == b else self._joined(op.LogicalOr, a, b)
+
+    def _joined(self, opcode: int, *conditions: int) -> int:
+        result = self.emit(opcode, self.module.bool, *conditions)
+        if not self._wide_conditions.isdisjoint(conditions):
+            self._wide_conditions.add(result)
+        return result
 
     def logical_not(self, a: int) -> int:
         """Boolean ``!a``."""
         value = self.module.constants.get(a)
         if value is not None:
             return self.module.boolean(not value)
-        return self.emit(op.LogicalNot, self.module.bool, a)
+        return self._joined(op.LogicalNot, a)
 
     def bitcast(self, value: int, type_id: int) -> int:
         """The same bits as another type."""

@@ -5,15 +5,19 @@ they do."""
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 import triton
 import triton.language as tl
+from triton import knobs
+from triton.backends.spirv.drivers import DRIVERS, OTHER
 
-from tests.device.helpers import to_torch
+from tests.device.helpers import device_capabilities, to_torch
 
 N = 512
 
@@ -181,6 +185,19 @@ def _numbers(dtype: Any, seed: int) -> Any:
 
 #: The numbers' type, and where y is from.
 CASES = [(np.uint64, "loaded"), (np.uint64, "chosen"), (np.int64, "loaded"), (np.uint32, "loaded")]
+
+
+@pytest.fixture(autouse=True)
+def narrowing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    """The device's driver is taken for one that narrows what unsigned comparisons of 64 bits choose."""
+    driver = device_capabilities().driver
+    traits = DRIVERS.get(driver, OTHER)
+    monkeypatch.setitem(DRIVERS, driver, replace(traits, faults=replace(traits.faults, narrows_saturation=True)))
+    with knobs.cache.scope():
+        knobs.cache.dir = str(tmp_path)
+        narrowed_kernel.device_caches.clear()
+        yield
+    narrowed_kernel.device_caches.clear()
 
 
 @pytest.mark.parametrize(("dtype", "of"), CASES, ids=lambda part: part if isinstance(part, str) else part.__name__)

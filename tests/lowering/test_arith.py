@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from triton.backends.spirv.capabilities import PROFILES
 from triton.backends.spirv.lowering.errors import UnsupportedOperation
@@ -216,16 +218,53 @@ def test_what_unsigned_comparisons_of_64_bits_choose_may_be_any_number(chosen, w
     assert text.count("OpIAdd %") == (added if unsigned and width == 64 else 0)
 
 
-@pytest.mark.parametrize(("profile", "hidden"), [("nvidia-hopper", True), ("generic", False)])
-def test_unsigned_numbers_become_floats_that_a_driver_does_not_take_for_small_ones(profile, hidden):
+@pytest.mark.parametrize(
+    ("condition", "added"),
+    [("arith.andi %g, %l", 1), ("arith.ori %l, %g", 1), ("arith.xori %l, %true", 0), ("arith.andi %l, %s", 0)],
+)
+def test_a_comparison_of_64_bits_counts_within_a_condition(condition, added):
+    body = f"""    %true = arith.constant true
+    %a = tt.load %p : !tt.ptr<i64>
+    %b = tt.load %q : !tt.ptr<i64>
+    %g = arith.cmpi uge, %a, %b : i64
+    %l = arith.cmpi slt, %a, %b : i64
+    %s = arith.cmpi eq, %a, %b : i64
+    %c = {condition} : i1
+    %m = arith.select %c, %a, %b : i64
+    tt.store %p, %m : !tt.ptr<i64>"""
+    text = disassemble(compile_body(body, arguments("i64"), capabilities=PROFILES["nvidia-hopper"]))
+    assert text.count("OpIAdd %") == added
+
+
+def test_other_numbers_that_an_unsigned_comparison_chooses_stay_as_they_are():
+    body = """    %a = tt.load %p : !tt.ptr<i64>
+    %b = tt.load %q : !tt.ptr<i64>
+    %g = arith.cmpi ugt, %a, %b : i64
+    %x = arith.sitofp %a : i64 to f64
+    %y = arith.sitofp %b : i64 to f64
+    %m = arith.select %g, %x, %y : f64
+    %c = arith.bitcast %m : f64 to i64
+    tt.store %p, %c : !tt.ptr<i64>"""
+    text = disassemble(compile_body(body, arguments("i64"), capabilities=PROFILES["nvidia-hopper"]))
+    assert "OpIAdd %" not in text and "OpSelect" in text
+
+
+@pytest.mark.parametrize("type_", ["f32", "f64", "bf16"])
+def test_nvidias_driver_does_not_take_unsigned_numbers_that_become_floats_for_small_ones(type_):
+    """Their highest bit is combined with one that it does not know; a bf16 is made of other bits, too."""
     body = """    %a = tt.load %p : !tt.ptr<i8>
     %x = arith.extsi %a : i8 to i32
-    %y = arith.{} %x : i32 to f32
-    %o = tt.bitcast %q : !tt.ptr<i8> -> !tt.ptr<f32>
-    tt.store %o, %y : !tt.ptr<f32>"""
-    for name, expected in (("uitofp", hidden), ("sitofp", False)):
-        text = disassemble(compile_body(body.format(name), arguments("i8"), capabilities=PROFILES[profile]))
-        assert ("OpBitwiseXor" in text) == expected
+    %y = arith.uitofp %x : i32 to {0}
+    %o = tt.bitcast %q : !tt.ptr<i8> -> !tt.ptr<{0}>
+    tt.store %o, %y : !tt.ptr<{0}>"""
+    hopper = PROFILES["nvidia-hopper"]
+    for narrow, count in (("i8", 1), ("i16", 1)):
+        text = disassemble(
+            compile_body(body.format(type_).replace("i8", narrow), arguments(narrow), capabilities=hopper)
+        )
+        assert text.count("OpBitwiseXor") == count
+    plain = replace(hopper, driver="generic")
+    assert "OpBitwiseXor" not in disassemble(compile_body(body.format(type_), arguments("i8"), capabilities=plain))
 
 
 def test_a_narrowed_number_is_rounded_before_it_is_widened(filecheck):

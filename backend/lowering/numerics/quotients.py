@@ -90,7 +90,7 @@ def _sqrt_moderate(n: Numeric, x: Real) -> Real:
     return _nudge(n, s, (x - product) - error, s * _unit(n, s, 0), inclusive=True)
 
 
-#: The last bits of a divisor's significand, all set, for which _divide_fused may be wrong.
+#: The leading bits of a divisor's significand, all set where _divide_fused may be wrong.
 NEARLY_TWO = 0x7FFFF0
 
 

@@ -25,8 +25,8 @@ TILE = 1024
 #: The same of tensors that are walked as one dimension, if a GPU then has so many programs for each compute unit. Of
 #: 2^27 elements on an H100, against TILE: copies 2,929 GB/s instead of 2,672, to bfloat16 2,959 (2,606), silu of
 #: bfloat16 2,361 (2,174), gelu 2,061 (1,663). Tiles of 512 and 2,048 are slower.
-LONG_TILE, LONG_PROGRAMS = 4096, 8
-#: Rows and columns of a tile whose operands lie in memory in different orders.
+FULL_TILE, FULL_PROGRAMS = 4096, 8
+#: Columns of a tile whose operands lie in memory in different orders, and at least so many elements along either.
 SIDE = 32
 _N = frozenset(("n_in",))
 
@@ -114,11 +114,11 @@ def _plan(body: Body, operands: Operands, compute: torch.dtype) -> PlannedLaunch
 def _tiled(elements: int, sizes: Dims, steps: list[Dims], kind: DeviceKind) -> tuple[Dims, list[Dims], tuple[int, int]]:
     """The dimensions, the strides in them, and rows and columns of a tile of so many elements, or of more. On a GPU,
     where an operand jumps through its memory along the last dimension and steps through it along another, that other
-    one comes before the last, and tiles are square, so that all operands are read and written in whole lines."""
+    one comes before the last, and tiles have so many columns that all operands are read and written in whole lines."""
     inner = sizes[-1] if sizes else 1
     if len(sizes) < 2:
-        if not kind.cpu and elements == TILE and inner >= LONG_TILE * LONG_PROGRAMS * kind.units:
-            elements = LONG_TILE
+        if not kind.cpu and elements == TILE and inner >= FULL_TILE * FULL_PROGRAMS * kind.units:
+            elements = FULL_TILE
         return sizes, steps, (1, min(elements, power_of_two(inner)))
     columns = min(elements, power_of_two(inner))
     turned = None if kind.cpu else _turned(sizes, steps)

@@ -155,7 +155,7 @@ def fused_by_sums(n, a, b, c):
     return n.convert(odd)
 
 
-@pytest.fixture(params=[(-3, True), (0, True), (3, True), (-3, False), (3, False)], ids=str)
+@pytest.fixture(params=[(-3, True), (0, True), (3, True), (-3, False), (0, False), (3, False)], ids=str)
 def inexact(request, monkeypatch, tmp_path):
     """The device's division and roots are so many units wrong, and not known for exact ones. Its Fma rounds once, or
     is not known to."""

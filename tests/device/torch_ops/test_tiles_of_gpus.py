@@ -63,11 +63,45 @@ def test_which_tiles_are_square() -> None:
     assert elementwise._tiled(1024, (7, 90, 50), [contiguous, (4500, 50, 2)], gpu)[2] == (16, 64)
 
 
-@pytest.mark.parametrize("elements", [1023, 1024, 70001])
-def test_copies_by_kernels(elements: int, launches: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """From as many bytes on as the driver's data say."""
+@pytest.fixture
+def copying(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels copy what has 4,096 bytes or more."""
     driver = device_capabilities().driver
     monkeypatch.setitem(DRIVERS, driver, replace(DRIVERS.get(driver, OTHER), kernel_copies=4096))
+
+
+_COPIED = (torch.bool, torch.uint8, torch.float8_e5m2, torch.bfloat16, torch.uint32, torch.int64, torch.complex64)
+
+
+@pytest.mark.parametrize("dtype", _COPIED, ids=str)
+@pytest.mark.parametrize("first", [0, 1])
+def test_copies_by_kernels_of_every_type(dtype: torch.dtype, first: int, copying: None) -> None:
+    """Also repeated, where the launch is a prepared one, from and to any place, and of what is not dense."""
+    x = torch.randint(0, 2 if dtype == torch.bool else 256, (9, 5000), dtype=torch.uint8)
+    x = x.view(dtype) if dtype.itemsize > 1 or dtype == torch.float8_e5m2 else x.to(dtype)
+    ours, target = x.to("spirv"), torch.zeros_like(x, device="spirv")
+    wanted = torch.zeros_like(x)
+    for row in (2, 5, 5):
+        target[row, first:].copy_(ours[row, first:])
+        wanted[row, first:].copy_(x[row, first:])
+    target[:, 7].copy_(ours[:, 7])
+    wanted[:, 7].copy_(x[:, 7])
+    assert target.cpu().view(torch.uint8).equal(wanted.view(torch.uint8))
+    assert ours.clone().cpu().view(torch.uint8).equal(x.view(torch.uint8))
+
+
+def test_a_copy_within_one_tensor(copying: None) -> None:
+    x = values(9000)
+    ours = x.to("spirv")
+    for source, target in ((0, 4500), (100, 3000), (3000, 100)):
+        ours[target : target + 4000].copy_(ours[source : source + 4000])
+        x[target : target + 4000] = x[source : source + 4000].clone()
+    assert torch.equal(ours.cpu(), x)
+
+
+@pytest.mark.parametrize("elements", [1023, 1024, 70001])
+def test_copies_by_kernels(elements: int, launches: list[Any], copying: None) -> None:
+    """From as many bytes on as the driver's data say."""
     x = values(elements)
     ours, target = x.to("spirv"), torch.zeros(elements + 2, device="spirv")
     launches.clear()
