@@ -157,7 +157,7 @@ def _integer(ctx: Lowering, operation: Operation) -> None:
     if element_type(operation.result.type) == BOOL:
         opcode = BOOLEAN[operation.name]
         shortcut = {op.LogicalAnd: f.logical_and, op.LogicalOr: f.logical_or}.get(opcode)
-        map_registers(ctx, operation, shortcut or (lambda a, b: f.emit(opcode, ctx.module.bool, a, b)))
+        map_registers(ctx, operation, shortcut or (lambda a, b: f.logical(opcode, a, b)))
         return
     opcode = INTEGER[operation.name]
     if ctx.capabilities.traits.faults.narrows_sums and ctx.f.unknown_zero and _is_sum_of_narrow(operation):

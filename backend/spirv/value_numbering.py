@@ -48,6 +48,8 @@ class InstructionBuilder:
         self.unknown_zero = 0
         #: Conditions that unsigned comparisons of 64-bit numbers are part of.
         self._wide_conditions: set[int] = set()
+        #: What such conditions chose, with that 0 added.
+        self._hidden: set[int] = set()
         #: The places in the user's source, where the module is to have them.
         self.lines: SourceLines | None = None
 
@@ -269,7 +271,11 @@ class InstructionBuilder:
         type_id = self.module.type_of[true]
         chosen = self.emit(op.Select, type_id, condition, true, false)
         wide = condition in self._wide_conditions and self.module.kinds[type_id] == ("int", 64)
-        return self.add(chosen, self.unknown_zero) if wide and self.unknown_zero else chosen
+        if not (wide and self.unknown_zero) or chosen in self._hidden:  # as a negated condition's choice is
+            return chosen
+        hidden = self.add(chosen, self.unknown_zero)
+        self._hidden.add(hidden)
+        return hidden
 
     def logical_and(self, a: int, b: int) -> int:
         """Boolean ``a && b``."""
@@ -277,7 +283,7 @@ class InstructionBuilder:
             value = self.module.constants.get(known)
             if value is not None:
                 return other if value else known
-        return a if a == b else self._joined(op.LogicalAnd, a, b)
+        return a if a == b else self.logical(op.LogicalAnd, a, b)
 
     def logical_or(self, a: int, b: int) -> int:
         """Boolean ``a || b``."""
@@ -285,9 +291,10 @@ class InstructionBuilder:
             value = self.module.constants.get(known)
             if value is not None:
                 return known if value else other
-        return a if a == b else self._joined(op.LogicalOr, a, b)
+        return a if a == b else self.logical(op.LogicalOr, a, b)
 
-    def _joined(self, opcode: int, *conditions: int) -> int:
+    def logical(self, opcode: int, *conditions: int) -> int:
+        """A Boolean operation on conditions."""
         result = self.emit(opcode, self.module.bool, *conditions)
         if not self._wide_conditions.isdisjoint(conditions):
             self._wide_conditions.add(result)
@@ -298,7 +305,7 @@ class InstructionBuilder:
         value = self.module.constants.get(a)
         if value is not None:
             return self.module.boolean(not value)
-        return self._joined(op.LogicalNot, a)
+        return self.logical(op.LogicalNot, a)
 
     def bitcast(self, value: int, type_id: int) -> int:
         """The same bits as another type."""

@@ -220,7 +220,13 @@ def test_what_unsigned_comparisons_of_64_bits_choose_may_be_any_number(chosen, w
 
 @pytest.mark.parametrize(
     ("condition", "added"),
-    [("arith.andi %g, %l", 1), ("arith.ori %l, %g", 1), ("arith.xori %l, %true", 0), ("arith.andi %l, %s", 0)],
+    [
+        ("arith.andi %g, %l", 1),
+        ("arith.ori %l, %g", 1),
+        ("arith.xori %g, %true", 1),
+        ("arith.xori %l, %true", 0),
+        ("arith.andi %l, %s", 0),
+    ],
 )
 def test_a_comparison_of_64_bits_counts_within_a_condition(condition, added):
     body = f"""    %true = arith.constant true
