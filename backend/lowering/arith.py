@@ -160,17 +160,24 @@ def _integer(ctx: Lowering, operation: Operation) -> None:
         map_registers(ctx, operation, shortcut or (lambda a, b: f.logical(opcode, a, b)))
         return
     opcode = INTEGER[operation.name]
-    if ctx.capabilities.traits.faults.narrows_sums and ctx.f.unknown_zero and _is_sum_of_narrow(operation):
-        zero = ctx.zero(ctx.module.kinds[ctx.type_id(operation.result.type)][1])
-        map_registers(ctx, operation, lambda a, b: f.add(f.add(a, b), zero))
-        return
+    zero = _zero_to_add(ctx, operation)
 
     def emit(a: int, b: int) -> int:
         if opcode == op.ISub and ctx.module.constants.get(a) == 0:
             return negative(ctx, b)
-        return f.binary(opcode, a, b)
+        result = f.binary(opcode, a, b)
+        return result if zero is None or result in ctx.module.constants else f.add(result, zero)
 
     map_registers(ctx, operation, emit)
+
+
+def _zero_to_add(ctx: Lowering, operation: Operation) -> int | None:
+    """A 0 that the driver does not know, which keeps it from folding an operation; None if it may fold it."""
+    faults, width = ctx.capabilities.traits.faults, ctx.module.kinds[ctx.type_id(operation.result.type)][1]
+    folds = faults.narrows_sums and _is_sum_of_narrow(operation)
+    # It finds by itself that a number is subtracted from 0, or multiplied by -1.
+    folds |= faults.widens_negations and width < 32 and operation.name in ("arith.subi", "arith.muli")
+    return ctx.zero(width) if folds and ctx.f.unknown_zero else None
 
 
 def _is_sum_of_narrow(operation: Operation) -> bool:

@@ -161,7 +161,7 @@ EMITTERS: dict[str, Formula] = {
     "fast_sinf": elementary.sin,
     "fast_cosf": elementary.cos,
     "fast_tanf": elementary.tan,
-    "fast_tanhf": elementary.tanh,
+    "fast_tanhf": native.tanh,
     "fast_expf": native.exp,
     "fast_exp10f": elementary.exp10,
     "fast_logf": elementary.log,

@@ -73,15 +73,21 @@ def faulty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     driver = device_capabilities().driver
     traits = DRIVERS.get(driver, OTHER)
     faults = replace(
-        traits.faults, widens_unrounded=True, narrows_sums=True, takes_for_small=True, narrows_saturation=True
+        traits.faults,
+        widens_unrounded=True,
+        narrows_sums=True,
+        widens_negations=True,
+        takes_for_small=True,
+        narrows_saturation=True,
     )
     monkeypatch.setitem(DRIVERS, driver, replace(traits, faults=faults))
     with knobs.cache.scope():
         knobs.cache.dir = str(tmp_path)
-        for kernel in (back_kernel, sums_kernel, unsigned_kernel):
+        kernels = (back_kernel, sums_kernel, unsigned_kernel, narrow_kernel)
+        for kernel in kernels:
             kernel.device_caches.clear()
         yield
-    for kernel in (back_kernel, sums_kernel, unsigned_kernel):
+    for kernel in kernels:
         kernel.device_caches.clear()
 
 
@@ -110,6 +116,11 @@ def test_every_half_and_the_numbers_around_it(faulty: None) -> None:
 
 def test_sums_on_a_driver_that_narrows_them(faulty: None) -> None:
     test_wide_sums_in_the_range_of_a_narrow_type(np.int8, "add", "or")
+
+
+@pytest.mark.parametrize("what", ["-x", "0 - x", "-1 * x, found", "x - y", "x * y"])
+def test_narrow_results_on_a_driver_that_widens_negations(faulty: None, what: str) -> None:
+    test_narrow_results_wrap_before_they_are_used(np.int16, what)
 
 
 NARROW = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16}
@@ -343,8 +354,23 @@ def narrow_kernel(x_ptr, y_ptr, out_ptr, count, WHAT: tl.constexpr, FORM: tl.con
     """What ``WHAT`` names, in the type of x and y, then used as ``FORM`` says."""
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     x, y = tl.load(x_ptr + at, mask=at < count, other=1), tl.load(y_ptr + at, mask=at < count, other=1)
+    zero = (x.to(tl.float64) < x.to(tl.float64)).to(x.dtype)  # as the driver finds, and this backend does not
     if WHAT == "-x":
         z = -x
+    elif WHAT == "0 - x":
+        z = zero - x
+    elif WHAT == "-1 * x":
+        z = -1 * x
+    elif WHAT == "-1 * x, found":
+        z = (zero - 1) * x
+    elif WHAT == "~x + 1":
+        z = ~x + 1
+    elif WHAT == "y - (x + y)":
+        z = y - (x + y)
+    elif WHAT == "x - 2 * x":
+        z = x - 2 * x
+    elif WHAT == "max(0 - x, y)":
+        z = tl.maximum(zero - x, y)
     elif WHAT == "-(x + y)":
         z = -(x + y)
     elif WHAT == "abs":
@@ -394,7 +420,8 @@ def _truncated(f: Any) -> Any:
 
 
 NARROW_RESULTS = {
-    "-x": lambda x, y: -x,
+    **dict.fromkeys(("-x", "0 - x", "-1 * x", "-1 * x, found", "~x + 1", "y - (x + y)", "x - 2 * x"), lambda x, y: -x),
+    "max(0 - x, y)": lambda x, y: np.maximum(-x, y),
     "-(x + y)": lambda x, y: -(x + y),
     "abs": lambda x, y: np.abs(x),
     "x + y": lambda x, y: x + y,
@@ -432,6 +459,8 @@ def test_narrow_results_wrap_before_they_are_used(dtype: Any, what: str) -> None
     a, b = x.astype(np.int64), y.astype(np.int64)
     if what == "max(x, -y)":
         b = -((-b).astype(dtype).astype(np.int64))
+    elif what == "max(0 - x, y)":
+        a = -((-a).astype(dtype).astype(np.int64))
     z = NARROW_RESULTS[what](a, b).astype(dtype).astype(np.int64)
     wrong = {}
     for use, wanted in NARROW_USES.items():

@@ -1,4 +1,5 @@
-"""Exponentials by the device's own instruction, where that was measured to be exact enough (NATIVE_MATH).
+"""Exponentials, and the tangent of them, by the device's own instruction, where that was measured to be exact enough
+(NATIVE_MATH).
 
 A GPU computes Exp2 of GLSL.std.450 in one instruction of its special function units, as upstream's CUDA backend does
 for ``tl.exp`` and ``tl.exp2``; the polynomials of ``elementary/`` take about 20.
@@ -10,6 +11,7 @@ from fractions import Fraction
 
 from .elementary import exp as exp_by_polynomial
 from .elementary import exp2 as exp2_by_polynomial
+from .elementary import tanh as tanh_by_polynomial
 from .elementary.exponential import LN2, LOG2_E
 from .numeric import Numeric, Real
 
@@ -40,6 +42,15 @@ def exp(n: Numeric, x: Real) -> Real:
     t = x * LOG2_E_HIGH
     minus_r = n.fma(x, -LOG2_E_LOW, n.fma(x, -LOG2_E_HIGH, t))
     return _power(n, t, n.fma(minus_r, -float(LN2), 1.0).bounded(*FACTORS))
+
+
+def tanh(n: Numeric, x: Real) -> Real:
+    """The hyperbolic tangent: natively 4 ULP. An error of e^2a counts 1 / sinh(2a) of itself."""
+    if not native_exp2(n):
+        return tanh_by_polynomial(n, x)
+    a, z = abs(x), x * x
+    far = (1.0 - 2.0 / ((a * (2.0 * float(LOG2_E))).exp2() + 1.0)).with_sign_of(x)
+    return n.where(a < 0.625, n.fma(x * z, n.poly("TANH", z), x), far)
 
 
 def _power(n: Numeric, x: Real, factor: Real | None) -> Real:

@@ -44,8 +44,8 @@ class Plans(Generic[_T]):
 
 @dataclass(slots=True)
 class Operands:
-    """What a kernel is passed by name. ``counts``: integers of 64 bits. An output and an operand may have one name:
-    pointers to outputs are called ``to_…``."""
+    """What a kernel is passed by name. ``counts``: integers of 64 bits, of which names that begin with "step" are
+    strides. An output and an operand may have one name: pointers to outputs are called ``to_…``."""
 
     outputs: dict[str, torch.Tensor]
     tensors: dict[str, torch.Tensor]
@@ -72,7 +72,7 @@ class Operands:
         return next(iter((*self.outputs.values(), *self.tensors.values()))).device
 
     def key(self) -> tuple[Any, ...]:
-        """What a plan follows from: all but addresses and numbers' values."""
+        """What a plan follows from: all but addresses and values of numbers and counts."""
         return (
             self.device,
             len(self.outputs),
@@ -80,7 +80,12 @@ class Operands:
             *((name, t.dtype, t.shape, t.stride(), t.device) for name, t in self.tensors.items()),
             *self.numbers,
             *self.counts,
+            *self.even_steps(),
         )
+
+    def even_steps(self) -> list[str]:
+        """Strides among the counts that are multiples of 16."""
+        return [name for name, value in self.counts.items() if name.startswith("step") and value % 16 == 0]
 
     def check(self, compute: torch.dtype) -> None:
         """Raises OnHost if a kernel that computes in ``compute`` cannot read and write the tensors."""
@@ -135,7 +140,7 @@ class Addresses:
         self._places = {name: place for place, name in enumerate(pointers)}
         self._walks = walks
         sizes = {f"{walk.index}_size{d}": size for walk in walks for d, size in enumerate(walk.sizes) if d}
-        self.integers = integers | sizes
+        self.integers, self._counts = integers | sizes, integers.keys()
         spans = [sum(_span(walk.sizes, walk.steps[place]) for walk in walks) for place in self._places.values()]
         counts = [walk.count for walk in walks]
         self.wide = max(*counts, math.prod(counts), *(1 + span for span in spans)) > NARROW
@@ -170,19 +175,17 @@ class Addresses:
         return f"tl.load({place}{', mask=' + mask if mask else ''}){cast}"
 
     def kernel(
-        self,
-        name: str,
-        lines: Sequence[str],
-        operands: Operands,
-        compute: torch.dtype,
-        divisible: frozenset[str] = frozenset(),
+        self, name: str, lines: Sequence[str], operands: Operands, compute: torch.dtype, *columns: str
     ) -> TypedKernel:
-        """The kernel of these lines. ``divisible``: as TypedKernel's."""
+        """The kernel of these lines. It is compiled for which strides, sizes of dimensions and ``columns``, other
+        integers, are multiples of 16, so that elements next to one another are read and written together."""
         types = {f"{pointer}_p": "*" + NAMES[tensor.dtype] for pointer, tensor in operands.pointers.items()}
         types |= {number: number_type(compute) for number in operands.numbers}
         types |= dict.fromkeys(operands.counts, "i64")
         types |= dict.fromkeys(self.integers, "i64" if self.wide else "i32")
         text = f"def {name}({', '.join(types)}):\n" + "".join(f"    {line}\n" for line in lines)
+        heeded = {*columns, *self.integers.keys() - self._counts}
+        divisible = frozenset((*operands.even_steps(), *(name for name in heeded if self.integers[name] % 16 == 0)))
         return TypedKernel(kernel_of(name, text), types, {}, divisible=divisible)
 
 
@@ -197,14 +200,13 @@ def conversion(tensor: torch.Tensor, compute: torch.dtype) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PlannedLaunch:
-    """A kernel with its grid and integer arguments; ``multiple``: whether those that may be are multiples of 16."""
+    """A kernel with its grid and integer arguments."""
 
     kernel: TypedKernel
     grid: tuple[int, int, int]
     integers: tuple[int, ...]
-    multiple: bool = False
 
     def launch(self, operands: Operands) -> None:
         """Run it."""
         device = operands.device.index or 0
-        self.kernel.launch(device, self.grid, [*operands.arguments(), *self.integers], self.multiple)
+        self.kernel.launch(device, self.grid, [*operands.arguments(), *self.integers])

@@ -29,7 +29,6 @@ TILE = 1024
 FULL_TILE, FULL_PROGRAMS = 4096, 8
 #: Columns of a tile whose operands lie in memory in different orders, and at least so many elements along either.
 SIDE = 32
-_N = frozenset(("n_in",))
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,11 +104,10 @@ def _plan(body: Body, operands: Operands, compute: torch.dtype) -> PlannedLaunch
     else:
         walks = [Walk("i0", "i", "mask", sizes, steps)]
     addresses = Addresses(operands.pointers, walks, {"n_out": outer, "n_in": inner})
-    kernel = addresses.kernel(
-        "elementwise", _lines(body, operands, compute, addresses, walks, tile), operands, compute, _N
-    )
+    lines = _lines(body, operands, compute, addresses, walks, tile)
+    kernel = addresses.kernel("elementwise", lines, operands, compute, "n_in")
     programs = -(-outer // tile[0]) * -(-inner // tile[1])
-    return PlannedLaunch(kernel, grid_of(programs), tuple(addresses.integers.values()), inner % 16 == 0)
+    return PlannedLaunch(kernel, grid_of(programs), tuple(addresses.integers.values()))
 
 
 def _tiled(elements: int, sizes: Dims, steps: list[Dims], kind: DeviceKind) -> tuple[Dims, list[Dims], tuple[int, int]]:

@@ -19,16 +19,17 @@ def _compare(**signs: str) -> dict[str, str]:
     return {name: f"self {sign} other" for name, sign in signs.items()}
 
 
-_GELU_TANH = "(1 + libdevice.tanh(fn.tanh_gelu_inner(self)))"
+_GELU_TANH = "(1 + fn.tanh(fn.tanh_gelu_inner(self)))"
 _NORMAL_DENSITY = "libdevice.exp(self * self * -0.5) * 0.3989422804014327"
 
 #: Of floats from whatever is passed: integers become torch's default float.
 UNARY_FLOAT = {
     **_libdevice("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin", "acos", "atan"),
-    **_libdevice("sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sqrt", "rsqrt", "erf", "erfc", "erfinv"),
+    **_libdevice("sinh", "cosh", "asinh", "acosh", "atanh", "sqrt", "rsqrt", "erf", "erfc", "erfinv"),
     **_libdevice("lgamma", "special_erfcx=erfcx"),
     "special_ndtri": "libdevice.normcdfinv(self) + 0.0",
     "sigmoid": "fn.sigmoid(self)",
+    "tanh": "fn.tanh(self)",
     "reciprocal": "fn.reciprocal(self)",
     "special_entr": "fn.entropy(self)",
     "rad2deg": "self * 57.29577951308232",
@@ -171,7 +172,7 @@ ACTIVATIONS = {
     "hardtanh": "tl.where(self < min_val, min_val, tl.where(self > max_val, max_val, self))",
     "hardsigmoid": "fn.minimum(fn.maximum(self + 3, 0.0), 6.0) / 6",
     "hardswish": "self * fn.minimum(fn.maximum(self + 3, 0.0), 6.0) / 6",
-    "mish": "self * libdevice.tanh(libdevice.log1p(libdevice.exp(self)))",
+    "mish": "self * fn.tanh(libdevice.log1p(libdevice.exp(self)))",
     "softplus": "fn.softplus(self, beta, threshold)",
     "elu": "tl.where(self > 0, self * scale, libdevice.expm1(self * input_scale) * alpha * scale)",
     "hardshrink": "tl.where((self >= -lambd) & (self <= lambd), 0.0, self)",
@@ -199,8 +200,8 @@ BY_TEXT = {
         f"grad_output * (0.5 * (1 + libdevice.erf(self * 0.7071067811865476)) + self * {_NORMAL_DENSITY})"
     ),
     ("gelu_backward", "tanh"): (
-        f"grad_output * (0.5 * {_GELU_TANH} + 0.5 * self * (1 - libdevice.tanh(fn.tanh_gelu_inner(self)) * "
-        "libdevice.tanh(fn.tanh_gelu_inner(self))) * 0.7978845608028654 * (1 + 0.134145 * self * self))"
+        f"grad_output * (0.5 * {_GELU_TANH} + 0.5 * self * (1 - fn.tanh(fn.tanh_gelu_inner(self)) * "
+        "fn.tanh(fn.tanh_gelu_inner(self))) * 0.7978845608028654 * (1 + 0.134145 * self * self))"
     ),
 }
 

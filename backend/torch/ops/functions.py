@@ -60,6 +60,12 @@ def sigmoid(x):
 
 
 @triton.jit
+def tanh(x):
+    """The hyperbolic tangent, of floats by the device's own exponential."""
+    return libdevice.tanh(x) if x.dtype == tl.float64 else libdevice.fast_tanhf(x)
+
+
+@triton.jit
 def falling(x):
     """1 / (1 + exp(x)), also where it is far below 1."""
     z = tl.exp(-tl.abs(x))
@@ -69,7 +75,7 @@ def falling(x):
 @triton.jit
 def mish_slope(x):
     """The derivative of x tanh(log(1 + exp(x)))."""
-    t = libdevice.tanh(libdevice.log1p(libdevice.exp(x)))
+    t = tanh(libdevice.log1p(libdevice.exp(x)))
     return t + x * sigmoid(x) * (1 - t * t)
 
 

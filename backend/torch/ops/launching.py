@@ -71,7 +71,7 @@ class _Loaded:
 class TypedKernel:
     """A @triton.jit function whose ``names`` are its arguments in order, each with its Triton type ('*fp32', 'i32');
     ``constants`` are its constexprs. ``fusion``: whether products and sums may be one rounding, as in matrix products.
-    ``divisible``: arguments that are multiples of 16 in launches that say so."""
+    ``divisible``: integers that are multiples of 16."""
 
     def __init__(
         self,
@@ -85,18 +85,18 @@ class TypedKernel:
         self._divisible = divisible
         self._function, self._types, self._constants = function, types, constants
         self._options = num_warps, fusion
-        self._loaded: dict[tuple[int, bool, bool, bool], _Loaded] = {}
+        self._loaded: dict[tuple[int, bool, bool], _Loaded] = {}
         self._pointers = [name for name, type_ in types.items() if type_.startswith("*")]
         _every.add(self)
 
-    def launch(self, device: int, grid: tuple[int, int, int], arguments: Sequence[Any], multiple: bool = False) -> None:
-        """Run it with a grid of programs. ``multiple``: the numbers that may be multiples of 16 are."""
+    def launch(self, device: int, grid: tuple[int, int, int], arguments: Sequence[Any]) -> None:
+        """Run it with a grid of programs."""
         aligned = small = True
         for argument in arguments:
             if isinstance(argument, torch.Tensor):
                 aligned = aligned and not argument.data_ptr() & 15
                 small = small and argument.untyped_storage().nbytes() <= POINTER_RANGE
-        key = device, aligned, small, multiple
+        key = device, aligned, small
         loaded = self._loaded.get(key)
         if loaded is None:
             loaded = self._load(*key)
@@ -109,14 +109,14 @@ class TypedKernel:
             for key in [key for key in self._loaded if key[0] in devices]:
                 del self._loaded[key]
 
-    def _load(self, device: int, aligned: bool, small: bool, multiple: bool) -> _Loaded:
+    def _load(self, device: int, aligned: bool, small: bool) -> _Loaded:
         with _lock:
-            key = device, aligned, small, multiple
+            key = device, aligned, small
             if key not in self._loaded:
                 attributes: dict[tuple[int, ...], list[list[Any]]] = {}
                 for name, type_ in self._types.items():
                     found: list[list[Any]] = []
-                    if (aligned and name in self._pointers) or (multiple and name in self._divisible):
+                    if name in self._divisible or (aligned and name in self._pointers):
                         found.append(["tt.divisibility", 16])
                     if small and type_.startswith("*"):
                         found.append(["tt.pointer_range", 32])
@@ -143,12 +143,10 @@ vulkan_context.WHEN_LEFT.append(_unload)
 class Call:
     """A launch as ``call()`` made it, for any tensors and floats of the same types."""
 
-    __slots__ = ("_arguments", "_device", "_grid", "_kernel", "_multiple", "_places")
+    __slots__ = ("_arguments", "_device", "_grid", "_kernel", "_places")
 
-    def __init__(
-        self, kernel: TypedKernel, device: int, grid: tuple[int, int, int], arguments: dict[str, Any], multiple: bool
-    ) -> None:
-        self._kernel, self._device, self._grid, self._multiple = kernel, device, grid, multiple
+    def __init__(self, kernel: TypedKernel, device: int, grid: tuple[int, int, int], arguments: dict[str, Any]) -> None:
+        self._kernel, self._device, self._grid = kernel, device, grid
         self._arguments = [*arguments.values()]
         self._places = {name: place for place, name in enumerate(arguments)}
         for place, argument in enumerate(self._arguments):
@@ -160,7 +158,7 @@ class Call:
         arguments, places = self._arguments.copy(), self._places
         for name, value in changed.items():
             arguments[places[name]] = value
-        self._kernel.launch(self._device, self._grid, arguments, self._multiple)
+        self._kernel.launch(self._device, self._grid, arguments)
 
 
 def launch(
@@ -196,7 +194,6 @@ def call(
     floats = "fp64" if any(getattr(v, "dtype", None) == torch.float64 for v in arguments.values()) else "fp32"
     ones = {name: 1 for name, value in arguments.items() if name.startswith("stride_") and value == 1}
     types = {name: _type(value, wide, floats) for name, value in arguments.items() if name not in ones}
-    key = function, tuple(types.items()), tuple(constants.items()), num_warps, fusion
     integers = frozenset(
         name
         for name, value in arguments.items()
@@ -204,13 +201,15 @@ def call(
         and name not in ones
         and (divisible is None or name in divisible or name.startswith("stride_"))
     )
+    if any(arguments[name] % 16 for name in integers):
+        integers = frozenset()
+    key = function, tuple(types.items()), tuple(constants.items()), num_warps, fusion, integers
     kernel = _kernels.get(key)
     if kernel is None:
         made = TypedKernel(function, types, {**constants, **ones}, num_warps, fusion, integers)
         kernel = _kernels.setdefault(key, made)
-    multiple = not any(arguments[name] % 16 for name in integers)
     passed = {name: arguments.get(name) for name in function.arg_names}
-    return Call(kernel, _device(arguments.values()), grid, passed, multiple)
+    return Call(kernel, _device(arguments.values()), grid, passed)
 
 
 def _type(value: Any, integers: str, floats: str) -> str:

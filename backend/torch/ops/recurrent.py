@@ -17,10 +17,10 @@ from .types import OnHost, computed_in, or_not_implemented, require
 _Optional = torch.Tensor | None
 
 _LSTM = """i, f, o = fn.sigmoid(gate0), fn.sigmoid(gate1), fn.sigmoid(gate3)
-g = libdevice.tanh(gate2)
+g = fn.tanh(gate2)
 cy = f * cx + i * g
-hy = o * libdevice.tanh(cy)"""
-_LSTM_BACKWARD = """top = libdevice.tanh(cy)
+hy = o * fn.tanh(cy)"""
+_LSTM_BACKWARD = """top = fn.tanh(cy)
 of_cell = grad_hy * o * (1 - top * top) + grad_cy
 to_cx = of_cell * f
 to_i = of_cell * g * i * (1 - i)
@@ -29,7 +29,7 @@ to_g = of_cell * i * (1 - g * g)
 to_o = grad_hy * top * o * (1 - o)"""
 _GRU = """r, z = fn.sigmoid(gate0), fn.sigmoid(gate1)
 hn = hidden2
-n = libdevice.tanh(gate2 + r * hn)
+n = fn.tanh(gate2 + r * hn)
 kept = hx
 hy = n + z * (hx - n)"""
 _GRU_BACKWARD = """to_n = grad_hy * (1 - z) * (1 - n * n)

@@ -63,7 +63,7 @@ def reflected(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 #: Bounds of f32 where the device's own exponentials are used (capabilities.NATIVE_MATH).
-NATIVE = {"exp": 4, "exp2": 2.5}
+NATIVE = {"exp": 4, "exp2": 2.5, "fast_tanhf": 4}
 
 BOUNDS: dict[str, Bound] = {
     "exp": Bound(mp.exp, 1, 1, by_width(uniform(-104, 89), uniform(-746, 710))),

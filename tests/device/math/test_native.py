@@ -97,6 +97,13 @@ def test_errors(fused: None, monkeypatch: pytest.MonkeyPatch, name: str, subnorm
     assert_ulps(apply(f"tl.{name}(a)", x), ways, bound, x)
 
 
+def test_the_tangent_of_it(native: None) -> None:
+    x = np.random.default_rng(3).uniform(-11, 11, 20000).astype(np.float32)
+    x = np.concatenate([x, x * np.float32(0.1), x[:500] * np.float32(2.0**-130), SPECIAL])
+    expected = exactly(BOUNDS["tanh"].reference, x)
+    assert_ulps(apply("libdevice.fast_tanhf(a)", x), accepted(lambda _: expected, x), 4, x)
+
+
 def test_libdevices_functions_keep_their_bounds(native: None) -> None:
     x = np.random.default_rng(4).uniform(-80, 80, 999).astype(np.float32)
     assert_ulps(apply("libdevice.exp(a)", x), [exactly(BOUNDS["exp"].reference, x)], BOUNDS["exp"].single, x)

@@ -10,7 +10,16 @@ import pytest
 import torch
 from torch.nn import functional
 from triton.backends.spirv.drivers import DRIVERS, OTHER
-from triton.backends.spirv.torch.ops import attention, convolution, depthwise, elementwise, jacobi, matmul, reducing
+from triton.backends.spirv.torch.ops import (
+    attention,
+    convolution,
+    depthwise,
+    elementwise,
+    jacobi,
+    matmul,
+    reducing,
+    rows,
+)
 from triton.backends.spirv.torch.ops.addressing import Plans
 from triton.backends.spirv.torch.ops.devices import DeviceKind, share_out
 from triton.backends.spirv.torch.ops.tiles import ON_GPU, Tile, fastest, shared
@@ -25,9 +34,9 @@ pytestmark = pytest.mark.usefixtures("on_gpu", "no_fallbacks")
 
 @pytest.fixture
 def on_gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    for module in (attention, convolution, depthwise, elementwise, jacobi, matmul, reducing):
+    for module in (attention, convolution, depthwise, elementwise, jacobi, matmul, reducing, rows):
         monkeypatch.setattr(module, "kind_of", lambda device: DeviceKind(False, 12, frozenset()))
-    for module in (elementwise, matmul, reducing):
+    for module in (elementwise, matmul, reducing, rows):
         monkeypatch.setattr(module, "_plans", Plans())
     yield
 
@@ -134,6 +143,13 @@ def test_reductions_in_parts(shape: tuple[int, ...]) -> None:
         return x.sum(0), x.sum(-1), x.sum(), x.amax(0), x.argmax(-1), x.var(-1), x.mean(-1)
 
     compare(run, x, tolerance=(1e-5, 1e-3))
+
+
+@pytest.mark.parametrize("shape", [(90, 64), (9, 1000), (3, 4096), (70, 1)])
+def test_rows(shape: tuple[int, ...]) -> None:
+    """A program has several rows of them, or one."""
+    x = values(*shape)
+    compare(lambda x: (x.softmax(-1), x.log_softmax(-1), functional.layer_norm(x, x.shape[1:])), x)
 
 
 def test_gradients_of_a_layer_norm() -> None:
