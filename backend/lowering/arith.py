@@ -175,8 +175,8 @@ def _zero_to_add(ctx: Lowering, operation: Operation) -> int | None:
     """A 0 that the driver does not know, which keeps it from folding an operation; None if it may fold it."""
     faults, width = ctx.capabilities.traits.faults, ctx.module.kinds[ctx.type_id(operation.result.type)][1]
     folds = faults.narrows_sums and _is_sum_of_narrow(operation)
-    # It finds by itself that a number is subtracted from 0, or multiplied by -1.
-    folds |= faults.widens_negations and width < 32 and operation.name in ("arith.subi", "arith.muli")
+    # It finds by itself that a number is subtracted from 0, or multiplied by -1, or that 1 is added to its complement.
+    folds |= faults.widens_negations and width < 32 and operation.name in ("arith.addi", "arith.subi", "arith.muli")
     return ctx.zero(width) if folds and ctx.f.unknown_zero else None
 
 

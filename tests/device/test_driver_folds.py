@@ -118,7 +118,7 @@ def test_sums_on_a_driver_that_narrows_them(faulty: None) -> None:
     test_wide_sums_in_the_range_of_a_narrow_type(np.int8, "add", "or")
 
 
-@pytest.mark.parametrize("what", ["-x", "0 - x", "-1 * x, found", "x - y", "x * y"])
+@pytest.mark.parametrize("what", ["-x", "0 - x", "-1 * x, found", "~x + 1", "x - y", "x * y"])
 def test_narrow_results_on_a_driver_that_widens_negations(faulty: None, what: str) -> None:
     test_narrow_results_wrap_before_they_are_used(np.int16, what)
 

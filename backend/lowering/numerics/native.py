@@ -49,8 +49,8 @@ def tanh(n: Numeric, x: Real) -> Real:
     if not native_exp2(n):
         return tanh_by_polynomial(n, x)
     a, z = abs(x), x * x
-    far = (1.0 - 2.0 / ((a * (2.0 * float(LOG2_E))).exp2() + 1.0)).with_sign_of(x)
-    return n.where(a < 0.625, n.fma(x * z, n.poly("TANH", z), x), far)
+    near, far = a + (a * z) * n.poly("TANH", z), 1.0 - 2.0 / ((a * (2.0 * float(LOG2_E))).exp2() + 1.0)
+    return n.where(a < 0.625, near, far).with_sign_of(x)
 
 
 def _power(n: Numeric, x: Real, factor: Real | None) -> Real:
