@@ -155,15 +155,20 @@ def fused_by_sums(n, a, b, c):
     return n.convert(odd)
 
 
-@pytest.fixture(params=[(-3, True), (0, True), (3, True), (-3, False), (0, False), (3, False)], ids=str)
+@pytest.fixture(params=[None, (-3, True), (0, True), (3, True), (-3, False), (0, False), (3, False)], ids=str)
 def inexact(request, monkeypatch, tmp_path):
     """The device's division and roots are so many units wrong, and not known for exact ones. Its Fma rounds once, or
-    is not known to."""
+    is not known to. None: the device as it is."""
+    if request.param is None:
+        yield
+        return
     units, fused = request.param
     if fused and not device_capabilities().traits.fused:
         monkeypatch.setattr(Numeric, "fma", fused_by_sums)
     for name, driver in drivers.DRIVERS.items():
-        monkeypatch.setitem(drivers.DRIVERS, name, replace(driver, exact_division=False, fused=fused))
+        monkeypatch.setitem(
+            drivers.DRIVERS, name, replace(driver, exact_division=False, exact_quotients=False, fused=fused)
+        )
     for name, estimate in ESTIMATES.items():
         off = lambda *x, estimate=estimate: (estimate(*x).bits() + units).as_real()  # noqa: E731
         monkeypatch.setattr(quotients, name, off)
