@@ -160,20 +160,19 @@ def _integer(ctx: Lowering, operation: Operation) -> None:
         map_registers(ctx, operation, shortcut or (lambda a, b: f.logical(opcode, a, b)))
         return
     opcode = INTEGER[operation.name]
-    zero = _hiding_zero(ctx, operation)
+    zero = _zero_to_add(ctx, operation)
 
     def emit(a: int, b: int) -> int:
         if opcode == op.ISub and ctx.module.constants.get(a) == 0:
             return negative(ctx, b)
         result = f.binary(opcode, a, b)
-        return result if zero is None or result in ctx.module.constants else f.or_(result, zero)
+        return result if zero is None or result in ctx.module.constants else f.add(result, zero)
 
     map_registers(ctx, operation, emit)
 
 
-def _hiding_zero(ctx: Lowering, operation: Operation) -> int | None:
-    """A 0 that the driver does not know, and which a bitwise or with the result keeps from folding the operation; None
-    if it may fold it. Zeros that are added cancel: of z - ((x + y) + z) it makes -(x + y)."""
+def _zero_to_add(ctx: Lowering, operation: Operation) -> int | None:
+    """A 0 that the driver does not know, which keeps it from folding an operation; None if it may fold it."""
     faults, width = ctx.capabilities.traits.faults, ctx.module.kinds[ctx.type_id(operation.result.type)][1]
     folds = faults.narrows_sums and _is_sum_of_narrow(operation)
     # It finds by itself that a number is subtracted from 0, or multiplied by -1, or that 1 is added to its complement.

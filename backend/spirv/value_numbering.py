@@ -273,7 +273,7 @@ class InstructionBuilder:
         wide = condition in self._wide_conditions and self.module.kinds[type_id] == ("int", 64)
         if not (wide and self.unknown_zero) or chosen in self._hidden:  # as a negated condition's choice is
             return chosen
-        hidden = self.or_(chosen, self.unknown_zero)
+        hidden = self.add(chosen, self.unknown_zero)
         self._hidden.add(hidden)
         return hidden
 
