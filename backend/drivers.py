@@ -252,7 +252,7 @@ DRIVERS = {
             takes_for_small=True,
             narrows_saturation=True,
         ),  # 580.159
-        # 580.159 on an H100: 11,629,039 of the quotients that are the hardest to round, and 2^24 others. Its machine code
+        # 580.159 on an H100: 11,629,039 of the quotients that are the hardest to round, and 2^24 others. Its code
         # has an estimate, Newton's steps, and a call of another function for operands that these do not suit.
         exact_quotients=True,
         kernel_copies=1 << 20,  # 580.159 on an H100: 2^27 floats at 844 GB/s, which a kernel reads and writes at 2,600

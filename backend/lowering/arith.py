@@ -160,7 +160,7 @@ def _integer(ctx: Lowering, operation: Operation) -> None:
         map_registers(ctx, operation, shortcut or (lambda a, b: f.logical(opcode, a, b)))
         return
     opcode = INTEGER[operation.name]
-    zero = _zero_to_add(ctx, operation)
+    zero = _hiding_zero(ctx, operation)
 
     def emit(a: int, b: int) -> int:
         if opcode == op.ISub and ctx.module.constants.get(a) == 0:
@@ -171,13 +171,23 @@ def _integer(ctx: Lowering, operation: Operation) -> None:
     map_registers(ctx, operation, emit)
 
 
-def _zero_to_add(ctx: Lowering, operation: Operation) -> int | None:
-    """A 0 that the driver does not know, which keeps it from folding an operation; None if it may fold it."""
+#: What may be a negation, as the driver finds: 1 plus a complement, a number less than 0, a product with -1. Zeros that
+#: it does not know are added to these results, each shifted by another count: of z - ((x + y) + z) it makes -(x + y).
+#: Zeros that are combined by a bitwise or do not help, because it shifts -x | z as (-x >> 1) | (z >> 1).
+_MAY_NEGATE = {"arith.addi": 1, "arith.subi": 2, "arith.muli": 3}
+
+
+def _hiding_zero(ctx: Lowering, operation: Operation) -> int | None:
+    """A 0 that the driver does not know, which, added to the result, keeps it from folding the operation; None if it
+    may fold it."""
     faults, width = ctx.capabilities.traits.faults, ctx.module.kinds[ctx.type_id(operation.result.type)][1]
-    folds = faults.narrows_sums and _is_sum_of_narrow(operation)
-    # It finds by itself that a number is subtracted from 0, or multiplied by -1, or that 1 is added to its complement.
-    folds |= faults.widens_negations and width < 32 and operation.name in ("arith.addi", "arith.subi", "arith.muli")
-    return ctx.zero(width) if folds and ctx.f.unknown_zero else None
+    if not ctx.f.unknown_zero:
+        return None
+    if faults.narrows_sums and _is_sum_of_narrow(operation):
+        return ctx.zero(width)
+    if faults.widens_negations and width < 32 and operation.name in _MAY_NEGATE:
+        return ctx.f.shl(ctx.zero(width), _MAY_NEGATE[operation.name])
+    return None
 
 
 def _is_sum_of_narrow(operation: Operation) -> bool:

@@ -194,7 +194,7 @@ CHECK: OpIAdd {{.*}}%[[ZERO]]
 
 @pytest.mark.parametrize("width", [8, 16, 32])
 @pytest.mark.parametrize("operation", ["arith.addi", "arith.subi", "arith.muli"])
-def test_narrow_results_have_an_addend_that_nvidias_driver_does_not_know(operation, width):
+def test_narrow_results_have_another_addend_each_that_nvidias_driver_does_not_know(operation, width):
     """It finds negations in them, which it computes in 32 bits."""
     body, types = scalar(operation, f"i{width}"), arguments(f"i{width}")
     own = disassemble(compile_body(body, types, capabilities=PROFILES["generic"])).count("OpIAdd %")
