@@ -64,8 +64,7 @@ class Driver:
     """The defaults suit a GPU's driver of which nothing is known.
 
     **Arithmetic.** ``fused``: Fma of GLSL.std.450 rounds once, where Vulkan allows a product and a sum.
-    ``exact_division``: division and square root are correctly rounded. ``exact_quotients``: so is division in f32 where
-    the exponents of both operands are within 45 of 0. ``rounds_doubles``: so do RoundEven and Trunc of
+    ``exact_division``: division and square root are correctly rounded. ``rounds_doubles``: so do RoundEven and Trunc of
     GLSL.std.450 round f64. ``large_divisors``: quotients are right for divisors of any size, as Vulkan does not
     promise (lowering/arith.py).
 
@@ -113,7 +112,6 @@ class Driver:
 
     fused: bool = False
     exact_division: bool = False
-    exact_quotients: bool = False
     rounds_doubles: bool = True
     large_divisors: bool = False
     native_math: bool = True
@@ -252,9 +250,6 @@ DRIVERS = {
             takes_for_small=True,
             narrows_saturation=True,
         ),  # 580.159
-        # 580.159 on an H100: 11,629,039 of the quotients that are the hardest to round, and 2^24 others. Its code
-        # has an estimate, Newton's steps, and a call of another function for operands that these do not suit.
-        exact_quotients=True,
         kernel_copies=1 << 20,  # 580.159 on an H100: 2^27 floats at 844 GB/s, which a kernel reads and writes at 2,600
         large_divisors=True,  # with RoundingModeRTE, which keeps its subnormal numbers, too
         unit_registers=_NVIDIA_REGISTERS,

@@ -72,19 +72,6 @@ def test_several_operands(name, count, type_):
     assert compile_body(tensor(name, type_, ", ".join(["%x"] * count)), f"%p: !tt.ptr<{type_}>")
 
 
-@pytest.mark.parametrize(
-    ("driver", "corrections", "fmas"), [("nvidia_proprietary", 0, False), ("mesa_radv", 0, True), ("generic", 1, False)]
-)
-def test_a_quotient_to_nearest_is_the_devices_where_that_is_exact(driver, corrections, fmas):
-    """Elsewhere an estimate is corrected, which is shorter where Fma rounds once."""
-    capabilities = replace(PLAIN, driver=driver)
-    text = disassemble(
-        compile_body(tensor("tt.precise_divf", "f32", "%x, %x"), "%p: !tt.ptr<f32>", capabilities=capabilities)
-    )
-    # One quotient is the estimate, three are of the operands that are rare.
-    assert (text.count("OpFDiv"), " Fma " in text) == (4 + corrections, fmas)
-
-
 @pytest.mark.parametrize("name", ["math.ctlz", "math.cttz", "math.ctpop"])
 @pytest.mark.parametrize("type_", ["i8", "i16", "i32", "i64"])
 def test_bit_counts(name, type_):

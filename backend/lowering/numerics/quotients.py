@@ -90,11 +90,6 @@ def _sqrt_moderate(n: Numeric, x: Real) -> Real:
     return _nudge(n, s, (x - product) - error, s * _unit(n, s, 0), inclusive=True)
 
 
-def _divide_natively(n: Numeric, a: Real, b: Real) -> Real:
-    """a / b to nearest, for moderate operands, on a device whose own quotient is the nearest."""
-    return quotient_estimate(a, b)
-
-
 #: The leading bits of a divisor's significand, all set where _divide_fused may be wrong.
 NEARLY_TWO = 0x7FFFF0
 
@@ -135,9 +130,7 @@ def divide(n: Numeric, a: Real, b: Real, mode: str = "rn") -> Real:
     if n.emitter.capabilities.traits.exact_division:
         return a / b
     rare, short = ~(_moderate(n, a) & _moderate(n, b)), _divide_moderate
-    if n.width == 32 and n.emitter.capabilities.traits.exact_quotients:
-        short = _divide_natively
-    elif n.fused and n.width == 32:
+    if n.fused and n.width == 32:
         rare, short = rare | _nearly_two(b), _divide_fused
     return n.branch(rare, lambda: [_divide_exactly(n, a, b, mode)], [short(n, a, b)])[0]
 

@@ -166,9 +166,7 @@ def inexact(request, monkeypatch, tmp_path):
     if fused and not device_capabilities().traits.fused:
         monkeypatch.setattr(Numeric, "fma", fused_by_sums)
     for name, driver in drivers.DRIVERS.items():
-        monkeypatch.setitem(
-            drivers.DRIVERS, name, replace(driver, exact_division=False, exact_quotients=False, fused=fused)
-        )
+        monkeypatch.setitem(drivers.DRIVERS, name, replace(driver, exact_division=False, fused=fused))
     for name, estimate in ESTIMATES.items():
         off = lambda *x, estimate=estimate: (estimate(*x).bits() + units).as_real()  # noqa: E731
         monkeypatch.setattr(quotients, name, off)
