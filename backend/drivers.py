@@ -65,7 +65,8 @@ class Driver:
 
     **Arithmetic.** ``fused``: Fma of GLSL.std.450 rounds once, where Vulkan allows a product and a sum.
     ``exact_division``: division and square root are correctly rounded. ``rounds_doubles``: so do RoundEven and Trunc of
-    GLSL.std.450 round f64. ``large_divisors``: quotients are right for divisors of any size, as Vulkan does not
+    GLSL.std.450 round f64. ``reciprocal_roots``: a reciprocal in f32 takes fewer instructions as the square of
+    InverseSqrt than as a quotient. ``large_divisors``: quotients are right for divisors of any size, as Vulkan does not
     promise (lowering/arith.py).
 
     ``native_math``: its own exponentials are worth measuring: an instruction of the hardware, not a polynomial.
@@ -112,6 +113,7 @@ class Driver:
 
     fused: bool = False
     exact_division: bool = False
+    reciprocal_roots: bool = False
     rounds_doubles: bool = True
     large_divisors: bool = False
     native_math: bool = True
@@ -250,6 +252,7 @@ DRIVERS = {
             takes_for_small=True,
             narrows_saturation=True,
         ),  # 580.159
+        reciprocal_roots=True,  # 580.159: InverseSqrt is MUFU.RSQ alone, a quotient 14 instructions with a branch
         kernel_copies=1 << 20,  # 580.159 on an H100: 2^27 floats at 844 GB/s, which a kernel reads and writes at 2,600
         large_divisors=True,  # with RoundingModeRTE, which keeps its subnormal numbers, too
         unit_registers=_NVIDIA_REGISTERS,

@@ -1,5 +1,5 @@
 """Exponentials, and the tangent of them, by the device's own instruction, where that was measured to be exact enough
-(NATIVE_MATH).
+(NATIVE_MATH); and quotients that need not be exact.
 
 A GPU computes Exp2 of GLSL.std.450 in one instruction of its special function units, as upstream's CUDA backend does
 for ``tl.exp`` and ``tl.exp2``; the polynomials of ``elementary/`` take about 20.
@@ -20,6 +20,8 @@ LOG2_E_HIGH = 12102203 * 2.0**-23
 LOG2_E_LOW = float(LOG2_E - Fraction(LOG2_E_HIGH))
 #: What 1 + r ln2 is between wherever 2^t is neither 0 nor infinite.
 FACTORS = 0.5, 2.0
+#: The square of a device's InverseSqrt is a reciprocal that is less than this of itself off.
+RECIPROCAL_ERROR = 2.0**-20
 #: Arguments of Exp2 are this much larger where the result may be subnormal.
 LIFT = 64.0
 
@@ -49,8 +51,19 @@ def tanh(n: Numeric, x: Real) -> Real:
     if not native_exp2(n):
         return tanh_by_polynomial(n, x)
     a, z = abs(x), x * x
-    near, far = a + (a * z) * n.poly("TANH", z), 1.0 - 2.0 / ((a * (2.0 * float(LOG2_E))).exp2() + 1.0)
+    near, far = a + (a * z) * n.poly("TANH", z), 1.0 - divide(n, n.real(2.0), (a * (2.0 * float(LOG2_E))).exp2() + 1.0)
     return n.where(a < 0.625, near, far).with_sign_of(x)
+
+
+def divide(n: Numeric, x: Real, y: Real) -> Real:
+    """x / y, 2 ULP for an abs(y) from 2^-126 to 2^126, beyond which it may be 0 or infinite, as CUDA's __fdividef."""
+    if n.width != 32 or not n.emitter.capabilities.traits.reciprocal_roots:
+        return x / y
+    root = abs(y).inverse_sqrt()
+    r = (root * root).with_sign_of(y)
+    # A Newton step. Where y or r is infinite, the excess is NaN, which is bounded to the lower limit, and r stays.
+    excess = n.fma(y, r, -1.0).bounded(-RECIPROCAL_ERROR, RECIPROCAL_ERROR)
+    return x * n.fma(-r, excess, r)
 
 
 def _power(n: Numeric, x: Real, factor: Real | None) -> Real:

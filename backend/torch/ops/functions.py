@@ -54,9 +54,15 @@ def sign(x):
 
 
 @triton.jit
+def divided(x, y):
+    """x / y for a y that is 1 or more, of floats within 2 ULP."""
+    return x / y if y.dtype == tl.float64 else libdevice.fast_dividef(x, y)
+
+
+@triton.jit
 def sigmoid(x):
     """1 / (1 + exp(-x))."""
-    return 1 / (1 + tl.exp(-x))
+    return divided(1.0, 1 + tl.exp(-x))
 
 
 @triton.jit
@@ -69,7 +75,7 @@ def tanh(x):
 def falling(x):
     """1 / (1 + exp(x)), also where it is far below 1."""
     z = tl.exp(-tl.abs(x))
-    return tl.where(x < 0, 1.0, z) / (1 + z)
+    return divided(tl.where(x < 0, 1.0, z), 1 + z)
 
 
 @triton.jit

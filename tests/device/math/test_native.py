@@ -14,7 +14,7 @@ from triton.backends.spirv.spirv import opcodes as op
 from triton.backends.spirv.spirv.function import FunctionBuilder
 from triton.backends.spirv.spirv.opcodes import Glsl
 
-from tests.device.helpers import accepted, assert_one_of, halves_the_smallest_normal
+from tests.device.helpers import accepted, assert_one_of, device_capabilities, halves_the_smallest_normal
 from tests.device.math.bounds import BOUNDS
 from tests.device.math.harness import apply, assert_ulps, exactly, ulps
 
@@ -97,7 +97,35 @@ def test_errors(fused: None, monkeypatch: pytest.MonkeyPatch, name: str, subnorm
     assert_ulps(apply(f"tl.{name}(a)", x), ways, bound, x)
 
 
-def test_the_tangent_of_it(native: None) -> None:
+@pytest.fixture(params=[False, True], ids=["as it is", "by roots"])
+def quotients(request: pytest.FixtureRequest, fused: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The device as it is, or one whose reciprocals are squares of roots."""
+    for name, driver in drivers.DRIVERS.items():
+        if request.param:
+            monkeypatch.setitem(drivers.DRIVERS, name, replace(driver, reciprocal_roots=True))
+
+
+def test_quotients_that_need_not_be_exact(quotients: None) -> None:
+    rng = np.random.default_rng(6)
+    x, y = (rng.uniform(1, 2, 20000) * np.exp2(rng.integers(-60, 60, 20000)) for _ in range(2))
+    y *= rng.choice([-1, 1], y.size)
+    x, y = np.float32(x), np.float32(y)
+    bound = 2 if device_capabilities().traits.reciprocal_roots else 2.5
+    assert_ulps(apply("libdevice.fast_dividef(a, b)", x, y), [x.astype(np.longdouble) / y], bound, x, y)
+
+
+def test_quotients_of_special_numbers(quotients: None) -> None:
+    special = np.array([0.0, -0.0, 1.0, -3.0, np.inf, -np.inf, np.nan], np.float32)
+    x, y = (part.ravel() for part in np.meshgrid(special, special))
+    with np.errstate(all="ignore"):
+        expected = x.astype(np.longdouble) / y
+    assert_ulps(apply("libdevice.fast_dividef(a, b)", x, y), [expected], 2.5, x, y)
+    one = apply("libdevice.fast_dividef(a, b)", np.ones_like(x), y)
+    with np.errstate(all="ignore"):
+        assert (np.signbit(one) == np.signbit(1 / y))[~np.isnan(y)].all()
+
+
+def test_the_tangent_of_it(quotients: None) -> None:
     x = np.random.default_rng(3).uniform(-11, 11, 20000).astype(np.float32)
     x = np.concatenate([x, x * np.float32(0.1), x[:500] * np.float32(2.0**-130), SPECIAL])
     expected = exactly(BOUNDS["tanh"].reference, x)

@@ -133,6 +133,7 @@ def test_every_rounding_mode(name, width, mode):
 
 ESTIMATES = {
     "quotient_estimate": lambda a, b: a / b,
+    "reciprocal_estimate": lambda n, b: n.real(1.0) / b,
     "root_estimate": lambda x: x.sqrt(),
     "reciprocal_root_estimate": lambda x: x.inverse_sqrt(),
 }
@@ -155,19 +156,27 @@ def fused_by_sums(n, a, b, c):
     return n.convert(odd)
 
 
-@pytest.fixture(params=[None, (-3, True), (0, True), (3, True), (-3, False), (0, False), (3, False)], ids=str)
+#: Units that the device's estimates are off, whether its Fma rounds once, and whether reciprocals are squares of roots.
+WAYS = [(units, fused, False) for fused in (True, False) for units in (-3, 0, 3)]
+WAYS += [(units, True, True) for units in (-1, 0, 1)]
+
+
+@pytest.fixture(params=[None, *WAYS], ids=str)
 def inexact(request, monkeypatch, tmp_path):
-    """The device's division and roots are so many units wrong, and not known for exact ones. Its Fma rounds once, or
-    is not known to. None: the device as it is."""
+    """One of WAYS, on a device whose division and roots are not known for exact ones. None: the device as it is."""
     if request.param is None:
         yield
         return
-    units, fused = request.param
+    units, fused, roots = request.param
     if fused and not device_capabilities().traits.fused:
         monkeypatch.setattr(Numeric, "fma", fused_by_sums)
     for name, driver in drivers.DRIVERS.items():
-        monkeypatch.setitem(drivers.DRIVERS, name, replace(driver, exact_division=False, fused=fused))
+        monkeypatch.setitem(
+            drivers.DRIVERS, name, replace(driver, exact_division=False, fused=fused, reciprocal_roots=roots)
+        )
     for name, estimate in ESTIMATES.items():
+        if roots and name == "reciprocal_estimate":
+            continue
         off = lambda *x, estimate=estimate: (estimate(*x).bits() + units).as_real()  # noqa: E731
         monkeypatch.setattr(quotients, name, off)
     with knobs.cache.scope():
