@@ -106,8 +106,9 @@ def _divide_fused(n: Numeric, a: Real, b: Real) -> Real:
     """a / b to nearest in f32, for moderate operands, where Fma rounds once: the device's reciprocal with a Newton
     step, and the quotient corrected by its exact remainder, twice. Right if the reciprocal is the nearest (P.
     Markstein, "Computation of elementary functions on the IBM RISC System/6000 processor", IBM Journal of Research and
-    Development 34, 1990). It is the nearest for all but 85 significands of b if the device's is at most seven units off.
-    With these, all 2^23 dividends were tried: four quotients are wrong, all of divisors that are _nearly_two."""
+    Development 34, 1990). It is the nearest for all but 85 significands of b if the device's is at most seven
+    units off. With these, all 2^23 dividends were tried: four quotients are wrong, all of divisors that are
+    _nearly_two."""
     r = reciprocal_estimate(n, b)
     r = n.fma(n.fma(-b, r, 1.0), r, r)
     q = a * r

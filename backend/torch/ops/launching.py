@@ -20,6 +20,7 @@ from triton.compiler import compile as compile_kernel
 from triton.runtime.errors import OutOfResources
 from triton.runtime.jit import JITFunction
 
+from ...collector import paused_collector
 from ...compiler import POINTER_RANGE
 from ...launching.device_utils import DeviceUtils
 from ...launching.launcher import launcher
@@ -50,7 +51,8 @@ class _Loaded:
         target = GPUTarget("spirv", capabilities.arch(), capabilities.subgroup_size)
         options = {"num_warps": num_warps, "enable_fp_fusion": fusion}
         with vulkan_context.on_device(device):
-            compiled = compile_kernel(source, target=target, options=options)
+            with paused_collector():  # the front end parses: call()
+                compiled = compile_kernel(source, target=target, options=options)
             limit = capabilities.shared_bytes
             if compiled.metadata.shared > limit:
                 raise OutOfResources(compiled.metadata.shared, limit, "shared memory")
@@ -204,7 +206,8 @@ def call(
     if any(arguments[name] % 16 for name in integers):
         integers = frozenset()
     key = function, tuple(types.items()), tuple(constants.items()), num_warps, fusion, integers
-    kernel = _kernels.get(key)
+    with paused_collector():  # a function's hash parses it, and CPython 3.11's parser fails if what is collected parses
+        kernel = _kernels.get(key)
     if kernel is None:
         made = TypedKernel(function, types, {**constants, **ones}, num_warps, fusion, integers)
         kernel = _kernels.setdefault(key, made)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+import gc
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -105,6 +108,43 @@ def test_hooks_see_launches() -> None:
     finally:
         knobs.runtime.launch_enter_hook.remove(enter)
     assert names[-1] == "matmul_kernel"
+
+
+class Parses:
+    """Garbage that parses text when it is collected, and leaves more such garbage."""
+
+    left = True
+
+    def __init__(self) -> None:
+        self.circle = self
+
+    def __del__(self) -> None:
+        self._parse(20)
+        if Parses.left:
+            Parses()
+
+    def _parse(self, frames: int) -> None:
+        if frames:
+            self._parse(frames - 1)
+        else:
+            ast.parse("x + 1")
+
+
+def test_garbage_is_not_collected_while_a_kernel_is_parsed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """CPython 3.11's parser raises SystemError where its depth of recursion has changed meanwhile."""
+    monkeypatch.setattr(launching, "_kernels", {})
+    monkeypatch.setattr(matmul, "_plans", Plans())
+    thresholds = gc.get_threshold()
+    with knobs.cache.scope():
+        knobs.cache.dir = str(tmp_path)
+        Parses()
+        gc.set_threshold(5, *thresholds[1:])
+        try:
+            compare(torch.mm, values(6, 5), values(5, 8))
+        finally:
+            gc.set_threshold(*thresholds)
+            Parses.left = False
+            gc.collect()
 
 
 def test_kernels_are_compiled_for_what_was_measured_of_the_device(
