@@ -1,7 +1,9 @@
-"""Keeps Python's cyclic garbage collector out of the stages of the compiler.
+"""Keeps Python's cyclic garbage collector out of the compiler.
 
 A stage makes tens of thousands of small lists, one per instruction, and hardly any garbage that only the collector
 could free. Every few hundred of them start a collection, and some of these walk all that the program has in memory.
+What they run may parse Python, as pytest does for errors in finalizers. CPython 3.11's parser then raises SystemError
+in the kernel that it was parsing.
 """
 
 from __future__ import annotations

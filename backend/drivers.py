@@ -29,11 +29,10 @@ class Faults:
     it is in the range of their type, for one that is computed in that type, and asks for its overflow wrongly
     (lowering/arith.py). ``widens_negations``: it takes the negative of a number of 8 or 16 bits for one of 32 bits, so
     that the smallest number's is positive wherever it is not stored, and so a sum, a difference or a product that it
-    finds to be one (lowering/arith.py). ``takes_for_small``: it takes
-    the unsigned number that a negative one of 8 bits is extended to for a small one, divides it as a float, and makes
-    another float64 of it (lowering/integers.py, lowering/casts.py). ``narrows_saturation``: it computes
-    ``max(x, y) - y`` of 64 unsigned bits in 32 where only low bits of the result are wanted, and compares the low words
-    alone (spirv/value_numbering.py).
+    finds to be one (lowering/arith.py). ``takes_for_small``: it takes the unsigned number that a negative one of 8 bits
+    is extended to for a small one, divides it as a float, and makes another float64 of it (lowering/integers.py,
+    lowering/casts.py). ``narrows_saturation``: it computes ``max(x, y) - y`` of 64 unsigned bits in 32 where only low
+    bits of the result are wanted, and compares the low words alone (spirv/value_numbering.py).
     """
 
     own_modules: bool = False

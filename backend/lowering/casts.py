@@ -92,12 +92,15 @@ def _integer_to_float(ctx: Lowering, operation: Operation) -> None:
     signed = operation.name == "arith.sitofp"
     type_id = ctx.type_id(compute_type(ctx, target))
 
+    width = 0 if source == BOOL else source.width  # type: ignore[attr-defined]
+    merged = width in _MERGED and not ctx.elements.is_native(target)
+
     def emit(value: int) -> int:
         if source == BOOL:
             value = boolean_as_integer(ctx, value, 32, -1 if signed else 1)
-        elif not signed and source.width >= 32:  # type: ignore[attr-defined]
+        elif not signed and width >= 32:
             (value,) = of_any_size(ctx, value)
-        if source != BOOL and not ctx.elements.is_native(target) and source.width in _MERGED:  # type: ignore[attr-defined]
+        if merged:
             return narrow(ctx, _round_to_odd(ctx, value, signed), target)
         return narrow(ctx, f.integer_to_float(type_id, value, signed), target)
 

@@ -14,6 +14,7 @@ from .elementary import exp2 as exp2_by_polynomial
 from .elementary import tanh as tanh_by_polynomial
 from .elementary.exponential import LN2, LOG2_E
 from .numeric import Numeric, Real
+from .quotients import reciprocal_estimate
 
 #: log2(e) in two floats: the nearest one, and what it lacks.
 LOG2_E_HIGH = 12102203 * 2.0**-23
@@ -59,8 +60,7 @@ def divide(n: Numeric, x: Real, y: Real) -> Real:
     """x / y, 2 ULP for an abs(y) from 2^-126 to 2^126, beyond which it may be 0 or infinite, as CUDA's __fdividef."""
     if n.width != 32 or not n.emitter.capabilities.traits.reciprocal_roots:
         return x / y
-    root = abs(y).inverse_sqrt()
-    r = (root * root).with_sign_of(y)
+    r = reciprocal_estimate(n, y)
     # A Newton step. Where y or r is infinite, the excess is NaN, which is bounded to the lower limit, and r stays.
     excess = n.fma(y, r, -1.0).bounded(-RECIPROCAL_ERROR, RECIPROCAL_ERROR)
     return x * n.fma(-r, excess, r)

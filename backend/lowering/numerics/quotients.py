@@ -25,7 +25,7 @@ def reciprocal_root_estimate(x: Real) -> Real:
 
 
 def reciprocal_estimate(n: Numeric, b: Real) -> Real:
-    """1 / b of a moderate b, no more than 7 units off: Vulkan allows a reciprocal root to be 2 off."""
+    """1 / b, no more than 7 units off for a moderate b: Vulkan allows a reciprocal root to be 2 off."""
     if not n.emitter.capabilities.traits.reciprocal_roots:
         return quotient_estimate(n.real(1.0), b)
     root = reciprocal_root_estimate(abs(b))

@@ -140,7 +140,7 @@ class Addresses:
         self._places = {name: place for place, name in enumerate(pointers)}
         self._walks = walks
         sizes = {f"{walk.index}_size{d}": size for walk in walks for d, size in enumerate(walk.sizes) if d}
-        self.integers, self._counts = integers | sizes, integers.keys()
+        self.integers, self._others = integers | sizes, integers.keys()
         spans = [sum(_span(walk.sizes, walk.steps[place]) for walk in walks) for place in self._places.values()]
         counts = [walk.count for walk in walks]
         self.wide = max(*counts, math.prod(counts), *(1 + span for span in spans)) > NARROW
@@ -184,7 +184,7 @@ class Addresses:
         types |= dict.fromkeys(operands.counts, "i64")
         types |= dict.fromkeys(self.integers, "i64" if self.wide else "i32")
         text = f"def {name}({', '.join(types)}):\n" + "".join(f"    {line}\n" for line in lines)
-        heeded = {*columns, *self.integers.keys() - self._counts}
+        heeded = {*columns, *self.integers.keys() - self._others}
         divisible = frozenset((*operands.even_steps(), *(name for name in heeded if self.integers[name] % 16 == 0)))
         return TypedKernel(kernel_of(name, text), types, {}, divisible=divisible)
 

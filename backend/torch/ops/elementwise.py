@@ -24,8 +24,8 @@ from .types import IN_SOURCE, NAMES, converted
 TILE = 1024
 #: The same of tensors that are walked as one dimension, if a GPU then has so many programs for each compute unit. Of
 #: 2^27 elements on an H100, against TILE: copies 2,929 GB/s instead of 2,672, to bfloat16 2,959 (2,606), silu of
-#: bfloat16 2,361 (2,174), gelu 2,061 (1,663). With tiles of 512 and 2,048 the first two are
-#: within 1% of TILE's, and the others slower.
+#: bfloat16 2,361 (2,174), gelu 2,061 (1,663). With tiles of 512 and 2,048 the first two are within 1% of TILE's, and
+#: the others slower.
 FULL_TILE, FULL_PROGRAMS = 4096, 8
 #: Columns of a tile whose operands lie in memory in different orders, and at least so many elements along either.
 SIDE = 32

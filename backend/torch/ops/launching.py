@@ -51,7 +51,7 @@ class _Loaded:
         target = GPUTarget("spirv", capabilities.arch(), capabilities.subgroup_size)
         options = {"num_warps": num_warps, "enable_fp_fusion": fusion}
         with vulkan_context.on_device(device):
-            with paused_collector():  # the front end parses: call()
+            with paused_collector():
                 compiled = compile_kernel(source, target=target, options=options)
             limit = capabilities.shared_bytes
             if compiled.metadata.shared > limit:
@@ -206,7 +206,7 @@ def call(
     if any(arguments[name] % 16 for name in integers):
         integers = frozenset()
     key = function, tuple(types.items()), tuple(constants.items()), num_warps, fusion, integers
-    with paused_collector():  # a function's hash parses it, and CPython 3.11's parser fails if what is collected parses
+    with paused_collector():  # a function's hash parses it
         kernel = _kernels.get(key)
     if kernel is None:
         made = TypedKernel(function, types, {**constants, **ones}, num_warps, fusion, integers)
