@@ -73,7 +73,7 @@ def measure(device: str, elements: int) -> dict[str, float]:
     """GB/s by name."""
     if device == "spirv":
         import triton  # noqa: F401  (has torch know the device)
-    wait = (lambda: None) if device == "cpu" else torch.accelerator.synchronize
+    wait = torch.get_device_module(device).synchronize
     found = {}
     for kind in (dense, lists):
         for name, run, size in kind(device, elements):

@@ -38,12 +38,12 @@ ARGUMENTS = "%p: !tt.ptr<f32>, %x: f32, %i: i32"
 
 @pytest.mark.parametrize("capabilities", [PLAIN, EXPLICIT])
 def test_an_index_moves_by_whole_buffers(capabilities, filecheck):
-    """256 elements of 16 × 16 from one to the next; byte 8,192 is element 2,048."""
+    """256 elements of 16 × 16 from one to the next; byte 8,192 is vector 512 of four elements."""
     filecheck(
         disassemble(compile_body(through(INDEX, ROOM), ARGUMENTS, 512 + 4096, capabilities)),
         """
 CHECK-DAG: %[[SHIFT:[0-9]+]] = OpConstant %{{[0-9]+}} 8{{$}}
-CHECK-DAG: %[[FIRST:[0-9]+]] = OpConstant %{{[0-9]+}} 2048{{$}}
+CHECK-DAG: %[[FIRST:[0-9]+]] = OpConstant %{{[0-9]+}} 512{{$}}
 CHECK-DAG: OpShiftLeftLogical %{{[0-9]+}} %{{[0-9]+}} %[[SHIFT]]
 CHECK-DAG: OpIAdd %{{[0-9]+}} %{{[0-9]+}} %[[FIRST]]
 CHECK: OpStore %{{[0-9]+}} %{{[0-9]+}} NonPrivatePointer
@@ -138,14 +138,14 @@ CHECK: OpStore %{{[0-9]+}} %{{[0-9]+}} NonPrivatePointer
 
 
 def test_some_of_several_buffers_start_at_the_first_of_them(filecheck):
-    """Of four buffers of 256 elements at byte 8,192, the last two start at element 2,048 + 512."""
+    """Of four buffers of 256 elements at byte 8,192, the last two start at vector 512 + 128."""
     two = ROOMS.replace("4x16x16xf32", "2x16x16xf32").replace("mutable>", "mutable, 4x16x16>")
     body = f"""{ALLOCS}    %some = ttg.memdesc_subslice %rooms[2, 0, 0] : {ROOMS} -> {two}
     %view = ttg.memdesc_index %some[%i] : {two} -> {ROOM}"""
     filecheck(
         disassemble(compile_body(through(body, ROOM), ARGUMENTS, 512 + 4096, PLAIN)),
         """
-CHECK-DAG: %[[FIRST:[0-9]+]] = OpConstant %{{[0-9]+}} 2560{{$}}
+CHECK-DAG: %[[FIRST:[0-9]+]] = OpConstant %{{[0-9]+}} 640{{$}}
 CHECK-DAG: OpIAdd %{{[0-9]+}} %{{[0-9]+}} %[[FIRST]]
 CHECK: OpStore %{{[0-9]+}} %{{[0-9]+}} NonPrivatePointer
 """,

@@ -14,7 +14,7 @@ from .elementary import exp2 as exp2_by_polynomial
 from .elementary import tanh as tanh_by_polynomial
 from .elementary.exponential import LN2, LOG2_E
 from .numeric import Numeric, Real
-from .quotients import reciprocal_estimate
+from .quotients import reciprocal_estimate, reciprocal_root_estimate
 
 #: log2(e) in two floats: the nearest one, and what it lacks.
 LOG2_E_HIGH = 12102203 * 2.0**-23
@@ -52,18 +52,36 @@ def tanh(n: Numeric, x: Real) -> Real:
     if not native_exp2(n):
         return tanh_by_polynomial(n, x)
     a, z = abs(x), x * x
-    near, far = a + (a * z) * n.poly("TANH", z), 1.0 - divide(n, n.real(2.0), (a * (2.0 * float(LOG2_E))).exp2() + 1.0)
+    near, far = a + (a * z) * n.poly("TANH", z), 1.0 - 2.0 * reciprocal(n, (a * (2.0 * float(LOG2_E))).exp2() + 1.0)
     return n.where(a < 0.625, near, far).with_sign_of(x)
 
 
 def divide(n: Numeric, x: Real, y: Real) -> Real:
-    """x / y, 2 ULP for an abs(y) from 2^-126 to 2^126, beyond which it may be 0 or infinite, as CUDA's __fdividef."""
+    """x / y, 2 ULP for a normal y, as CUDA's __fdividef up to 2^126. Where reciprocals are squares of roots, it is x
+    times both roots: the square of a large y's root is subnormal, which the quotient need not be."""
     if n.width != 32 or not n.emitter.capabilities.traits.reciprocal_roots:
         return x / y
+    known = n.module.constants.get(x.id)
+    if isinstance(known, float) and abs(known) <= 1:  # no less subnormal than the reciprocal
+        return x * reciprocal(n, y)
+    root = reciprocal_root_estimate(abs(y))
+    product = abs(y) * root
+    excess = n.fma(n.fma(abs(y), root, -product), root, n.fma(product, root, -1.0))
+    return (x * root) * _improved(n, root, excess).with_sign_of(y)
+
+
+def reciprocal(n: Numeric, y: Real) -> Real:
+    """1 / y, 1.5 ULP for an abs(y) from 2^-126 to 2^126, beyond which it may be infinite or 0."""
     r = reciprocal_estimate(n, y)
-    # A Newton step. Where y or r is infinite, the excess is NaN, which is bounded to the lower limit, and r stays.
-    excess = n.fma(y, r, -1.0).bounded(-RECIPROCAL_ERROR, RECIPROCAL_ERROR)
-    return x * n.fma(-r, excess, r)
+    if not n.emitter.capabilities.traits.reciprocal_roots:
+        return r
+    return _improved(n, r, n.fma(y, r, -1.0))
+
+
+def _improved(n: Numeric, estimate: Real, excess: Real) -> Real:
+    """Newton's step: the estimate without so much of itself. Where one of a reciprocal is 0 or infinite, the excess is
+    NaN, which is bounded to the lower limit, and the estimate stays."""
+    return n.fma(-estimate, excess.bounded(-RECIPROCAL_ERROR, RECIPROCAL_ERROR), estimate)
 
 
 def _power(n: Numeric, x: Real, factor: Real | None) -> Real:

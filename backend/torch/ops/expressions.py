@@ -164,8 +164,8 @@ PREDICATES = {
 
 #: Activations, of floats alone, with their backward formulas.
 ACTIVATIONS = {
-    "silu": "self * fn.sigmoid(self)",
-    "silu_backward": "grad_output * fn.sigmoid(self) * (1 + self * (1 - fn.sigmoid(self)))",
+    "silu": "fn.gated(self, self)",
+    "silu_backward": "fn.gated(grad_output * (1 + self * (1 - fn.sigmoid(self))), self)",
     "sigmoid_backward": "grad_output * (1 - output) * output",
     "tanh_backward": "grad_output * (1 - output * output)",
     "leaky_relu": "tl.where(self > 0, self, self * negative_slope)",

@@ -66,6 +66,12 @@ def sigmoid(x):
 
 
 @triton.jit
+def gated(x, gate):
+    """x sigmoid(gate), also where the sigmoid is subnormal."""
+    return divided(x, 1 + tl.exp(-gate))
+
+
+@triton.jit
 def tanh(x):
     """The hyperbolic tangent, of floats by the device's own exponential."""
     return libdevice.tanh(x) if x.dtype == tl.float64 else libdevice.fast_tanhf(x)
@@ -82,7 +88,7 @@ def falling(x):
 def mish_slope(x):
     """The derivative of x tanh(log(1 + exp(x)))."""
     t = tanh(libdevice.log1p(libdevice.exp(x)))
-    return t + x * sigmoid(x) * (1 - t * t)
+    return t + gated(x, x) * (1 - t * t)
 
 
 @triton.jit

@@ -16,9 +16,9 @@ from .reducing import MAX, SUM, reduce
 from .shapes import empty_in_order_of, resized
 from .types import NAMES, OnHost, computed_in
 
-_GLU = Body.of("self * fn.sigmoid(gate)")
+_GLU = Body.of("fn.gated(self, gate)")
 _GLU_BACKWARD = Body(
-    "share = fn.sigmoid(gate)\nfirst = grad * share\nsecond = grad * self * share * (1 - share)", frozenset()
+    "first = fn.gated(grad, gate)\nsecond = fn.gated(grad * self, gate) * (1 - fn.sigmoid(gate))", frozenset()
 )
 _PRELU_BACKWARD = Body(
     "first = tl.where(self > 0, grad, weight * grad)\nsecond = tl.where(self > 0, 0.0, self * grad)", frozenset()

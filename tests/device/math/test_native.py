@@ -114,6 +114,14 @@ def test_quotients_that_need_not_be_exact(quotients: None) -> None:
     assert_ulps(apply("libdevice.fast_dividef(a, b)", x, y), [x.astype(np.longdouble) / y], bound, x, y)
 
 
+def test_quotients_by_large_numbers(quotients: None) -> None:
+    rng = np.random.default_rng(7)
+    x, y = (np.float32(rng.uniform(1, 2, 20000) * 2.0**exponent) for exponent in (7, 126))
+    y[::2] = np.minimum(y[::2] * np.float64(2), np.finfo(np.float32).max)
+    bound = 2 if device_capabilities().traits.reciprocal_roots else 2.5
+    assert_ulps(apply("libdevice.fast_dividef(a, b)", x, y), [x.astype(np.longdouble) / y], bound, x, y)
+
+
 def test_quotients_of_special_numbers(quotients: None) -> None:
     special = np.array([0.0, -0.0, 1.0, -3.0, np.inf, -np.inf, np.nan], np.float32)
     x, y = (part.ravel() for part in np.meshgrid(special, special))
