@@ -17,6 +17,7 @@ from .integers import negative, safe_shift, signed_divide, signed_remainder, uns
 from .lowering import Lowering
 from .multiply_add import fuse_multiply_add
 from .numerics.float_formats import decimal_code
+from .numerics.native import divide_by_few
 from .numerics.numeric import Numeric
 from .numerics.remainder import remainder
 from .registry import lowers
@@ -71,6 +72,9 @@ FLOAT = {"arith.addf": op.FAdd, "arith.subf": op.FSub, "arith.mulf": op.FMul}
 #: Operations"): a driver multiplies by the reciprocal, which is subnormal past it. A power of two that brings any
 #: number below it, for both operands.
 LARGE_DIVISOR, REDUCED = 2.0**126, 0.25
+
+#: Quotients with one divisor for which its reciprocal is made: it takes ten instructions, and each quotient four.
+_MANY = 4
 
 #: min and max of floats: GLSL.std.450 instruction, and whether a NaN operand makes the result NaN.
 FLOAT_CHOICE = {
@@ -261,9 +265,27 @@ def _float(ctx: Lowering, operation: Operation) -> None:
     map_registers(ctx, operation, float_binary(ctx, FLOAT[operation.name], type_))
 
 
+def _divided_by_few(ctx: Lowering, operation: Operation, type_: Type) -> dict[tuple[int, int], int]:
+    """(dividend, divisor) → quotient where many dividends share a divisor and its reciprocal is cheaper than the
+    quotients: on a driver whose quotients take a branch each, attention's last division was 3% of its time."""
+    wanted = ctx.plan.demand.of(operation.result)
+    rows = enumerate(zip(*(ctx.registers(operand) for operand in operation.operands), strict=True))
+    pairs = list(dict.fromkeys(pair for register, pair in rows if wanted >> register & 1))
+    few = len(pairs) >= _MANY * len({divisor for _, divisor in pairs})
+    if not (few and ctx.capabilities.traits.reciprocal_roots and compute_type(ctx, type_) == F32):
+        return {}
+    n = Numeric(ctx, 32)
+    wide = [(n.wrap(widen(ctx, a, type_)), n.wrap(widen(ctx, b, type_))) for a, b in pairs]
+    return {pair: narrow(ctx, quotient.id, type_) for pair, quotient in zip(pairs, divide_by_few(n, wide), strict=True)}
+
+
 @lowers("arith.divf")
 def _divide(ctx: Lowering, operation: Operation) -> None:
     type_ = element_type(operation.result.type)
+    made = _divided_by_few(ctx, operation, type_)
+    if made:
+        map_registers(ctx, operation, lambda a, b: made[a, b])
+        return
     if compute_type(ctx, type_) != F32 or type_ == FloatType("f16") or ctx.capabilities.traits.large_divisors:
         map_registers(ctx, operation, float_binary(ctx, op.FDiv, type_))
         return

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from ..drivers import NO_FAULTS, Faults
 from . import opcodes as op
+from .carried_matrices import carry_matrices
 from .encode import Instruction, live
 from .module import ModuleBuilder
 from .packed_phis import carry_words
@@ -173,7 +174,9 @@ class FunctionBuilder(InstructionBuilder):
         """All instructions of the function, those without a use left out."""
         assert self._terminated, "the last block has no terminator"
         start: list[Instruction] = [[op.Label, 0, self._entry]]
-        body, operands = live(carry_words(self.module, self._body, self._entry))
+        body, operands = live(
+            carry_matrices(self.module, carry_words(self.module, self._body, self._entry), self._entry)
+        )
         if self.rewrite is not None:
             body = self.rewrite(self.module, body, operands)
         if self.lines is not None:

@@ -1,5 +1,5 @@
 """Exponentials, and the tangent of them, by the device's own instruction, where that was measured to be exact enough
-(NATIVE_MATH); and quotients that need not be exact.
+(NATIVE_MATH); and quotients that need not be exact, or share their divisor.
 
 A GPU computes Exp2 of GLSL.std.450 in one instruction of its special function units, as upstream's CUDA backend does
 for ``tl.exp`` and ``tl.exp2``; the polynomials of ``elementary/`` take about 20.
@@ -7,7 +7,10 @@ for ``tl.exp`` and ``tl.exp2``; the polynomials of ``elementary/`` take about 20
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
+from functools import reduce
+from operator import or_
 
 from .elementary import exp as exp_by_polynomial
 from .elementary import exp2 as exp2_by_polynomial
@@ -23,6 +26,8 @@ LOG2_E_LOW = float(LOG2_E - Fraction(LOG2_E_HIGH))
 FACTORS = 0.5, 2.0
 #: The square of a device's InverseSqrt is a reciprocal that is less than this of itself off.
 RECIPROCAL_ERROR = 2.0**-20
+#: Quotients of numbers below this, by numbers above its reciprocal, are finite.
+MODERATE = 2.0**60
 #: Arguments of Exp2 are this much larger where the result may be subnormal.
 LIFT = 64.0
 
@@ -68,6 +73,25 @@ def divide(n: Numeric, x: Real, y: Real) -> Real:
     product = abs(y) * root
     excess = n.fma(n.fma(abs(y), root, -product), root, n.fma(product, root, -1.0))
     return (x * root) * _improved(n, root, excess).with_sign_of(y)
+
+
+def divide_by_few(n: Numeric, pairs: Sequence[tuple[Real, Real]]) -> list[Real]:
+    """x / y of each pair, of which many share a y: half a unit and a bit, by the reciprocal and one exact remainder,
+    where Fma rounds once, every x is moderate or small, and every y is moderate and positive. Elsewhere all quotients
+    are the device's own."""
+    reciprocals: dict[int, Real] = {}
+    fast = []
+    rare = []
+    for x, y in pairs:
+        rare.append(~(abs(x) < MODERATE))
+        if y.id not in reciprocals:
+            reciprocals[y.id] = reciprocal(n, y)
+            rare.append(~((y > 1 / MODERATE) & (y < MODERATE)))
+        r = reciprocals[y.id]
+        q = x * r
+        # A quotient of -0 stays one: the remainder's negative is 0, and so is its product with -r.
+        fast.append(n.fma(-n.fma(q, y, -x), r, q))
+    return n.branch(reduce(or_, rare), lambda: [x / y for x, y in pairs], fast)
 
 
 def reciprocal(n: Numeric, y: Real) -> Real:
