@@ -97,7 +97,8 @@ class Driver:
     operands are laid out for it. ``stored_bytes``: so many bytes of the vectors that a subgroup stores there are stored
     at a time, and are to be in different banks (transforms/store_lanes.py); 0: not known. ``prefetch``: the next
     iteration's dot operands are loaded ahead (transforms/prefetch.py), ``prefetch_behind_barrier``: once this one's are
-    stored. ``word_bits``: of the components that narrower elements travel in.
+    stored. ``carries_matrices``: loops carry the matrices that they compute with (spirv/carried_matrices.py).
+    ``word_bits``: of the components that narrower elements travel in.
 
     **Its copies.** ``kernel_copies``: from so many bytes on, a kernel copies tensors faster than vkCmdCopyBuffer; None:
     never, or not known.
@@ -145,6 +146,7 @@ class Driver:
     stored_bytes: int = 0
     prefetch: bool = True
     prefetch_behind_barrier: bool = False
+    carries_matrices: bool = False
     word_bits: int = 32
     most_shuffles: int | None = None
     unrolled_instructions: int = 4000
@@ -258,6 +260,7 @@ DRIVERS = {
         # Unrolled eight times, products of float16 take all registers and spill: 128×128×32 with four warps runs at 255
         # TFLOP/s on an H100, and is compiled in 0.3 s. The loop by itself runs at 291, and is compiled in 0.1 s.
         rolls_matrix_loops=True,
+        carries_matrices=True,
         # In registers of their own, kernels spill. On AMD's GPUs matmuls take 11 to 21% more cycles so, ACO estimates.
         prefetch_behind_barrier=True,
         unrolled_elementwise=4000,  # 512 elements a lane of float16 or int8 are refused (VK_ERROR_UNKNOWN), 256 are not

@@ -79,6 +79,7 @@ def _emit(planned: Planned, kinds: Sequence[ReportKind], watch: Watch | None) ->
     function = FunctionBuilder(module, module.void, faults=capabilities.traits.faults)
     if capabilities.traits.faults.coroutines:
         function.rewrite = anchor_across_barriers
+    function.carries_matrices = capabilities.traits.carries_matrices
     if options.debug_info:
         function.lines = source_lines(kernel)
     assert kernel.body is not None

@@ -18,6 +18,10 @@ from .grammar import ids_of_each
 from .module import ModuleBuilder
 
 _ENDS = frozenset({op.Branch, op.BranchConditional, op.SelectionMerge, op.LoopMerge})
+#: A loop that adds up so many products or fewer of operands that it keeps in registers, as attention keeps its queries,
+#: carries matrices: with four of 16×16 (heads of 64), attention is 0.99 to 1.16 times as fast on an H100. With eight
+#: (heads of 128), its fastest tiles are 0.95 to 0.97 times as fast.
+_KEPT = 4
 #: What passes components on, or makes a matrix of them.
 _PASSES = frozenset({op.CompositeConstruct, op.CompositeInsert, op.Phi})
 
@@ -59,6 +63,25 @@ def _loops(body: list[Instruction], entry: int) -> list[_Loop]:
     return found
 
 
+def _kept(body: list[Instruction], places: dict[int, int], loop: _Loop) -> int:
+    """Of how many products that the loop adds up an operand is made of components from before the loop, at most."""
+
+    def is_kept(matrix: int) -> bool:
+        place = places.get(matrix, -1)
+        while place > loop.start and body[place][0] == op.CompositeInsert:
+            if places.get(body[place][3], -1) > loop.start:
+                return False
+            place = places.get(body[place][4], -1)
+        return place < loop.start
+
+    sums: dict[int, int] = {}
+    for words in body[loop.start : loop.end]:
+        if words[0] == op.CooperativeMatrixMulAddKHR:
+            left, right, before = words[3:6]
+            sums[words[2]] = sums.get(before, 0) + (is_kept(left) or is_kept(right))
+    return max(sums.values(), default=0)
+
+
 class _Carried:
     """A function whose loops carry matrices: ``body``."""
 
@@ -77,7 +100,10 @@ class _Carried:
         self._taken_apart: dict[int, list[Instruction]] = {}
         self._gone: set[int] = set()
         uses = ids_of_each(body)
+        places = {words[2]: place for place, words in enumerate(body) if words[2]}
         for loop in _loops(body, entry):
+            if _kept(body, places, loop) > _KEPT:
+                continue
             for matrix, members in self._groups(loop):
                 phis = {phi[2] for phi in members}
                 if any(

@@ -32,6 +32,8 @@ class FunctionBuilder(InstructionBuilder):
         self.watch: tuple[Callable[[int], int], Callable[[int], None]] | None = None
         #: Called before a selection or loop begins, and where what it may leave out ends.
         self.settle: Callable[[], None] | None = None
+        #: Whether loops carry the matrices that they compute with.
+        self.carries_matrices = False
         #: The last rewrite of the body, which is given the ids among the operands of each of its instructions.
         self.rewrite: Callable[[ModuleBuilder, list[Instruction], list[Sequence[int]]], list[Instruction]] | None = None
 

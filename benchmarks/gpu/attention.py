@@ -105,7 +105,7 @@ def forward(memory: Any, sizes: Sizes, depth: int = 64, causal: bool = False) ->
             worst = max(worst, relative_error(values[head, rows], expected))
         return worst
 
-    tiles = ((128, 64, 4, 3), (128, 64, 8, 3), (64, 64, 4, 2), (64, 32, 4, 2))
+    tiles = ((128, 64, 4, 3), (128, 64, 8, 3), (64, 64, 4, 2), (256, 64, 8, 3), (128, 32, 4, 3), (128, 128, 8, 3))
     return _case("", 2, q.shape, causal, out, run, error, 2e-3, tiles)
 
 

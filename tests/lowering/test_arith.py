@@ -305,3 +305,36 @@ CHECK: OpFConvert %{{[0-9]+}} %[[WHOLE]]
     %x = tt.bitcast %q : !tt.ptr<f32> -> !tt.ptr<f16>
     tt.store %x, %h : !tt.ptr<f16>"""
     assert "OpIsNan" not in disassemble(compile_body(stored, arguments("f32"), capabilities=hopper))
+
+
+#: Quotients of 8 rows of 128 elements, 8 in each invocation, by one number.
+SHARED_DIVISOR = """
+    %x0 = tt.splat %p : !tt.ptr<f32> -> tensor<8x128x!tt.ptr<f32>, #rows>
+    %i0 = tt.make_range {end = 128 : i32, start = 0 : i32} : tensor<128xi32, #ttg.slice<{dim = 0, parent = #rows}>>
+    %i1 = tt.expand_dims %i0 {axis = 0 : i32}
+        : tensor<128xi32, #ttg.slice<{dim = 0, parent = #rows}>> -> tensor<1x128xi32, #rows>
+    %i2 = tt.broadcast %i1 : tensor<1x128xi32, #rows> -> tensor<8x128xi32, #rows>
+    %x1 = tt.addptr %x0, %i2 : tensor<8x128x!tt.ptr<f32>, #rows>, tensor<8x128xi32, #rows>
+    %x = tt.load %x1 : tensor<8x128x!tt.ptr<f32>, #rows>
+    %b = tt.load %q : !tt.ptr<f32>
+    %y = tt.splat %b : f32 -> tensor<8x128xf32, #rows>
+    %z = arith.divf %x, %y : tensor<8x128xf32, #rows>
+    tt.store %x1, %z : tensor<8x128x!tt.ptr<f32>, #rows>"""
+
+
+def test_quotients_that_share_a_divisor_are_products_with_its_reciprocal(filecheck):
+    hopper = replace(PROFILES["nvidia-hopper"], subgroup_size=8)
+    text = disassemble(compile_body(SHARED_DIVISOR, arguments("f32"), capabilities=hopper))
+    filecheck(
+        text,
+        """
+CHECK: OpExtInst %{{[0-9]+}} %{{[0-9]+}} InverseSqrt
+CHECK-NOT: InverseSqrt
+CHECK: OpSelectionMerge
+CHECK: OpFDiv
+CHECK: OpPhi
+CHECK-NOT: OpSelectionMerge
+""",
+    )
+    plain = disassemble(compile_body(SHARED_DIVISOR, arguments("f32"), capabilities=replace(hopper, driver="generic")))
+    assert "InverseSqrt" not in plain and "OpSelectionMerge" not in plain

@@ -27,16 +27,29 @@ TEXT = """
 #b = #ttg.dot_op<{{opIdx = 1, parent = #mma, kWidth = {width}}}>
 module attributes {{"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 1 : i32, ttg.shared = 0 : i32,
     ttg.target = "spirv:vulkan1.3", "ttg.threads-per-warp" = 32 : i32}} {{
-  tt.func public @k(%p: !tt.ptr<{result}>, %x: !tt.ptr<{element}>) {{
+  tt.func public @k(%p: !tt.ptr<{result}>, %x: !tt.ptr<{element}>, %n: i32) {{
 {loads}
-    %c = arith.constant dense<{zero}> : tensor<{m}x{n}x{result}, #mma>
-    %d = tt.dot %a, %b, %c{precision} : {left} * {right} -> tensor<{m}x{n}x{result}, #mma>
+    %c = arith.constant dense<{zero}> : {total}
+{products}
     %q = tt.splat %p : !tt.ptr<{result}> -> tensor<{m}x{n}x!tt.ptr<{result}>, #mma>
     tt.store %q, %d : tensor<{m}x{n}x!tt.ptr<{result}>, #mma>
     tt.return
   }}
 }}
 """
+
+
+#: A product, and what a loop makes of its sum before it adds another one.
+ONE = "    %d = tt.dot %a, %b, %c{precision} : {left} * {right} -> {total}"
+LOOP = """
+    %zero = arith.constant 0 : i32
+    %one = arith.constant 1 : i32
+    %factor = arith.constant dense<0.5> : {total}
+    %d = scf.for %i = %zero to %n step %one iter_args(%sum = %c) -> ({total}) : i32 {{
+      %scaled = arith.mulf %sum, %factor : {total}
+      %next = tt.dot %a, %b, %scaled : {left} * {right} -> {total}
+      scf.yield %next : {total}
+    }}"""
 
 
 def loads(name: str, rows: int, columns: int, element: str) -> str:
@@ -67,18 +80,23 @@ def compiled(
     matrices: tuple[MatrixConfiguration, ...] | None = None,
     emulated: bool = False,
     precision: str = "",
+    products: str = ONE,
 ) -> str:
     """The disassembly of a kernel with one dot of fragments."""
+    types = {
+        "left": f"tensor<{m}x{k}x{element}, #a>",
+        "right": f"tensor<{k}x{n}x{element}, #b>",
+        "total": f"tensor<{m}x{n}x{result}, #mma>",
+    }
     text = TEXT.format(
         loads=loads("a", m, k, element) + loads("b", k, n, element),
-        left=f"tensor<{m}x{k}x{element}, #a>",
-        right=f"tensor<{k}x{n}x{element}, #b>",
+        total=types["total"],
+        products=products.format(**types, precision=f", inputPrecision = {precision}" if precision else ""),
         m=m,
         n=n,
         element=element,
         result=result,
         width={"i8": 4, "f32": 1}.get(element, 2),
-        precision=f", inputPrecision = {precision}" if precision else "",
         zero="0" if result == "i32" else "0.0",
     )
     options = Options(matrices=capabilities.matrices if matrices is None else matrices, emulate_matrices=emulated)
@@ -121,6 +139,53 @@ def test_accumulators_stay_matrices_over_all_of_k(filecheck: Callable[[str, str]
         CHECK: OpCooperativeMatrixMulAddKHR {{.*}} [[THREE]]{{$}}
         """,
     )
+
+
+def test_a_loop_that_computes_with_its_sums_carries_matrices(filecheck: Callable[[str, str], None]) -> None:
+    filecheck(
+        compiled(16, 8, 64, products=LOOP),
+        """
+        CHECK: [[FLOAT:%[0-9]+]] = OpTypeFloat 32
+        CHECK: [[C:%[0-9]+]] = OpTypeCooperativeMatrixKHR [[FLOAT]]
+        CHECK: [[START:%[0-9]+]] = OpCompositeConstruct [[C]]
+        CHECK: OpBranch
+        CHECK: [[SUM:%[0-9]+]] = OpPhi [[C]] [[START]] {{%[0-9]+}} [[LAST:%[0-9]+]]
+        CHECK-NOT: OpPhi [[FLOAT]]
+        CHECK: OpCompositeExtract [[FLOAT]] [[SUM]] 0
+        CHECK: OpCompositeExtract [[FLOAT]] [[SUM]] 3
+        CHECK: OpLoopMerge
+        CHECK: [[LAST]] = OpCooperativeMatrixMulAddKHR
+        """,
+    )
+
+
+FIRST = "    %first = tt.dot %a, %b, %c : {left} * {right} -> {total}"
+HALF = """
+    %half = arith.constant dense<0.5> : {total}
+    %start = arith.mulf %first, %half : {total}"""
+
+
+def test_a_loop_starts_with_a_matrix_that_is_there() -> None:
+    text = compiled(16, 8, 16, products=FIRST + LOOP.replace("(%sum = %c)", "(%sum = %first)"))
+    first, again = re.findall(r"(%\d+) = OpCooperativeMatrixMulAddKHR", text)
+    assert re.search(rf"OpPhi %\d+ {first} %\d+ {again} ", text)
+
+
+def test_what_a_loop_starts_with_becomes_a_matrix_before_it() -> None:
+    text = compiled(16, 8, 16, products=FIRST + HALF + LOOP.replace("(%sum = %c)", "(%sum = %start)"))
+    inserted = re.findall(r"(%\d+) = OpCompositeInsert", text[: text.index("OpPhi")])
+    assert re.search(rf"OpPhi %\d+ {inserted[-1]} ", text)
+
+
+@pytest.mark.parametrize(
+    "products, k",
+    [(re.sub(" *%scaled = .*\n", "", LOOP).replace("%scaled", "%sum"), 64), (LOOP, 128)],
+    ids=["only adds to them", "keeps many operands"],
+)
+def test_a_loop_carries_components(products: str, k: int) -> None:
+    text = compiled(16, 8, k, products=products)
+    number = re.search(r"(%\d+) = OpTypeFloat 32", text)
+    assert number and text.count(f"OpPhi {number[1]} ") == 4
 
 
 @pytest.mark.parametrize(

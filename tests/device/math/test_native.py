@@ -6,8 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import triton
+import triton.language as tl
 from triton.backends.spirv import drivers
 from triton.backends.spirv.capabilities import NATIVE_MATH, Capabilities
+from triton.backends.spirv.runtime import from_numpy
 from triton.backends.spirv.runtime.context import current
 from triton.backends.spirv.runtime.measuring import measured, native_probe, probing
 from triton.backends.spirv.spirv import opcodes as op
@@ -131,6 +134,49 @@ def test_quotients_of_special_numbers(quotients: None) -> None:
     one = apply("libdevice.fast_dividef(a, b)", np.ones_like(x), y)
     with np.errstate(all="ignore"):
         assert (np.signbit(one) == np.signbit(1 / y))[~np.isnan(y)].all()
+
+
+@triton.jit
+def shared_divisors_kernel(x_ptr, y_ptr, out_ptr, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    places = rows[:, None] * COLUMNS + tl.arange(0, COLUMNS)[None, :]
+    tl.store(out_ptr + places, tl.load(x_ptr + places) / tl.load(y_ptr + rows)[:, None])
+
+
+def _quotients(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Rows by a number each, several of them in a program."""
+    out = from_numpy(np.full_like(x, -7))
+    shared_divisors_kernel.device_caches.clear()
+    shared_divisors_kernel[(len(x) // 16,)](from_numpy(x), from_numpy(y), out, ROWS=16, COLUMNS=x.shape[1])
+    return out.to_numpy().ravel()
+
+
+@pytest.mark.parametrize("kind", ["moderate", "whole", "any", "special"])
+def test_quotients_that_share_divisors(quotients: None, kind: str) -> None:
+    """With the reciprocal, as good as exact ones; elsewhere as the device's own."""
+    rng, rows, columns = np.random.default_rng(8), 512, 128
+    x, y = (rng.uniform(1, 2, shape) for shape in ((rows, columns), rows))
+    if kind == "whole":  # and so are the quotients
+        y = rng.integers(1, 4000, rows).astype(np.float64)
+        x = rng.integers(-4000, 4000, x.shape) * y[:, None]
+    elif kind == "special":
+        # A driver without subnormal numbers may take these for zeros.
+        special = [0.0, -0.0, np.inf, -np.inf, np.nan, 3.4e38, -3.4e38, 1.0, -1.0, 2.0**60, 2.0**-60, 1.2e-38]
+        x, y = rng.choice(special, x.shape), rng.choice(special, rows)
+    else:
+        most = 40 if kind == "moderate" else 120
+        x *= rng.choice([-1, 1], x.shape) * 2.0 ** rng.integers(-most, most, x.shape)
+        y *= rng.choice([-1, 1] if kind == "any" else [1], rows) * 2.0 ** rng.integers(-most, most, rows)
+    x, y = x.astype(np.float32), y.astype(np.float32)
+    found = _quotients(x, y)
+    x, y = x.ravel(), np.repeat(y, columns)
+    with np.errstate(all="ignore"):
+        expected = x.astype(np.longdouble) / y
+        ways = [expected, np.where(np.abs(expected) < 2.0**-126, expected * 0, expected)]
+    exact = kind in ("moderate", "whole") and device_capabilities().traits.reciprocal_roots
+    assert_ulps(found, ways, 0.5001 if exact else 2.5, x, y)
+    zero = expected == 0
+    assert (np.signbit(found) == np.signbit(expected))[zero].all()
 
 
 def test_the_tangent_of_it(quotients: None) -> None:

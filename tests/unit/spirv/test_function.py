@@ -174,6 +174,26 @@ def test_constants_that_are_added_one_after_the_other_are_one():
     assert kernel.text().count("OpIAdd") == 1
 
 
+@pytest.mark.parametrize("width", [16, 32, 64])
+def test_constants_of_sums_are_added_last(width: int) -> None:
+    """So that numbers that differ by constants share a register; narrow sums stay as they are."""
+    kernel = Kernel()
+    f, uint = kernel.f, kernel.module.uint
+    number = f.zero_extend(kernel.number, width)
+    start = f.mul(number, number)
+    ends = [f.add(start, f.add(number, uint(constant, width))) for constant in (1, 2)]
+    both = f.add(ends[0], f.add(number, uint(2**width - 1, width)))
+    if width == 16:
+        assert all(f.base_and_constant(end) == (end, 0) for end in ends)
+    else:
+        base = f.add(start, number)
+        assert [f.base_and_constant(end) for end in ends] == [(base, 1), (base, 2)]
+        assert both == f.add(base, number)  # 1 and -1
+    for value in (*ends, both):
+        kernel.write(f.zero_extend(value, 32))
+    assert kernel.text().count("OpIAdd") == (6 if width == 16 else 4)
+
+
 def test_signed_comparisons_of_64_bits_are_unsigned_where_the_driver_narrows_them():
     kernel = Kernel()
     f, module = kernel.f, kernel.module
