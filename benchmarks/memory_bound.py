@@ -1,6 +1,6 @@
 """Operations of torch that memory limits: bytes a second on each device, and their ratio to the last device's.
 
-Each device has a process of its own. The time is the least of five, of ten calls each, after three.
+Each device has a process of its own, in which Triton's backend is this one for ``spirv`` and its choice for others. The time is the least of five, of ten calls each, after three.
 
     python -m benchmarks.memory_bound [--device spirv,cuda] [--elements N] [--json FILE]
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import subprocess
 import sys
 import time
@@ -22,6 +23,8 @@ from torch.nn import functional
 
 #: Shapes of the lists' tensors, if there are so many elements in all; and how many there are of each.
 SHAPES = (((1024, 1024), 48), ((1024, 4096), 24), ((1024,), 100), ((32000, 1024), 1))
+#: Variables that choose Triton's backend.
+CHOOSE = ("TRITON_SPIRV_BACKEND", "TRITON_DEFAULT_BACKEND")
 Timed = tuple[str, Callable[[], Any], int]
 
 
@@ -107,8 +110,12 @@ def main() -> None:
     devices = options.device.split(",")
     command = [sys.executable, "-m", "benchmarks.memory_bound", "--worker", "--elements", str(options.elements)]
     found = {}
+    plain = {name: value for name, value in os.environ.items() if name not in CHOOSE}
     for device in devices:
-        done = subprocess.run([*command, "--device", device], check=True, stdout=subprocess.PIPE, text=True)
+        environment = {**plain, "TRITON_SPIRV_BACKEND": "1"} if device == "spirv" else plain
+        done = subprocess.run(
+            [*command, "--device", device], check=True, stdout=subprocess.PIPE, text=True, env=environment
+        )
         found[device] = json.loads(done.stdout.splitlines()[-1])
     print(f"{'GB/s':26}" + "".join(f"{device:>10}" for device in devices) + "     ratio")
     for name, base in found[devices[-1]].items():

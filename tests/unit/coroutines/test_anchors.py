@@ -99,7 +99,7 @@ def adds(body: list[Instruction]) -> list[Instruction]:
 
 def test_an_integer_is_computed_again_once_behind_each_barrier() -> None:
     f, module, value = function(True)
-    total = f.add(value, module.uint(1))
+    total = f.add(value, value)
     double = f.add(total, total)
     for _ in range(2):
         barrier(f, module)
@@ -151,7 +151,7 @@ def test_of_a_long_chain_only_the_end_is_repeated() -> None:
 
 def test_what_took_something_repeated_is_repeated_from_the_original() -> None:
     f, module, value = function(True)
-    total = f.add(value, module.uint(1))
+    total = f.add(value, value)
     barrier(f, module)
     double = f.add(total, total)
     store(f, module, double)
