@@ -1,6 +1,7 @@
 """Operations of torch that memory limits: bytes a second on each device, and their ratio to the last device's.
 
-Each device has a process of its own, in which Triton's backend is this one for ``spirv`` and its choice for others. The time is the least of five, of ten calls each, after three.
+Each device has a process of its own, in which Triton's backend is this one for ``spirv`` and Triton's choice for other
+devices. The time is the least of five, of ten calls each, after three.
 
     python -m benchmarks.memory_bound [--device spirv,cuda] [--elements N] [--json FILE]
 """
