@@ -18,7 +18,7 @@ from .lowering import Lowering
 from .multiply_add import fuse_multiply_add
 from .numerics.float_formats import decimal_code
 from .numerics.native import divide_by_few
-from .numerics.numeric import Numeric
+from .numerics.numeric import Numeric, Real
 from .numerics.remainder import remainder
 from .registry import lowers
 from .rolled import map_rolled
@@ -275,8 +275,12 @@ def _divided_by_few(ctx: Lowering, operation: Operation, type_: Type) -> dict[tu
     if not (few and ctx.capabilities.traits.reciprocal_roots and compute_type(ctx, type_) == F32):
         return {}
     n = Numeric(ctx, 32)
-    wide = [(n.wrap(widen(ctx, a, type_)), n.wrap(widen(ctx, b, type_))) for a, b in pairs]
-    return {pair: narrow(ctx, quotient.id, type_) for pair, quotient in zip(pairs, divide_by_few(n, wide), strict=True)}
+
+    def wide(value: int) -> Real:
+        return n.wrap(widen(ctx, kept_zero(ctx, value, type_), type_))
+
+    quotients = divide_by_few(n, [(wide(a), wide(b)) for a, b in pairs])
+    return {pair: narrow(ctx, quotient.id, type_) for pair, quotient in zip(pairs, quotients, strict=True)}
 
 
 @lowers("arith.divf")
