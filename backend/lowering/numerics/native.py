@@ -95,7 +95,7 @@ def divide_by_few(n: Numeric, pairs: Sequence[tuple[Real, Real]]) -> list[Real]:
 
 
 def reciprocal(n: Numeric, y: Real) -> Real:
-    """1 / y, 1.5 ULP for an abs(y) from 2^-126 to 2^126, beyond which it may be infinite or 0."""
+    """1 / y, 2 ULP for an abs(y) from 2^-126 to 2^126, beyond which it may be infinite or 0."""
     r = reciprocal_estimate(n, y)
     if not n.emitter.capabilities.traits.reciprocal_roots:
         return r

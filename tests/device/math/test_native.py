@@ -115,6 +115,7 @@ def test_quotients_that_need_not_be_exact(quotients: None) -> None:
     x, y = np.float32(x), np.float32(y)
     bound = 2 if device_capabilities().traits.reciprocal_roots else 2.5
     assert_ulps(apply("libdevice.fast_dividef(a, b)", x, y), [x.astype(np.longdouble) / y], bound, x, y)
+    assert_ulps(apply("libdevice.fast_dividef(1.0, a)", y), [1 / y.astype(np.longdouble)], bound, y)
 
 
 def test_quotients_by_large_numbers(quotients: None) -> None:
