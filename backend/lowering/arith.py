@@ -268,11 +268,12 @@ def _float(ctx: Lowering, operation: Operation) -> None:
 def _divided_by_few(ctx: Lowering, operation: Operation, type_: Type) -> dict[tuple[int, int], int]:
     """(dividend, divisor) → quotient where many dividends share a divisor and its reciprocal is cheaper than the
     quotients: on a driver whose quotients take a branch each, attention's last division was 3% of its time."""
+    if not ctx.capabilities.traits.reciprocal_roots or compute_type(ctx, type_) != F32:
+        return {}
     wanted = ctx.plan.demand.of(operation.result)
     rows = enumerate(zip(*(ctx.registers(operand) for operand in operation.operands), strict=True))
     pairs = list(dict.fromkeys(pair for register, pair in rows if wanted >> register & 1))
-    few = len(pairs) >= _MANY * len({divisor for _, divisor in pairs})
-    if not (few and ctx.capabilities.traits.reciprocal_roots and compute_type(ctx, type_) == F32):
+    if not pairs or len(pairs) < _MANY * len({divisor for _, divisor in pairs}):
         return {}
     n = Numeric(ctx, 32)
 

@@ -176,9 +176,10 @@ class FunctionBuilder(InstructionBuilder):
         """All instructions of the function, those without a use left out."""
         assert self._terminated, "the last block has no terminator"
         start: list[Instruction] = [[op.Label, 0, self._entry]]
-        body, operands = live(
-            carry_matrices(self.module, carry_words(self.module, self._body, self._entry), self._entry)
-        )
+        body = carry_words(self.module, self._body, self._entry)
+        if self.carries_matrices:
+            body = carry_matrices(self.module, body, self._entry)
+        body, operands = live(body)
         if self.rewrite is not None:
             body = self.rewrite(self.module, body, operands)
         if self.lines is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from triton.backends.spirv.capabilities import PROFILES, Capabilities
@@ -178,12 +179,16 @@ def test_what_a_loop_starts_with_becomes_a_matrix_before_it() -> None:
 
 
 @pytest.mark.parametrize(
-    "products, k",
-    [(re.sub(" *%scaled = .*\n", "", LOOP).replace("%scaled", "%sum"), 64), (LOOP, 128)],
-    ids=["only adds to them", "keeps many operands"],
+    "products, k, driver",
+    [
+        (re.sub(" *%scaled = .*\n", "", LOOP).replace("%scaled", "%sum"), 64, HOPPER.driver),
+        (LOOP, 128, HOPPER.driver),
+        (LOOP, 64, "generic"),
+    ],
+    ids=["only adds to them", "keeps many operands", "another driver"],
 )
-def test_a_loop_carries_components(products: str, k: int) -> None:
-    text = compiled(16, 8, k, products=products)
+def test_a_loop_carries_components(products: str, k: int, driver: str) -> None:
+    text = compiled(16, 8, k, products=products, capabilities=replace(HOPPER, driver=driver))
     number = re.search(r"(%\d+) = OpTypeFloat 32", text)
     assert number and text.count(f"OpPhi {number[1]} ") == 4
 
