@@ -133,13 +133,13 @@ class _Layouts:
         module, self._module = self._module, None  # the passes change it in place
         if module is None:
             module = passes.parse(self._ttir, self._context)
+        lanes = self._options.warp_size
+        if options.schedule.matrices:
+            module, lanes = transformed(module, table.Stage.BEFORE_LAYOUTS, self._capabilities, options) or module, WARP
         if options.schedule.pieces:
             module = transformed(module, table.Stage.CUT, self._capabilities, options)
             if module is None:
                 return None
-        lanes = self._options.warp_size
-        if options.schedule.matrices:
-            module, lanes = transformed(module, table.Stage.BEFORE_LAYOUTS, self._capabilities, options) or module, WARP
         pipeline = passes.layouts(options.schedule.subgroups, lanes, self._options.num_ctas)
         names = self._found.names
         passes.run(module, pipeline, "make_layouts", names, self._copies)
@@ -175,7 +175,7 @@ def choose(module: Any, name: str, capabilities: Capabilities, options: SPIRVOpt
             continue
         planning = planning_options(capabilities, options, schedule)
         text = _last(laid_out, capabilities, planning)
-        alike = text, replace(schedule, subgroups=0, moved_loads=False, pieces=0)
+        alike = text, replace(schedule, subgroups=0, moved_loads=False, held=False, pieces=0)
         if alike in seen:
             continue  # what it differs in changes nothing of this kernel
         seen.add(alike)

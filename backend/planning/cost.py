@@ -23,6 +23,10 @@ PLAIN = 2.4
 #: Dots on matrix units cut in two along K, whose operands reach their fragments by conversions: 1.4, 1.9, 2.1 and 2.3
 #: times as long in those products.
 MATRIX_PIECES = 2.0
+#: Operands that loops do not change in registers, of which there are too few, so that drivers spill. Attention and its
+#: gradients, seven kernels that do not fit otherwise, on an H100: 0.95 to 10 times as fast as in pieces, and 1.6 times
+#: or more without the slowest one.
+HELD = 1.2
 #: Dots on multiply-adds cut in two along K, and in two again. ACO's cycles for RDNA 3 (Mesa 22.3.6) are 0.7 to 0.9 of
 #: the whole dots' for fp32 attention, 0.9 to 1.8 for fp32 products. On an H100: 1.0 to 3.2 for four products of float16
 #: and 8 for tiles of 128×256×64.
@@ -81,6 +85,7 @@ def _schedules(facts: KernelFacts) -> Iterator[Schedule]:
         units = replace(best, subgroups=facts.matrix_warps, moved_loads=False, matrices=True)
         for padded in (True, False) if facts.padded else (False,):
             yield from (replace(units, padded=padded, pieces=pieces) for pieces in MATRIX_CUTS)
+            yield replace(units, padded=padded, held=True)
     for share in SHARES if facts.driver.slices_dots and facts.dots else (0,):
         one = replace(best, share=share)
         yield from (replace(one, subgroups=count) for count in _halved(facts))
@@ -107,6 +112,7 @@ def _expected(schedule: Schedule, facts: KernelFacts) -> float:
     ]
     if schedule.matrices:
         factors.append(PLAIN if facts.padded and not schedule.padded else 1.0)
+        factors.append(HELD if schedule.held else 1.0)
     else:
         factors.append(MULTIPLY_ADDS if facts.matrix_warps else 1.0)
         factors.append(1.0 if schedule.moved_loads else UNMOVED)

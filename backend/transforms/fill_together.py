@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from ..layouts.buffers import buffer_bytes
 from ..ttgir.ir import Block, Function, Operation, Value
 from ..ttgir.traits import traits
+from .loop_buffers import fills, loop_bytes
 from .prefetch import prefetched_loops
 from .rewriting import Rewriter
 
@@ -24,21 +24,9 @@ def fill_together(function: Function, stages: int, most: int) -> bool:
     changed = False
     for loop in prefetched_loops(function, stages):
         body = loop.regions[0].entry
-        fills = [operation for operation in body.operations if operation.name == "ttg.local_alloc"]
-        if sum(buffer_bytes(one.result.memdesc) for one in (*fills, *_kept(body))) <= most:
-            changed = _gather(body, fills) or changed
+        if loop_bytes(body) <= most:
+            changed = _gather(body, fills(body)) or changed
     return changed
-
-
-def _kept(body: Block) -> set[Operation]:
-    """Buffers from before a loop that its body reads, as they are or views of them."""
-    owners = {operand.owner for operation in body.operations for operand in operation.operands}
-    owners |= {view.operands[0].owner for view in owners if isinstance(view, Operation) and traits(view).view}
-    return {
-        owner
-        for owner in owners
-        if isinstance(owner, Operation) and owner.name == "ttg.local_alloc" and owner.block is not body
-    }
 
 
 def _gather(body: Block, fills: list[Operation]) -> bool:

@@ -33,7 +33,7 @@ BOOL = IntegerType(1)
 #: Effects that a loop may have whose loads are moved ahead of time.
 _ALLOWED = Effect.READS_GLOBAL | TOUCHES_SHARED
 #: Registers of a load that is worth it whatever it is for.
-_FEW_REGISTERS = 4
+FEW_REGISTERS = 4
 
 
 def prefetch_dot_operands(function: Function, stages: int = 2, behind: bool = False) -> None:
@@ -73,7 +73,7 @@ def _is_worth_it(operation: Operation) -> bool:
     type_ = operation.result.type
     if not isinstance(type_, TensorType) or type_.encoding is None or not operation.result.uses:
         return False
-    return _goes_to_buffers(operation.result) or register_count(type_) <= _FEW_REGISTERS
+    return _goes_to_buffers(operation.result) or register_count(type_) <= FEW_REGISTERS
 
 
 def _goes_to_buffers(value: Value) -> bool:

@@ -10,17 +10,19 @@ from ..matrices import MatrixConfiguration
 @dataclass(frozen=True)
 class Schedule:
     """One way to lay a kernel out: for how many subgroups, whether loads of dot operands go down to their dots
-    (sink_loads.py), whether dots are for matrix units, and with ``padded`` buffers, in how many ``pieces`` dots are cut
-    along K (split_dots.py), 0 for none. ``tight``: conversions of a kernel with dots may go through shared memory in
-    rounds, and buffers are filled in loops that use them (refill_buffers.py). ``share``: dots whose operands take more
-    than one of so many parts of shared memory multiply slices of K in a loop (slice_dots.py), 0 for none. ``stages``:
-    of pipelined loops; where there are more than one, drivers that want it get the next iteration's dot operands loaded
-    ahead (prefetch.py)."""
+    (sink_loads.py), whether dots are for matrix units, and with ``padded`` buffers, whether operands that loops do not
+    change are ``held`` in registers even if there are too few (invariant_operands.py), in how many ``pieces`` dots are
+    cut along K (split_dots.py), 0 for none. ``tight``: conversions of a kernel with dots may go through shared memory
+    in rounds, and buffers are filled in loops that use them (refill_buffers.py). ``share``: dots whose operands take
+    more than one of so many parts of shared memory multiply slices of K in a loop (slice_dots.py), 0 for none.
+    ``stages``: of pipelined loops; where there are more than one, drivers that want it get the next iteration's dot
+    operands loaded ahead (prefetch.py)."""
 
     subgroups: int = 0
     moved_loads: bool = True
     matrices: bool = False
     padded: bool = False
+    held: bool = False
     pieces: int = 0
     tight: bool = False
     share: int = 0
@@ -33,6 +35,8 @@ class Schedule:
             parts.append(f"matrix units with {'padded' if self.padded else 'plain'} buffers")
         elif not self.moved_loads:
             parts.append("loads of dot operands stay where upstream left them")
+        if self.held:
+            parts.append("operands that loops do not change in registers")
         if self.pieces:
             parts.append(f"dots in {self.pieces} pieces of K")
         if self.share:

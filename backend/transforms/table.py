@@ -18,7 +18,7 @@ from .dot_precision import OF_F32, share_precision
 from .fill_together import fill_together
 from .fragments import arrange_fragments
 from .gathers import gather_without_conversions
-from .invariant_operands import hoist_invariant_operands
+from .invariant_operands import Room, hoist_invariant_operands
 from .kernel import kernel_of, one_block
 from .matrix_buffers import pad_matrix_buffers
 from .operand_buffers import place_operands
@@ -26,6 +26,7 @@ from .prefetch import prefetch_dot_operands
 from .refill_buffers import refill_buffers
 from .reload_operands import reload_operands
 from .rewriting import encode_again
+from .row_buffers import buffer_rows
 from .schedule import Options
 from .sink_buffers import sink_buffers
 from .sink_loads import APART, sink_loads
@@ -86,13 +87,28 @@ def _prefetch(module: Module, device: Capabilities, options: Options) -> bool:
     return True
 
 
-def _fill_together(module: Module, device: Capabilities, options: Options) -> bool:
-    """Within what leaves room for another workgroup, if the registers do."""
+def _most_shared(device: Capabilities, options: Options) -> int:
+    """What leaves room for another workgroup, if the registers do, in bytes; all that there is where that is not
+    known."""
     traits, lanes = device.traits, options.schedule.subgroups * device.subgroup_size
-    assert traits.resident_shared is not None and traits.unit_registers is not None
+    if traits.resident_shared is None or traits.unit_registers is None:
+        return device.shared_bytes
     alone = 2 * lanes * traits.lane_registers > traits.unit_registers
-    most = device.shared_bytes if alone else traits.resident_shared
-    return fill_together(kernel_of(module), options.schedule.stages, most)
+    return device.shared_bytes if alone else traits.resident_shared
+
+
+def _fill_together(module: Module, device: Capabilities, options: Options) -> bool:
+    return fill_together(kernel_of(module), options.schedule.stages, _most_shared(device, options))
+
+
+def _buffer_rows(module: Module, device: Capabilities, options: Options) -> bool:
+    schedule, most = options.schedule, _most_shared(device, options)
+    return buffer_rows(kernel_of(module), schedule.stages, device.subgroup_size, schedule.subgroups, most)
+
+
+def _hoist_operands(module: Module, device: Capabilities, options: Options) -> bool:
+    room = Room(device.traits.lane_registers, _most_shared(device, options), options.schedule.held)
+    return hoist_invariant_operands(module, room)
 
 
 def _along_rows(module: Module) -> bool:
@@ -184,18 +200,18 @@ TRANSFORMS: tuple[Transform, ...] = (
         lambda device, options: options.units,
     ),
     Transform(
-        "load invariant matrix operands before loops",
-        Stage.LAST,
-        lambda module, device, options: hoist_invariant_operands(module, device.traits.lane_registers),
-        (_among("scf.for"), _among("ttg.local_load"), _among("tt.dot")),
-        lambda device, options: options.units,
-    ),
-    Transform(
         "pad buffers of matrix operands",
         Stage.LAST,
         _alone(pad_matrix_buffers),
         (_among("ttg.local_alloc"), _among("tt.dot")),
         lambda device, options: options.schedule.padded,
+    ),
+    Transform(
+        "load invariant matrix operands before loops",
+        Stage.LAST,
+        _hoist_operands,
+        (_among("scf.for"), _among("ttg.local_load"), _among("tt.dot")),
+        lambda device, options: options.units,
     ),
     Transform(
         "multiply slices of K in a loop",
@@ -216,6 +232,12 @@ TRANSFORMS: tuple[Transform, ...] = (
         when=lambda device, options: options.schedule.padded and device.traits.stored_bytes,
     ),
     Transform("structure branches and inline calls", Stage.PLANNING, _alone(one_block)),
+    Transform(
+        "load rows of loops by way of shared memory",
+        Stage.PLANNING,
+        _buffer_rows,
+        when=lambda device, options: device.traits.prefetch and device.traits.resident_shared,
+    ),
     Transform(
         "fill buffers of several dots together",
         Stage.PLANNING,

@@ -13,6 +13,8 @@ from examples import flash_attention
 
 from .cases import TERAFLOPS, Case, Sizes, normal, poisoned, relative_error
 
+TILE = ("BLOCK_M", "BLOCK_N", "num_warps", "num_stages")
+
 
 @triton.jit
 def attention_kernel(
@@ -64,9 +66,10 @@ def _case(
     run: Callable[[dict[str, Any]], Any],
     error: Callable[[np.ndarray], float],
     tolerance: float,
-    tiles: Iterable[tuple[int, int, int, int]],
+    tiles: Iterable[tuple[Any, ...]],
+    names: tuple[str, ...] = TILE,
 ) -> Case:
-    """``products``: of length × length × depth for each head; ``tiles``: BLOCK_M, BLOCK_N, num_warps, num_stages."""
+    """``products``: of length × length × depth for each head; ``names``: of what ``tiles`` have."""
     heads, length, depth = shape
     return Case(
         f"attention {heads}×{length}×{depth}{what}{' causal' if causal else ''}",
@@ -76,7 +79,7 @@ def _case(
         run,
         error,
         tolerance,
-        [dict(zip(("BLOCK_M", "BLOCK_N", "num_warps", "num_stages"), tile, strict=True)) for tile in tiles],
+        [dict(zip(names, tile, strict=True)) for tile in tiles],
     )
 
 
@@ -110,7 +113,8 @@ def forward(memory: Any, sizes: Sizes, depth: int = 64, causal: bool = False) ->
 
 
 def backward(memory: Any, sizes: Sizes, depth: int = 64, causal: bool = False) -> Case:
-    """The backward pass in fp16, of the three gradients."""
+    """The backward pass in fp16, of the three gradients. A configuration is the tile of the gradients of keys and
+    values, and under ``queries`` the one of the other kernel."""
     heads, length = sizes.heads, sizes.length
     q, k, v, grad = (normal(heads, length, depth, dtype=np.float16) for _ in range(4))
     scale = depth**-0.5
@@ -124,15 +128,16 @@ def backward(memory: Any, sizes: Sizes, depth: int = 64, causal: bool = False) -
 
     def run(config: dict[str, Any]) -> Any:
         common = (d_q, d_k, d_v, d_grad, log_sum, product)
-        constants = {"HEAD": depth, "CAUSAL": causal, **config}
+        keys = {name: value for name, value in config.items() if name != "queries"}
+        queries = dict(zip(TILE, config["queries"], strict=True))
         flash_attention.row_products_kernel[(heads * length // 64,)](
             out, d_grad, product, heads * length, HEAD=depth, BLOCK=64
         )
-        flash_attention.key_gradients_kernel[(length // config["BLOCK_N"], heads)](
-            *common, k_grad, v_grad, length, scale, **constants
+        flash_attention.key_gradients_kernel[(length // keys["BLOCK_N"], heads)](
+            *common, k_grad, v_grad, length, scale, HEAD=depth, CAUSAL=causal, **keys
         )
-        flash_attention.query_gradients_kernel[(length // config["BLOCK_M"], heads)](
-            *common, q_grad, length, scale, **constants
+        flash_attention.query_gradients_kernel[(length // queries["BLOCK_M"], heads)](
+            *common, q_grad, length, scale, HEAD=depth, CAUSAL=causal, **queries
         )
 
     def error(values: np.ndarray) -> float:
@@ -144,5 +149,13 @@ def backward(memory: Any, sizes: Sizes, depth: int = 64, causal: bool = False) -
             worst = max(worst, *(relative_error(one[head], two[0]) for one, two in zip(found, expected, strict=True)))
         return worst
 
-    tiles = ((64, 64, 4, 2), (64, 64, 8, 2), (32, 32, 4, 2), (64, 32, 4, 2), (128, 64, 8, 1))
-    return _case(" backward", 5, q.shape, causal, q_grad, run, error, 5e-3, tiles)
+    tiles = (
+        (64, 64, 4, 2, (64, 64, 4, 2)),
+        (128, 128, 8, 2, (128, 32, 4, 2)),
+        (64, 64, 4, 2, (128, 32, 4, 2)),
+        (128, 64, 4, 2, (64, 64, 4, 2)),
+        (128, 64, 4, 2, (128, 64, 4, 2)),
+        (32, 128, 4, 2, (128, 32, 4, 2)),
+        (64, 128, 8, 2, (256, 32, 8, 2)),
+    )
+    return _case(" backward", 5, q.shape, causal, q_grad, run, error, 5e-3, tiles, (*TILE, "queries"))

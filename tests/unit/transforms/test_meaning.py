@@ -17,6 +17,7 @@ from triton.backends.spirv.transforms.gathers import gather_without_conversions
 from triton.backends.spirv.transforms.prefetch import prefetch_dot_operands
 from triton.backends.spirv.transforms.refill_buffers import refill_buffers
 from triton.backends.spirv.transforms.reload_operands import reload_operands
+from triton.backends.spirv.transforms.row_buffers import buffer_rows
 from triton.backends.spirv.transforms.sink_buffers import sink_buffers
 from triton.backends.spirv.transforms.sink_loads import sink_loads
 from triton.backends.spirv.transforms.slice_dots import slice_dots
@@ -106,6 +107,34 @@ APART = re.sub(r"( +%ts = .*\n +%q = .*\n)( +%d = .*\n)", r"""\2      %x2 = tt.l
       %m2 = ttg.local_alloc %x2 : (tensor<16x32xf32, #in>) -> !ttg.memdesc<16x32xf32, #shared, #smem>
 \1""", PRODUCT).replace("%ts = ttg.memdesc_trans %m ", "%ts = ttg.memdesc_trans %m2 ")  # fmt: skip
 
+#: A row of 16 numbers is added to each row of the first dot's result. Each lane has all of them.
+ROWS = (
+    PRODUCT.replace(
+        "#smem =",
+        """
+#wide = #ttg.blocked<{sizePerThread = [1, 16], threadsPerWarp = [8, 1], warpsPerCTA = [4, 1], order = [1, 0]}>
+#columns = #ttg.slice<{dim = 0, parent = #wide}>
+#smem =""",
+    )
+    .replace(
+        "      %next =",
+        """      %rp = tt.addptr %p, %i : !tt.ptr<f32>, i32
+      %rs = tt.splat %rp : !tt.ptr<f32> -> tensor<16x!tt.ptr<f32>, #columns>
+      %rr = tt.make_range {end = 16 : i32, start = 0 : i32} : tensor<16xi32, #columns>
+      %limit = arith.constant dense<13> : tensor<16xi32, #columns>
+      %known = arith.cmpi slt, %rr, %limit : tensor<16xi32, #columns>
+      %seven = arith.constant dense<7.0> : tensor<16xf32, #columns>
+      %ra = tt.addptr %rs, %rr : tensor<16x!tt.ptr<f32>, #columns>, tensor<16xi32, #columns>
+      %row = tt.load %ra, %known, %seven : tensor<16x!tt.ptr<f32>, #columns>
+      %r1 = tt.expand_dims %row {axis = 0 : i32} : tensor<16xf32, #columns> -> tensor<1x16xf32, #wide>
+      %r16 = tt.broadcast %r1 : tensor<1x16xf32, #wide> -> tensor<16x16xf32, #wide>
+      %rc = ttg.convert_layout %r16 : tensor<16x16xf32, #wide> -> tensor<16x16xf32, #acc>
+      %dr = arith.addf %d, %rc : tensor<16x16xf32, #acc>
+      %next =""",
+    )
+    .replace("scf.yield %next, %d,", "scf.yield %next, %dr,")
+)  # noqa: E501
+
 
 def both(text: str, rewrite: Callable[[Module], Any], *arguments: Any) -> tuple[Outcome, Outcome]:
     """What ``text`` computes before and after a rewrite, which leaves it valid."""
@@ -141,6 +170,14 @@ REWRITES: dict[str, tuple[str, Callable[[Module], Any]]] = {
         APART,
         lambda module: (
             fill_together(module.functions["k"], 2, 6144),
+            prefetch_dot_operands(module.functions["k"], behind=True),
+        ),
+    ),
+    "rows": (ROWS, lambda module: buffer_rows(module.functions["k"], 2, 8, 4, 1 << 14)),
+    "rows, then prefetch": (
+        ROWS,
+        lambda module: (
+            buffer_rows(module.functions["k"], 2, 8, 4, 1 << 14),
             prefetch_dot_operands(module.functions["k"], behind=True),
         ),
     ),
