@@ -127,8 +127,8 @@ _WRITES = frozenset({"tt.store", "ttg.local_alloc", "ttg.local_store"})
 def _stays(ctx: Lowering, value: Value) -> bool:
     """Whether nothing widens the elements of a float16 tensor: they go to memory, or matrix units take them."""
     for user in value.uses:
-        if user.name in MOVES or user.name == "tt.split":
-            if not all(_stays(ctx, result) for result in user.results):
+        if user.name in MOVES:
+            if not _stays(ctx, user.result):
                 return False
         elif user.name == "tt.dot":
             plan = ctx.plan.plans.get(user)

@@ -42,8 +42,8 @@ from .verifier import verify
 class Stage(Enum):
     """When a rewrite runs. Before the last passes its result goes back to upstream as text."""
 
-    CUT = "before anything else"
-    BEFORE_LAYOUTS = "before upstream chooses layouts"
+    BEFORE_LAYOUTS = "before anything else"
+    CUT = "before upstream chooses layouts"
     LAYOUTS_CHOSEN = "after upstream's layouts were chosen"
     LOADS_MOVED = "after those"
     LAST = "before upstream's last passes"
@@ -94,7 +94,7 @@ def _most_shared(device: Capabilities, options: Options) -> int:
     if traits.resident_shared is None or traits.unit_registers is None:
         return device.shared_bytes
     alone = 2 * lanes * traits.lane_registers > traits.unit_registers
-    return device.shared_bytes if alone else traits.resident_shared
+    return device.shared_bytes if alone else min(traits.resident_shared, device.shared_bytes)
 
 
 def _fill_together(module: Module, device: Capabilities, options: Options) -> bool:
@@ -129,13 +129,6 @@ def _among(*names: str) -> frozenset[str]:
 
 TRANSFORMS: tuple[Transform, ...] = (
     Transform(
-        "cut dots along K",
-        Stage.CUT,
-        lambda module, device, options: split_dots(module, options.schedule.pieces),
-        (_among("tt.dot"),),
-        lambda device, options: options.schedule.pieces,
-    ),
-    Transform(
         "give dots of f32 one precision",
         Stage.BEFORE_LAYOUTS,
         lambda module, device, options: share_precision(module, splits_floats(options.units)),
@@ -148,6 +141,13 @@ TRANSFORMS: tuple[Transform, ...] = (
         _alone(turn_dots),
         (_among("tt.trans"), _among("tt.dot")),
         lambda device, options: options.units,
+    ),
+    Transform(
+        "cut dots along K",
+        Stage.CUT,
+        lambda module, device, options: split_dots(module, options.schedule.pieces),
+        (_among("tt.dot"),),
+        lambda device, options: options.schedule.pieces,
     ),
     Transform(
         "fill buffers late",

@@ -13,6 +13,8 @@ import triton.language as tl
 from triton import knobs
 from triton.backends.spirv.capabilities import Capabilities
 from triton.backends.spirv.drivers import DRIVERS, OTHER
+from triton.backends.spirv.transforms import table
+from triton.backends.spirv.transforms.row_buffers import buffer_rows
 
 from tests.device.helpers import Guarded, device_capabilities, to_torch
 from tests.device.test_dot import operands
@@ -73,3 +75,45 @@ def _loads(stages: int, warps: int = 2) -> int:
 def test_one_stage_loads_nothing_ahead() -> None:
     """Otherwise loads are there twice: before the loop, and in it."""
     assert _loads(2) == _loads(3) > _loads(1)
+
+
+@triton.jit
+def weighted(a, b, weights, c, length, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    """The sum over blocks of columns of (a × b) × weights, where each column has its own weight."""
+    m, n, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
+    left = tl.load(a + m[:, None] * K + k[None, :])
+    total = tl.zeros((M, N), tl.float32)
+    for start in tl.range(0, length, N, num_stages=2):
+        at = start + n
+        right = tl.load(b + k[:, None] * length + at[None, :], mask=at[None, :] < length, other=0.0)
+        weight = tl.load(weights + at, mask=at < length, other=0.0)
+        total += tl.dot(left, right) * weight[None, :]
+    tl.store(c + m[:, None] * N + n[None, :], total)
+
+
+@pytest.mark.parametrize("length", (0, 5, 32, 83))
+@pytest.mark.parametrize("most", (1 << 14, 1), ids=["rows in shared memory", "no room"])
+def test_rows_of_a_loop(monkeypatch: pytest.MonkeyPatch, length: int, most: int) -> None:
+    """The weights of a block are loaded in the layout of the dot's result, or one by each lane, where there is room for
+    them in shared memory beside the block's operands."""
+    device, rewritten = device_capabilities(), []
+
+    def spy(*arguments: Any) -> bool:
+        rewritten.append(buffer_rows(*arguments))
+        return rewritten[-1]
+
+    monkeypatch.setattr(table, "buffer_rows", spy)
+    habits = {"resident_shared": most, "unit_registers": 1 << 20}
+    monkeypatch.setitem(DRIVERS, device.driver, replace(DRIVERS[device.driver], **habits))
+    a, b, weights = operands("float16", (64, 16), (16, length), (length,))
+    weights = weights.astype(np.float32)
+    result = Guarded((64, 64), "float32")
+    weighted.device_caches.clear()
+    weighted[(1,)](
+        *map(to_torch, (a, b, weights)), result.tensor, length, 64, 64, 16, num_warps=4, matrix_units="nvidia-hopper"
+    )
+    assert rewritten == [most > 1]
+    columns = np.zeros((64, -length % 64 + length), np.float64)
+    columns[:, :length] = a.astype(np.float64) @ b.astype(np.float64) * weights
+    blocks = columns.reshape(64, -1, 64)
+    assert (np.abs(result.values() - blocks.sum(axis=1)) <= 2.0**-16 * (np.abs(blocks).sum(axis=1) + 1)).all()
