@@ -6,6 +6,7 @@ import math
 
 from ...spirv import opcodes as op
 from .elementary import cos, exp, exp_of_sum, log, log1p, sin, sinpi
+from .native import native_exp2
 from .numeric import ROUNDER, Int, Numeric, Real
 
 #: Past this, erfcx(x) is 1/(x sqrt(pi)) (1 - 1/(2x^2) + 3/(4x^4) - 15/(8x^6) + 105/(16x^8) - 945/(32x^10)) to 2^-53.
@@ -13,19 +14,21 @@ ERFCX_TOP = 28.0
 
 #: Below it erf is linear.
 ERF_LINEAR = 2.0**-60
+#: From here on, 1 is the f32 nearest to erf.
+ERF_TOP = 4.0
 
 
 def erf_single(n: Numeric, x: Real) -> Real:
-    """The error function in f32."""
+    """The error function in f32: a polynomial near 0, beyond 1 by the logarithm of what it lacks of 1."""
     a = abs(x)
-    z = x * x
-    # Near the smallest normal number the product by itself would be subnormal, which some devices take for zero.
-    small = n.where(a < ERF_LINEAR, a * (2 / math.sqrt(math.pi)), a + a * n.poly("ERF", z))
-    t = n.minimum(a, 4.0) - 2.5
-    power = n.poly("LOG2_ERFC", t)
-    large = 1.0 - _exp2_small(n, power)
-    value = n.where(a < 1.0, small, n.where(a > 4.0, 1.0, large))
-    return n.where(x.is_nan(), x, value.with_sign_of(x))
+    near = n.poly("ERF", x * x)
+    if n.fused:
+        near = n.fma(a, near, a)
+    else:  # a subnormal product by itself is zero on some devices
+        near = n.where(a < ERF_LINEAR, a * (2 / math.sqrt(math.pi)), a + a * near)
+    power = n.poly("LOG2_ERFC", n.minimum(a, ERF_TOP) - 2.5)
+    far = 1.0 - (power.exp2() if native_exp2(n) else _exp2_small(n, power))
+    return n.where(a >= 1.0, far, near).with_sign_of(x)  # NaN is near
 
 
 def _exp2_small(n: Numeric, x: Real) -> Real:
