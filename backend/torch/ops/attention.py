@@ -232,36 +232,38 @@ class Blocks:
 
 @dataclass(frozen=True, slots=True)
 class Tiles:
-    """Tiles of the kernels for one kind of multiplication and width of heads. ``causal``: the forward kernel's in
-    causal attention, if others suit it. ``of_values``: the values' gradients take their own launch by these, because
-    the sums of both gradients are too many for the registers; None if one launch gives both."""
+    """Tiles of the kernels for one kind of multiplication and width of heads: forward, and of the gradients of queries,
+    and of keys and values."""
 
     forward: Blocks
     of_queries: Blocks
     of_keys: Blocks
-    causal: Blocks | None = None
-    of_values: Blocks | None = None
 
 
-#: By whether queries or values have more than 64 numbers. An H100 takes, for causal attention, in ms:
+#: By whether queries or values have more than 64 numbers. An H100 takes, for causal attention of fp32, in ms:
 #:
-#: - (16, 16, 1024, 64): fp32 forward 1.39 (1.54 by 32×32); bf16 forward 0.24 by 64×32 (0.26 by 64×64), and 0.37 without
-#:   a mask by 128×64 (0.42 by 64×64).
-#: - (4, 16, 1024, 64), fp32: queries' gradient 1.06 (1.12 to 1.75 by seven others); keys' and values' 0.86 (0.94 to
-#:   1.83 by sixteen others, 1.22 of them by 32×32 and 4 warps).
-#: - (4, 8, 1024, 128), fp32: forward 0.47 (0.61 by 32×32); queries' gradient 0.91 (1.28 to 2.41 by seven others); keys'
-#:   and values' 0.95 (1.29 to 3.11 by nine others).
+#: - (16, 16, 1024, 64): forward 1.39 (1.54 by 32×32).
+#: - (4, 16, 1024, 64): queries' gradient 1.06 (1.12 to 1.75 by seven others); keys' and values' 0.86 (0.94 to 1.83 by
+#:   sixteen others, 1.22 of them by 32×32 and 4 warps).
+#: - (4, 8, 1024, 128): forward 0.47 (0.61 by 32×32); queries' gradient 0.91 (1.28 to 2.41 by seven others); keys' and
+#:   values' 0.95 (1.29 to 3.11 by nine others).
 #:
-#: On matrix units the tiles of their gradients are those whose operands stay in registers, with sums that are not cut
-#: in pieces, by the kernels' plans; they have not been timed.
+#: On its matrix units bf16 takes, causal and not, in ms:
+#:
+#: - (16, 16, 2048, 64): forward 0.71, 1.25 (0.78 to 0.87, 1.24 to 1.47 by six others); queries' gradient 0.86, 1.44
+#:   (0.89 to 1.03, 1.53 to 1.69 by five others); keys' and values' 1.34, 2.33 (1.27 to 1.47, 2.26 to 2.59 by five
+#:   others; 32×128, the fastest of fp16, leaves AMD's GPUs little shared memory).
+#: - (8, 16, 2048, 128): forward 0.74, 1.16 (0.83 to 1.50, 1.23 to 2.66 by four others); queries' gradient 0.88, 1.49
+#:   (0.92 to 3.26, 1.50 to 5.96 by six others); keys' and values' 1.25, 2.14 (1.28 to 6.86, 2.16 to 11.9 by five
+#:   others; 1.52, 2.62 in a launch for each).
 ON_CPU = {wide: Tiles(Blocks(16, 16), Blocks(16, 16), Blocks(16, 16)) for wide in (False, True)}
 ON_GPU = {
     False: Tiles(Blocks(64, 64, 8), Blocks(64, 64, 8), Blocks(64, 32, 8)),
     True: Tiles(Blocks(64, 32, 8), Blocks(64, 32, 8), Blocks(32, 32, 8)),
 }
 ON_MATRIX_UNITS = {
-    False: Tiles(Blocks(128, 64, 8), Blocks(64, 64), Blocks(64, 64), causal=Blocks(64, 32)),
-    True: Tiles(Blocks(128, 64, 8), Blocks(128, 32, 8), Blocks(32, 128, 8), of_values=Blocks(64, 128, 8)),
+    False: Tiles(Blocks(128, 64), Blocks(128, 32), Blocks(64, 64)),
+    True: Tiles(Blocks(128, 64, 8), Blocks(128, 64, 8), Blocks(64, 128, 8)),
 }
 #: Arguments whose multiples of 16 make wider accesses.
 _DIVISIBLE = frozenset("MNDE")
@@ -274,14 +276,14 @@ def _tiles(of: Attention) -> Tiles:
     return tiles[max(of.query.shape[3], of.value.shape[3]) > 64]
 
 
-def _launch(kernel: Any, of: Attention, tile: Blocks, arguments: dict[str, Any], **constants: bool) -> None:
+def _launch(kernel: Any, of: Attention, tile: Blocks, arguments: dict[str, Any]) -> None:
     """A kernel over all heads; of tiles of keys if that is the ``key_kernel``, and else of queries."""
     q, v = of.query, of.value
     widths = [max(16, power_of_two(t.shape[3])) for t in (q, v)]
     blocks = {"BM": tile.queries, "BN": tile.keys, "BD": widths[0], "BE": widths[1]}
     extents = zip((q.shape[2], v.shape[2], q.shape[3], v.shape[3]), blocks.values(), strict=True)
     whole = not _on_cpu(q) and not any(extent % size for extent, size in extents)
-    constants = {"CAUSAL": of.causal, "MASK": of.kind, "WHOLE": whole, **blocks, **constants}  # type: ignore[dict-item]
+    constants = {"CAUSAL": of.causal, "MASK": of.kind, "WHOLE": whole, **blocks}
     programs = -(-v.shape[2] // tile.keys) if kernel is key_kernel else -(-q.shape[2] // tile.queries)
     grid = programs, q.shape[0] * q.shape[1], 1
     launch(kernel, grid, arguments, constants, tile.warps, fusion=True, divisible=_DIVISIBLE)
@@ -332,9 +334,8 @@ def _forward_kernel(of: Attention, out: torch.Tensor) -> torch.Tensor:
     (2, B, H, rows)."""
     sizes, tiles = _sizes(of, out), _tiles(of)
     kept = torch.empty(2, *of.query.shape[:3], dtype=torch.float32, device=of.query.device)
-    tile = tiles.causal if of.causal and tiles.causal is not None else tiles.forward
     outputs = {"out": out, "tops": kept[0], "shares": kept[1]}
-    _launch(forward_kernel, of, tile, {**outputs, **_inputs(of), **sizes})
+    _launch(forward_kernel, of, tiles.forward, {**outputs, **_inputs(of), **sizes})
     return kept
 
 
@@ -398,11 +399,7 @@ def _backward_kernels(
     if wanted[0]:
         _launch(query_kernel, of, tiles.of_queries, {"dq": dq, **inputs})
     if wanted[1] or wanted[2]:
-        launches = [(tiles.of_keys, True, tiles.of_values is None)]
-        if tiles.of_values is not None:
-            launches.append((tiles.of_values, False, True))
-        for tile, keys, values in launches:
-            _launch(key_kernel, of, tile, {"dk": dk, "dv": dv, **inputs}, OF_KEYS=keys, OF_VALUES=values)
+        _launch(key_kernel, of, tiles.of_keys, {"dk": dk, "dv": dv, **inputs})
     return dq, dk, dv
 
 

@@ -200,8 +200,7 @@ def query_kernel(
 def _key_gradients(
     start, keys, values, total_k, total_v, q, do, tops, shares, delta, mask, n, d, e, M, N, D, E, scale,
     stride_qm, stride_qd, stride_om, stride_oe, stride_mm, stride_mn,
-    CAUSAL: tl.constexpr, MASK: tl.constexpr, BM: tl.constexpr, WHOLE: tl.constexpr, OF_KEYS: tl.constexpr,
-    OF_VALUES: tl.constexpr,
+    CAUSAL: tl.constexpr, MASK: tl.constexpr, BM: tl.constexpr, WHOLE: tl.constexpr,
 ):  # fmt: skip
     """The totals of key_kernel after the queries from ``start`` on. Scores are (queries, keys); the compiler computes
     them transposed on matrix units (transforms/turn_dots.py)."""
@@ -214,12 +213,10 @@ def _key_gradients(
     )  # fmt: skip
     top = _row_numbers(tops, m, M, float("inf"), WHOLE)[:, None]
     weights = tl.exp2(scores * _factor(scale, MASK) - top) * _row_numbers(shares, m, M, 1.0, WHOLE)[:, None]
-    if OF_VALUES:
-        total_v = tl.dot(tl.trans(weights.to(grads.dtype)), grads, total_v, input_precision="ieee")
-    if OF_KEYS:
-        of_weights = tl.dot(grads, values, input_precision="ieee")
-        gradients = weights * (of_weights - _row_numbers(delta, m, M, 0.0, WHOLE)[:, None])
-        total_k = tl.dot(tl.trans(gradients.to(queries.dtype)), queries, total_k, input_precision="ieee")
+    total_v = tl.dot(tl.trans(weights.to(grads.dtype)), grads, total_v, input_precision="ieee")
+    of_weights = tl.dot(grads, values, input_precision="ieee")
+    gradients = weights * (of_weights - _row_numbers(delta, m, M, 0.0, WHOLE)[:, None])
+    total_k = tl.dot(tl.trans(gradients.to(queries.dtype)), queries, total_k, input_precision="ieee")
     return total_k, total_v
 
 
@@ -231,9 +228,8 @@ def key_kernel(
     stride_mb, stride_mh, stride_mm, stride_mn,
     CAUSAL: tl.constexpr, MASK: tl.constexpr, WHOLE: tl.constexpr,
     BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr, BE: tl.constexpr,
-    OF_KEYS: tl.constexpr, OF_VALUES: tl.constexpr,
 ):  # fmt: skip
-    """dk (B, H, N, D) if ``OF_KEYS``, and dv (B, H, N, E) if ``OF_VALUES``, contiguous."""
+    """dk (B, H, N, D) and dv (B, H, N, E), contiguous."""
     q = _head(q, H, stride_qb, stride_qh)
     k = _head(k, H, stride_kb, stride_kh)
     v = _head(v, H, stride_vb, stride_vh)
@@ -255,19 +251,15 @@ def key_kernel(
         for start in range(begin, seen, BM):
             total_k, total_v = _key_gradients(
                 start, keys, values, total_k, total_v, q, do, tops, shares, delta, mask, n, d, e, M, N, D, E, scale,
-                stride_qm, stride_qd, stride_om, stride_oe, stride_mm, stride_mn, True, MASK, BM, WHOLE, OF_KEYS,
-                OF_VALUES,
+                stride_qm, stride_qd, stride_om, stride_oe, stride_mm, stride_mn, True, MASK, BM, WHOLE,
             )  # fmt: skip
     for start in range(seen, M, BM):
         total_k, total_v = _key_gradients(
             start, keys, values, total_k, total_v, q, do, tops, shares, delta, mask, n, d, e, M, N, D, E, scale,
-            stride_qm, stride_qd, stride_om, stride_oe, stride_mm, stride_mn, False, MASK, BM, WHOLE, OF_KEYS,
-            OF_VALUES,
+            stride_qm, stride_qd, stride_om, stride_oe, stride_mm, stride_mn, False, MASK, BM, WHOLE,
         )  # fmt: skip
     row = n[:, None]
-    if OF_KEYS:
-        place = dk + (tl.program_id(1) * N + row) * D + d[None, :]
-        tl.store(place, (total_k * factor).to(dk.dtype.element_ty), mask=(row < N) & (d < D)[None, :])
-    if OF_VALUES:
-        place = dv + (tl.program_id(1) * N + row) * E + e[None, :]
-        tl.store(place, total_v.to(dv.dtype.element_ty), mask=(row < N) & (e < E)[None, :])
+    place = dk + (tl.program_id(1) * N + row) * D + d[None, :]
+    tl.store(place, (total_k * factor).to(dk.dtype.element_ty), mask=(row < N) & (d < D)[None, :])
+    place = dv + (tl.program_id(1) * N + row) * E + e[None, :]
+    tl.store(place, total_v.to(dv.dtype.element_ty), mask=(row < N) & (e < E)[None, :])

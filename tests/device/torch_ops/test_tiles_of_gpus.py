@@ -220,9 +220,9 @@ def test_attention_whose_scale_is_not_positive(scale: float) -> None:
 
 @pytest.mark.parametrize("length", [32, 45], ids=["whole", "masked"])
 def test_gradients_of_attention_on_matrix_units(length: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Scores are (keys, queries), and the gradients of keys and values take a launch each."""
+    """Scores are (keys, queries)."""
     small = attention.Blocks(16, 16)
-    tiles = {False: attention.Tiles(small, small, small, of_values=attention.Blocks(32, 16))}
+    tiles = {False: attention.Tiles(small, small, small)}
     monkeypatch.setattr(attention, "ON_MATRIX_UNITS", tiles)
     monkeypatch.setattr(attention, "kind_of", lambda device: DeviceKind(False, 12, frozenset({"bf16"})))
     parts = [values(1, 2, length, 16, seed=seed).to(torch.bfloat16) for seed in range(4)]
