@@ -102,7 +102,8 @@ def _sources(value: Value) -> list[Value] | None:
         attribute = owner.attributes["value"]
         return [] if isinstance(attribute, DenseAttr) and attribute.splat else None
     row = traits(owner)
-    return owner.operands if row.elementwise and row.repeatable and not owner.regions else None
+    plain = row.elementwise and row.repeatable and not owner.regions and len(owner.results) == 1
+    return owner.operands if plain else None
 
 
 def _encoded(value: Value, encoding: Encoding, known: dict[Value, Value]) -> Value:

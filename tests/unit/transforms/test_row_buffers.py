@@ -64,6 +64,12 @@ def test_what_is_masked_by_more_than_places_stays() -> None:
     assert rewritten(text.replace("%ra, %known, %seven", "%ra, %mask, %seven")) is None
 
 
+def test_what_is_masked_by_one_of_two_results_stays() -> None:
+    extended = "%sum, %over = arith.addui_extended %rr, %limit : tensor<16xi32, #columns>, tensor<16xi1, #columns>"
+    text = ROWS.replace("      %seven =", f"      {extended}\n      %seven =")
+    assert rewritten(text.replace("%ra, %known, %seven", "%ra, %over, %seven")) is None
+
+
 def test_a_loop_without_buffers_stays() -> None:
     text = re.sub(r" +%m = .*\n", "", ROWS).replace("%m :", "%mf :").replace("%m {", "%mf {")
     assert rewritten(text) is None
