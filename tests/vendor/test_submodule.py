@@ -12,10 +12,12 @@ from toy_runs import NEW_COMMIT, REBASE, Toy, build
 
 from tools.errors import ToolError
 from tools.packaging import source_form
+from tools.project import Project
 from tools.submodule import CHECK_OUT, entry_of
 from tools.verbs import demo
 from tools.verbs import test as test_verb
 
+ROOT = Path(__file__).parents[2]
 NOTE = "note: the index has no submodule entry for upstream/: `python3 -m tools submodule` adds it\n"
 OK = "ok: lock, series and tree agree\n"
 
@@ -152,6 +154,13 @@ def test_it_is_checked_out_though_clones_leave_it_out(tmp_path: Path, monkeypatc
     assert list((clone / "upstream").iterdir()) == []
     git(clone, *CHECK_OUT.split()[1:])
     assert (clone / "upstream/setup.py").is_file()
+
+
+def test_clones_of_this_project_leave_it_out() -> None:
+    """If the checkout has the entry, it is the lock's commit."""
+    project = Project(ROOT)
+    assert git(ROOT, "config", "--file", ".gitmodules", "submodule.upstream.update").strip() == "none"
+    assert entry_of(ROOT) in ("", project.lock().commit)
 
 
 def test_check_tolerates_that_clones_leave_it_out(toy: Toy) -> None:
