@@ -42,17 +42,20 @@ class Room:
 
 def hoist_invariant_operands(module: Module, room: Room) -> bool:
     """Moves loads out of every ``scf.for``, as far as there is ``room``. Whether any was moved."""
-    moved = False
+    loaded: list[Operation] = []
     for operation in list(module.walk()):
         if operation.name == "scf.for":
-            moved = _hoist(operation, room) or moved
-    return moved
+            loaded += _hoist(operation, room)
+    for load in dict.fromkeys(loaded):
+        _convert(load, room)
+    return bool(loaded)
 
 
-def _hoist(loop: Operation, room: Room) -> bool:
-    body, moved = loop.regions[0].entry, False
+def _hoist(loop: Operation, room: Room) -> list[Operation]:
+    """Moves a loop's loads before it. Gives what it has instead: those, or the same ones of an earlier loop."""
+    body, loaded = loop.regions[0].entry, list[Operation]()
     if not any(operation.name == "tt.dot" for operation in body.operations):
-        return False
+        return loaded
     held, budget = _held(loop, body), room.registers * _SHARE
     filled = sum(buffer_bytes(one.result.memdesc) for one in fills(body))
     anyway = room.held or filled <= room.shared < loop_bytes(body)
@@ -61,11 +64,11 @@ def _hoist(loop: Operation, room: Room) -> bool:
         if held + size > budget and not anyway:
             continue
         held += size
-        moved = True
         same = _loaded_before(loop, load)
         if same is not None:
             load.result.replace_uses(same.result)
             load.erase()
+            loaded.append(same)
             continue
         view, allocation = load.operands[0].owner, _allocation(load)
         assert isinstance(view, Operation)
@@ -75,14 +78,17 @@ def _hoist(loop: Operation, room: Room) -> bool:
             there.move(view)
             there = Rewriter.after(view)
         there.move(load)
-        if view is allocation and buffer_bytes(allocation.result.memdesc) > room.shared:
-            _convert(load, allocation)
-    return moved
+        loaded.append(load)
+    return loaded
 
 
-def _convert(load: Operation, allocation: Operation) -> None:
-    """Changes the layout of what a load reads instead of storing it, unless others read the buffer, too."""
-    if allocation.result.uses == [load] and allocation.block is load.block:
+def _convert(load: Operation, room: Room) -> None:
+    """Changes the layout of what a load reads instead of storing it, if the buffer is larger than the room, and no
+    other operation reads it."""
+    allocation = load.operands[0].owner
+    assert isinstance(allocation, Operation)
+    alone = allocation.name == "ttg.local_alloc" and allocation.block is load.block
+    if alone and allocation.result.uses == [load] and buffer_bytes(allocation.result.memdesc) > room.shared:
         converted = Rewriter.before(load).make("ttg.convert_layout", allocation.operands, [load.result.type])
         load.result.replace_uses(converted.result)
         load.erase()

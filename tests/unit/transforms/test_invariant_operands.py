@@ -106,16 +106,15 @@ def test_what_is_not_an_operand_alone_stays() -> None:
     assert hoisted(module(LOAD.replace("%sq", "%sk"))) is None
 
 
-def test_two_loops_share_a_load() -> None:
+@pytest.mark.parametrize("shared, name", [(1 << 20, "ttg.local_load"), (BUFFER - 1, "ttg.convert_layout")])
+def test_two_loops_share_a_load(shared: int, name: str) -> None:
     """Else the buffer would live through the first loop for the second one's load."""
     first, rest = module().split("    tt.return")
     start = first.index("    %r = scf.for")
     second = first[start:].replace("%r =", "%r2 =").replace("%total = %zero", "%total = %r")
     source = parse_module(f"{first}{second}    tt.return{rest}")
-    assert hoist_invariant_operands(source, ROOM)
+    assert hoist_invariant_operands(source, Room(MANY, shared))
     body = source.functions["k"].body
     assert body is not None
-    names = [operation.name for operation in body.entry.operations]
-    assert names.count("ttg.local_load") == 1
-    (load,) = (operation for operation in body.entry.operations if operation.name == "ttg.local_load")
-    assert len(load.result.uses) == 2
+    (load,) = (one for one in body.entry.operations if one.name in ("ttg.local_load", "ttg.convert_layout"))
+    assert load.name == name and len(load.result.uses) == 2
