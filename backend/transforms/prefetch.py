@@ -140,6 +140,16 @@ class _Cloner:
         return self.made[-1]
 
 
+def is_repeatable(load: Operation, body: Block) -> bool:
+    """Whether the address and mask of a load in ``body`` are pure functions of what comes from outside, so that it may
+    be loaded ahead."""
+    cloner = _Cloner(body, {argument: argument for argument in body.arguments})
+    copied = cloner.operation(load) is not None
+    for operation in cloner.made:
+        operation.drop_uses()
+    return copied
+
+
 def _guarded_load(cloner: _Cloner, load: Operation, position: Value, bound: Value, predicate: str) -> Operation | None:
     """A copy of ``load`` that reads nothing unless ``position`` is below ``bound``."""
     copy = cloner.operation(load)

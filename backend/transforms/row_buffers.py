@@ -17,7 +17,7 @@ from ..ttgir.ir import Block, DenseAttr, Function, Operation, Value
 from ..ttgir.traits import traits
 from ..ttgir.types import FloatType, IntegerType, MemDescType, TensorType
 from .loop_buffers import fills, loop_bytes
-from .prefetch import FEW_REGISTERS, prefetched_loops
+from .prefetch import FEW_REGISTERS, is_repeatable, prefetched_loops
 from .rewriting import Rewriter, erase_unused
 
 
@@ -27,7 +27,7 @@ def buffer_rows(function: Function, stages: int, lanes: int, warps: int, most: i
     changed = False
     for loop in prefetched_loops(function, stages):
         body = loop.regions[0].entry
-        for load in [operation for operation in body.operations if _is_row(operation)]:
+        for load in [one for one in body.operations if _is_row(one) and is_repeatable(one, body)]:
             type_ = load.result.tensor
             shared = MemDescType(type_.shape, type_.element, SwizzledSharedEncoding(1, 1, 1, (0,)))
             if fills(body) and loop_bytes(body) + buffer_bytes(shared) <= most:
@@ -52,9 +52,10 @@ def _is_row(operation: Operation) -> bool:
 
 
 def _buffer(load: Operation, body: Block, encoding: Encoding, shared: MemDescType) -> bool:
-    """Loads the row in ``encoding``, stores it where it was loaded, and reads it where it is used first."""
+    """Loads the row in ``encoding``, stores it where it was loaded, and reads it where it is used first. Not where dots
+    would find other contents of shared memory than their operands' loads did (analysis/lazy_loads.py)."""
     uses = [use for use in load.result.uses if use.block is body]
-    if len(uses) != len(load.result.uses):
+    if len(uses) != len(load.result.uses) or _is_between(load, body):
         return False
     known: dict[Value, Value] = {}
     if not all(_encode(operand, encoding, known) for operand in load.operands):
@@ -68,6 +69,14 @@ def _buffer(load: Operation, body: Block, encoding: Encoding, shared: MemDescTyp
     load.result.replace_uses(reader.make("ttg.local_load", [buffer], [load.result.type]).result)
     load.erase()
     return True
+
+
+def _is_between(load: Operation, body: Block) -> bool:
+    """Whether it stands between the load of an operand from shared memory and what uses that."""
+    place = body.operations.index(load)
+    behind = set(body.operations[place:])
+    above = (one for one in body.operations[:place] if one.name == "ttg.local_load")
+    return any(use in behind for one in above for use in one.result.uses)
 
 
 def _encode(value: Value, encoding: Encoding, known: dict[Value, Value]) -> bool:

@@ -87,10 +87,15 @@ def _prefetch(module: Module, device: Capabilities, options: Options) -> bool:
     return True
 
 
-def _most_shared(device: Capabilities, options: Options) -> int:
+def _warps(module: Module) -> int:
+    """Subgroups of a workgroup, also of a kernel that names its layouts."""
+    return int(module.attributes["ttg.num-warps"])
+
+
+def _most_shared(module: Module, device: Capabilities) -> int:
     """What leaves room for another workgroup, if the registers do, in bytes; all that there is where that is not
     known."""
-    traits, lanes = device.traits, options.schedule.subgroups * device.subgroup_size
+    traits, lanes = device.traits, _warps(module) * device.subgroup_size
     if traits.resident_shared is None or traits.unit_registers is None:
         return device.shared_bytes
     alone = 2 * lanes * traits.lane_registers > traits.unit_registers
@@ -98,16 +103,16 @@ def _most_shared(device: Capabilities, options: Options) -> int:
 
 
 def _fill_together(module: Module, device: Capabilities, options: Options) -> bool:
-    return fill_together(kernel_of(module), options.schedule.stages, _most_shared(device, options))
+    return fill_together(kernel_of(module), options.schedule.stages, _most_shared(module, device))
 
 
 def _buffer_rows(module: Module, device: Capabilities, options: Options) -> bool:
-    schedule, most = options.schedule, _most_shared(device, options)
-    return buffer_rows(kernel_of(module), schedule.stages, device.subgroup_size, schedule.subgroups, most)
+    lanes, warps, most = device.subgroup_size, _warps(module), _most_shared(module, device)
+    return buffer_rows(kernel_of(module), options.schedule.stages, lanes, warps, most)
 
 
 def _hoist_operands(module: Module, device: Capabilities, options: Options) -> bool:
-    room = Room(device.traits.lane_registers, _most_shared(device, options), options.schedule.held)
+    room = Room(device.traits.lane_registers, _most_shared(module, device), options.schedule.held)
     return hoist_invariant_operands(module, room)
 
 

@@ -29,11 +29,12 @@ HELD = "operands that loops do not change in registers"
 
 
 class Compiled(NamedTuple):
-    """A kernel's layout in words, its bytes of shared memory, and the lines of its plan."""
+    """A kernel's layout in words, its bytes of shared memory, the lines of its plan, and its TTGIR."""
 
     layout: str
     shared: int
     plan: list[str]
+    ttgir: str
 
 
 def compiled(kernel: Any, m: int, n: int, warps: int, head: int = 64, device: Capabilities = HOPPER) -> Compiled:
@@ -50,7 +51,7 @@ def compiled(kernel: Any, m: int, n: int, warps: int, head: int = 64, device: Ca
     metadata = made.metadata._asdict()
     planned = planned_again(made.asm["ttgir"], device, metadata)
     lines = plan_text(kernel_of(planned.source), planned.plan).splitlines()
-    return Compiled(Schedule(**metadata["layout"]).summary(), made.metadata.shared, lines)
+    return Compiled(Schedule(**metadata["layout"]).summary(), made.metadata.shared, lines, made.asm["ttgir"])
 
 
 def test_numbers_of_rows_are_stored_beside_the_tiles() -> None:
@@ -67,6 +68,15 @@ def test_numbers_of_rows_are_stored_beside_the_tiles() -> None:
         (False, True),
     ]
     assert found.shared <= SHARED
+
+
+def test_rows_of_a_kernel_that_names_its_layouts(tmp_path: Path) -> None:
+    """As Gluon's do, and a kernel's own TTGIR, whose buffers are not padded."""
+    kernel = tmp_path / "kernel.ttgir"
+    made = compiled(flash_attention.key_gradients_kernel, 64, 64, 4)
+    kernel.write_text(made.ttgir)
+    again = triton.compile(str(kernel), target=GPUTarget("spirv", HOPPER.arch(), 32), options={"num_warps": 4})
+    assert again.metadata.shared == 2 * 64 * 64 * 2 + 2 * 64 * 4
 
 
 def test_operands_are_held_where_a_second_workgroup_fits_only_then() -> None:

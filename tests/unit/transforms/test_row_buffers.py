@@ -70,6 +70,22 @@ def test_what_is_masked_by_one_of_two_results_stays() -> None:
     assert rewritten(text.replace("%ra, %known, %seven", "%ra, %over, %seven")) is None
 
 
+def test_what_is_not_loaded_ahead_stays() -> None:
+    """Its address is a number that the loop loads."""
+    text = ROWS.replace("%n: i32)", "%n: i32, %places: !tt.ptr<i32>)")
+    loaded = "%place = tt.load %places : !tt.ptr<i32>\n      %rp = tt.addptr %p, %place"
+    assert rewritten(text.replace("%rp = tt.addptr %p, %i", loaded)) is None
+
+
+def test_what_stands_before_a_dot_whose_operands_are_loaded_stays() -> None:
+    """The dots would not find their operands in shared memory any more."""
+    row = re.search(r"(?s)      %rp = .*?(?=      %r1 =)", ROWS)
+    assert row is not None
+    text = ROWS.replace(row[0], "")
+    assert rewritten(text.replace("      %d = tt.dot", row[0] + "      %d = tt.dot")) is None
+    assert rewritten(text.replace("      %l = ", row[0] + "      %l = ")) is not None
+
+
 def test_a_loop_without_buffers_stays() -> None:
     text = re.sub(r" +%m = .*\n", "", ROWS).replace("%m :", "%mf :").replace("%m {", "%mf {")
     assert rewritten(text) is None
