@@ -31,7 +31,7 @@ _SHARE = 0.86
 
 
 @dataclass(frozen=True)
-class Room:
+class Capacity:
     """32-bit ``registers`` of a lane; bytes of ``shared`` memory that a workgroup may take; ``held``: whether operands
     are loaded before loops in any case."""
 
@@ -40,7 +40,7 @@ class Room:
     held: bool = False
 
 
-def hoist_invariant_operands(module: Module, room: Room) -> bool:
+def hoist_invariant_operands(module: Module, room: Capacity) -> bool:
     """Moves loads out of every ``scf.for``, as far as there is ``room``. Whether any was moved."""
     loaded: list[Operation] = []
     for operation in list(module.walk()):
@@ -51,7 +51,7 @@ def hoist_invariant_operands(module: Module, room: Room) -> bool:
     return bool(loaded)
 
 
-def _hoist(loop: Operation, room: Room) -> list[Operation]:
+def _hoist(loop: Operation, room: Capacity) -> list[Operation]:
     """Moves a loop's loads before it. Gives what it has instead: those, or the same ones of an earlier loop."""
     body, loaded = loop.regions[0].entry, list[Operation]()
     if not any(operation.name == "tt.dot" for operation in body.operations):
@@ -82,7 +82,7 @@ def _hoist(loop: Operation, room: Room) -> list[Operation]:
     return loaded
 
 
-def _convert(load: Operation, room: Room) -> None:
+def _convert(load: Operation, room: Capacity) -> None:
     """Changes the layout of what a load reads instead of storing it, if the buffer is larger than the room, and no
     other operation reads it."""
     allocation = load.operands[0].owner

@@ -18,7 +18,7 @@ from .dot_precision import OF_F32, share_precision
 from .fill_together import fill_together
 from .fragments import arrange_fragments
 from .gathers import gather_without_conversions
-from .invariant_operands import Room, hoist_invariant_operands
+from .invariant_operands import Capacity, hoist_invariant_operands
 from .kernel import kernel_of, one_block
 from .matrix_buffers import pad_matrix_buffers
 from .operand_buffers import place_operands
@@ -112,7 +112,7 @@ def _buffer_rows(module: Module, device: Capabilities, options: Options) -> bool
 
 
 def _hoist_operands(module: Module, device: Capabilities, options: Options) -> bool:
-    room = Room(device.traits.lane_registers, _most_shared(module, device), options.schedule.held)
+    room = Capacity(device.traits.lane_registers, _most_shared(module, device), options.schedule.held)
     return hoist_invariant_operands(module, room)
 
 

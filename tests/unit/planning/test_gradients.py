@@ -28,7 +28,7 @@ SOURCE = Path(flash_attention.__file__)
 HELD = "operands that loops do not change in registers"
 
 
-class Compiled(NamedTuple):
+class PlannedKernel(NamedTuple):
     """A kernel's layout in words, its bytes of shared memory, the lines of its plan, and its TTGIR."""
 
     layout: str
@@ -37,7 +37,7 @@ class Compiled(NamedTuple):
     ttgir: str
 
 
-def compiled(kernel: Any, m: int, n: int, warps: int, head: int = 64, device: Capabilities = HOPPER) -> Compiled:
+def compiled(kernel: Any, m: int, n: int, warps: int, head: int = 64, device: Capabilities = HOPPER) -> PlannedKernel:
     types = {"length": "i32", "scale": "fp32", "log_sum_ptr": "*fp32", "product_ptr": "*fp32"}
     constants = {"HEAD": head, "BLOCK_M": m, "BLOCK_N": n, "CAUSAL": False}
     signature = {name: "constexpr" if name in constants else types.get(name, "*fp16") for name in kernel.arg_names}
@@ -51,7 +51,7 @@ def compiled(kernel: Any, m: int, n: int, warps: int, head: int = 64, device: Ca
     metadata = made.metadata._asdict()
     planned = planned_again(made.asm["ttgir"], device, metadata)
     lines = plan_text(kernel_of(planned.source), planned.plan).splitlines()
-    return Compiled(Schedule(**metadata["layout"]).summary(), made.metadata.shared, lines, made.asm["ttgir"])
+    return PlannedKernel(Schedule(**metadata["layout"]).summary(), made.metadata.shared, lines, made.asm["ttgir"])
 
 
 def test_numbers_of_rows_are_stored_beside_the_tiles() -> None:

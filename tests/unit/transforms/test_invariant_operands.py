@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from triton.backends.spirv.transforms.invariant_operands import Room, hoist_invariant_operands
+from triton.backends.spirv.transforms.invariant_operands import Capacity, hoist_invariant_operands
 from triton.backends.spirv.transforms.verifier import verify
 from triton.backends.spirv.ttgir.parser import parse_module
 
@@ -40,10 +40,10 @@ VIEW = """%v = ttg.memdesc_trans %sq {order = array<i32: 1, 0>} : !ttg.memdesc<6
 NEEDED = 32 + 16 + 16
 #: Of a lane, so few that no operand finds room, and so many that all do; bytes of each buffer.
 FEW, MANY, BUFFER = 16, 256, 64 * 64 * 2
-ROOM = Room(MANY, 1 << 20)
+CAPACITY = Capacity(MANY, 1 << 20)
 
 
-def hoisted(text: str, room: Room = ROOM) -> list[str] | None:
+def hoisted(text: str, room: Capacity = CAPACITY) -> list[str] | None:
     """The operations between the constants and the loop; None where nothing was moved."""
     source = parse_module(text)
     if not hoist_invariant_operands(source, room):
@@ -81,24 +81,24 @@ def test_behind_a_view_that_is_there_already() -> None:
 @pytest.mark.parametrize("registers, moves", [(75, True), (74, False)])
 def test_only_while_there_are_registers(registers: int, moves: bool) -> None:
     assert 74 * 0.86 < NEEDED < 75 * 0.86
-    assert (hoisted(module(), Room(registers, 1 << 20)) is not None) == moves
+    assert (hoisted(module(), Capacity(registers, 1 << 20)) is not None) == moves
 
 
 @pytest.mark.parametrize(
     "shared, moves", [(BUFFER - 1, False), (BUFFER, True), (2 * BUFFER - 1, True), (2 * BUFFER, False)]
 )
 def test_with_few_registers_where_another_workgroup_fits_only_then(shared: int, moves: bool) -> None:
-    assert (hoisted(module(), Room(FEW, shared)) is not None) == moves
+    assert (hoisted(module(), Capacity(FEW, shared)) is not None) == moves
 
 
 def test_with_few_registers_where_the_schedule_says_so() -> None:
-    assert hoisted(module(), Room(FEW, 1 << 20, held=True)) == ["ttg.local_alloc", "ttg.local_load"]
+    assert hoisted(module(), Capacity(FEW, 1 << 20, held=True)) == ["ttg.local_alloc", "ttg.local_load"]
 
 
 def test_what_leaves_no_room_gets_its_layout_without_a_buffer() -> None:
-    assert hoisted(module(), Room(MANY, BUFFER - 1)) == ["ttg.convert_layout"]
+    assert hoisted(module(), Capacity(MANY, BUFFER - 1)) == ["ttg.convert_layout"]
     view = MODULE.replace("%l = LOAD", VIEW + ACROSS).replace("EXTRA", "")
-    assert hoisted(view, Room(MANY, BUFFER - 1)) == ["ttg.local_alloc", "ttg.memdesc_trans", "ttg.local_load"]
+    assert hoisted(view, Capacity(MANY, BUFFER - 1)) == ["ttg.local_alloc", "ttg.memdesc_trans", "ttg.local_load"]
 
 
 def test_what_is_not_an_operand_alone_stays() -> None:
@@ -113,7 +113,7 @@ def test_two_loops_share_a_load(shared: int, name: str) -> None:
     start = first.index("    %r = scf.for")
     second = first[start:].replace("%r =", "%r2 =").replace("%total = %zero", "%total = %r")
     source = parse_module(f"{first}{second}    tt.return{rest}")
-    assert hoist_invariant_operands(source, Room(MANY, shared))
+    assert hoist_invariant_operands(source, Capacity(MANY, shared))
     body = source.functions["k"].body
     assert body is not None
     (load,) = (one for one in body.entry.operations if one.name in ("ttg.local_load", "ttg.convert_layout"))
