@@ -25,14 +25,14 @@ def fill_together(function: Function, stages: int, most: int) -> bool:
     for loop in prefetched_loops(function, stages):
         body = loop.regions[0].entry
         if loop_bytes(body) <= most:
-            changed = _gather(body, fills(body)) or changed
+            changed = _gather(body) or changed
     return changed
 
 
-def _gather(body: Block, fills: list[Operation]) -> bool:
-    """Moves each of ``fills`` that stands behind a dot, and what it stores, to the one before it, where that can be."""
+def _gather(body: Block) -> bool:
+    """Moves each buffer that is filled behind a dot, and what it stores, to the one before it, where that can be."""
     changed = False
-    for last, fill in pairwise(fills):
+    for last, fill in pairwise(fills(body)):
         place = body.operations.index(last)
         above, between = body.operations[:place], body.operations[place : body.operations.index(fill)]
         needed = _needed(fill, body, set(above))
