@@ -24,8 +24,8 @@ PLAIN = 2.4
 #: times as long in those products.
 MATRIX_PIECES = 2.0
 #: Operands that loops do not change in registers, of which there are too few, so that drivers spill. Attention and its
-#: gradients, eight kernels that do not fit otherwise, on an H100: 0.95 to 13 times as fast as in pieces, all but one 1.6
-#: times or more.
+#: gradients, eight kernels that do not fit otherwise, on an H100: 0.95 to 13 times as fast as in pieces, and all but
+#: one 1.6 times or more.
 HELD = 1.2
 #: Dots on multiply-adds cut in two along K, and in two again. ACO's cycles for RDNA 3 (Mesa 22.3.6) are 0.7 to 0.9 of
 #: the whole dots' for fp32 attention, 0.9 to 1.8 for fp32 products. On an H100: 1.0 to 3.2 for four products of float16
