@@ -19,10 +19,13 @@ from .pointwise import of_type
 from .shapes import resized
 from .types import OnHost, computed_in
 
+#: Four words of 32 random bits for each element: draws.py makes numbers of them.
+_WORDS = "a, b, c, d = tl.randint4x(seed, first + i0.to(tl.int64))\n"
 _UNIFORM = "u = tl.rand(seed, first + i0.to(tl.int64))\n"
 _BY_PROBABILITIES = Body(
     f"tl.store(fault + zero, {PROBABILITY}, mask=mask & (((p >= 0) & (p <= 1)) == 0))\n"
-    "out = tl.rand(seed, first + place) < p",
+    "a, b, c, d = tl.randint4x(seed, first + place)\n"
+    "out = draw.unit(a, b) <= p",
     frozenset(("place",)),
     frozenset(("fault",)),
 )
@@ -61,15 +64,17 @@ def _normal(self: torch.Tensor, mean: float = 0.0, std: float = 1.0, *, generato
     if self.is_complex():  # half of the variance in each part, as on the CPU
         torch.view_as_real(self).normal_(0, std / math.sqrt(2), generator=generator)
         return self.add_(mean) if mean else self
-    text = "out = mean + std * tl.randn(seed, first + i0.to(tl.int64))"
+    text = _WORDS + "out = mean + std * draw.normal(a, b, c, d)"
     return _drawn(self, text, generator, mean=mean, std=std)
 
 
 def _exponential(self: torch.Tensor, lambd: float = 1.0, *, generator: Any = None) -> torch.Tensor:
     if not lambd > 0 or math.isinf(lambd):
         raise OnHost("a rate that is refused")
-    text = _UNIFORM + "out = -libdevice.log(1 - u) / rate"
-    return _drawn(self, text, generator, rate=lambd)
+    # Not rounded to 0, by which others divide.
+    least = 2.0**-24 if self.dtype == torch.float16 else torch.finfo(torch.float32).smallest_normal
+    text = _WORDS + "out = tl.maximum(draw.exponential(a, b) / rate, least)"
+    return _drawn(self, text, generator, rate=lambd, least=least)
 
 
 def _bernoulli(self: torch.Tensor, p: float = 0.5, *, generator: Any = None) -> torch.Tensor:
@@ -77,7 +82,7 @@ def _bernoulli(self: torch.Tensor, p: float = 0.5, *, generator: Any = None) -> 
     if source is None or not 0 <= p <= 1 or self.dtype == torch.float64 or not self.is_contiguous():
         raise OnHost("a generator of the CPU's, or a probability that is refused")
     seed, first = source.draw(self.numel())
-    text = _UNIFORM + "out = u < p"
+    text = _WORDS + "out = draw.unit(a, b) <= p"
     run(Body(text), {"out": self}, {"p": float(p)}, torch.float32, {"seed": seed, "first": first})
     return self
 
@@ -119,14 +124,14 @@ def _normal_of(mean: Any, std: Any = 1.0, *, generator: Any = None) -> torch.Ten
 def _log_normal(self: torch.Tensor, mean: float = 1.0, std: float = 2.0, *, generator: Any = None) -> torch.Tensor:
     if not std > 0:
         raise OnHost("a deviation that is refused")
-    text = "out = libdevice.exp(mean + std * tl.randn(seed, first + i0.to(tl.int64)))"
+    text = _WORDS + "out = libdevice.exp(mean + std * draw.normal(a, b, c, d))"
     return _drawn(self, text, generator, mean=mean, std=std)
 
 
 def _cauchy(self: torch.Tensor, median: float = 0.0, sigma: float = 1.0, *, generator: Any = None) -> torch.Tensor:
     if not sigma > 0:
         raise OnHost("a width that is refused")
-    text = _UNIFORM + "out = median + sigma * libdevice.tan(3.141592653589793 * (u - 0.5))"
+    text = _WORDS + "out = median + sigma * draw.cauchy(a, b)"
     return _drawn(self, text, generator, median=median, sigma=sigma)
 
 
@@ -139,10 +144,12 @@ def _geometric(self: torch.Tensor, p: float, *, generator: Any = None) -> torch.
         drawn = torch.empty(self.shape, dtype=torch.float32, device=self.device)
         limit = torch.iinfo(self.dtype).max
         return self.copy_(_geometric(drawn, p, generator=generator).clamp_(max=min(limit, 1 << 31)))
-    text = _UNIFORM + "out = fn.maximum(libdevice.ceil(libdevice.log(1 - u) / rate), u * 0 + 1)"
-    return _drawn(self, text, generator, rate=math.log1p(-p))
+    text = _WORDS + "out = tl.maximum(libdevice.ceil(draw.exponential(a, b) / rate), 1.0)"
+    return _drawn(self, text, generator, rate=-math.log1p(-p))
 
 
+#: What is weighed at all is likelier than what is not.
+_LEAST = torch.finfo(torch.float32).smallest_normal
 #: Of rarer events the tries are not counted in float32.
 _RAREST = 1e-5
 _INTEGERS = {torch.uint8: 8, torch.int8: 7, torch.int16: 15, torch.int32: 31, torch.int64: 63}
@@ -202,15 +209,18 @@ def _multinomial(
         raise OnHost("weights that are refused")
     if not replacement or num_samples == 1:
         drawn = torch.empty_like(weights).exponential_(generator=generator)
-        ratio = weights / drawn
+        ratio = torch.where(weights > 0, (weights / total / drawn).clamp_(min=_LEAST), 0.0)
         found = ratio.argmax(1, keepdim=True) if num_samples == 1 else ratio.topk(num_samples)[1]
     else:
         sums = weights.cumsum(1)
         drawn = torch.rand((lines.shape[0], num_samples), device=self.device, generator=generator) * sums[:, -1:]
-        found = torch.searchsorted(sums, drawn, right=True)
-        # A number that is rounded up to the sum belongs to the last category that has a weight.
-        last = (weights > 0).to(torch.int64).cumsum(1).argmax(1, keepdim=True)
-        found = torch.minimum(found, last)
+        found = torch.searchsorted(sums, drawn, right=True).clamp_(max=categories - 1)
+        # Sums up to a category of weight 0 may differ from those before it by their rounding, and a number that is
+        # rounded up to the last sum is past the end: such a draw is the category's before it that has a weight.
+        weighed = weights > 0
+        first = weighed.to(torch.int8).argmax(1, keepdim=True)
+        own = torch.where(weighed, torch.arange(categories, device=self.device), first)
+        found = own.cummax(1)[0].gather(1, found)
     return found if self.dim() == 2 else found[0]
 
 

@@ -12,11 +12,11 @@ import triton.language as tl
 from triton.language.extra import libdevice
 from triton.runtime.jit import JITFunction
 
-from . import bessel_functions, functions, incomplete_gamma, polynomials, special_functions
+from . import bessel_functions, draws, functions, incomplete_gamma, polynomials, special_functions
 
 #: What the text of a kernel may name.
 _NAMES: dict[str, Any] = {"tl": tl, "libdevice": libdevice, "fn": functions, "sp": special_functions, "triton": triton}
-_NAMES |= {"bessel": bessel_functions, "gamma": incomplete_gamma, "poly": polynomials}
+_NAMES |= {"bessel": bessel_functions, "gamma": incomplete_gamma, "poly": polynomials, "draw": draws}
 _made: dict[str, JITFunction] = {}
 _lock = threading.Lock()
 
