@@ -1,0 +1,171 @@
+"""Products of whole tiles (abi/tile_products.py) as LLVM IR for a host: register-blocked micro-kernels.
+
+C is cut in blocks of R rows and V vectors that stay in registers while k ascends. For each k, V vectors of a row of B are
+loaded, and each of R elements of A, at any stride, is spread over a vector and multiplied with them. Nothing of A is packed.
+B is read in place where its rows are contiguous; else V vectors of its columns at a time are transposed into memory of the
+function's own (transposes.py). The last block of a column of blocks has fewer rows; where C is narrower than a vector,
+vectors are as narrow.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..abi.tile_products import ELEMENTS, TileProduct
+from .ir_text import FunctionText
+from .transposes import Panel, transpose_panel
+
+#: Element type → LLVM's.
+TYPES = {"f32": "float", "f64": "double", "i32": "i32"}
+
+#: Steps of k in the body of the loop over k.
+_STEPS = 4
+
+
+@dataclass(frozen=True)
+class Host:
+    """The vector registers of a processor: ``vector_bits`` of each, and how many (``registers``) there are."""
+
+    vector_bits: int
+    registers: int
+
+
+#: Processors by what they are called: AVX2 with FMA, AVX-512, NEON.
+HOSTS = {"avx2": Host(256, 16), "avx512": Host(512, 32), "neon": Host(128, 32)}
+
+#: Vector registers of a host → the vectors of a row of C in a block → rows of the block.
+_ROWS = {
+    HOSTS["neon"]: {1: 12, 2: 12, 4: 6},
+    HOSTS["avx2"]: {1: 8, 2: 6, 4: 2},
+    HOSTS["avx512"]: {1: 16, 2: 14, 4: 6},
+}
+
+#: Vectors of a row of C in a block, where C is so wide, and where it has at most so many rows: with few, sums would wait
+#: for each other.
+_VECTORS, _FEW_ROWS, _VECTORS_OF_FEW = 2, 4, 4
+
+
+@dataclass(frozen=True)
+class _Block:
+    """A block of C in registers: ``rows``, and ``vectors`` of ``lanes`` elements in each."""
+
+    rows: int
+    vectors: int
+    lanes: int
+
+    @property
+    def columns(self) -> int:
+        return self.vectors * self.lanes
+
+
+def _block(product: TileProduct, host: Host) -> _Block:
+    lanes = min(host.vector_bits // ELEMENTS[product.element], product.n)
+    most = _VECTORS_OF_FEW if product.m <= _FEW_ROWS else _VECTORS
+    vectors = min(product.n // lanes, most)
+    return _Block(min(_ROWS[host][vectors], product.m), vectors, lanes)
+
+
+def define(product: TileProduct, host: Host) -> tuple[str, frozenset[str]]:
+    """The text of the function ``product.name`` of parameters ``ptr %c, ptr %a, ptr %b``, and the declarations that it
+    needs. The shape is of powers of two."""
+    name, a, b = product.name, "%a", "%b"
+    if product.c[2] != 1 and product.n > 1:  # the transposed product: what is a row there is contiguous
+        product, a, b = product.transposed(), b, a
+    text = FunctionText()
+    _Kernel(text, product, _block(product, host)).emit(a, b)
+    head = f"define internal void @{name}(ptr noalias %c, ptr readonly %a, ptr readonly %b) noinline nounwind"
+    return text.define(head), frozenset(text.declarations)
+
+
+class _Kernel:
+    """The text of one product whose C has contiguous rows."""
+
+    def __init__(self, text: FunctionText, product: TileProduct, block: _Block) -> None:
+        self._text, self._product, self._block = text, product, block
+        self._type = TYPES[product.element]
+        self._bytes = ELEMENTS[product.element] // 8
+        self._vector = f"<{block.lanes} x {self._type}>"
+
+    def emit(self, a: str, b: str) -> None:
+        """Everything between the function's head and its return."""
+        text, product, block = self._text, self._product, self._block
+        contiguous = product.b[2] == 1 or product.n == 1
+        panel = None
+        if not contiguous:
+            memory = text.alloca(f"[{product.k * block.columns} x {self._type}]", 64)
+            panel = Panel(memory, product.k, block.columns, block.lanes, self._type, self._bytes)
+
+        def columns(batch: str, at: str) -> None:
+            start = text.sum(text.times(batch, product.b[0]), text.times(at, product.b[2]))
+            here, stride = text.element(self._type, b, start), product.b[1]
+            if panel is not None:
+                transpose_panel(text, panel, here, product.b[1], product.b[2])
+                here, stride = panel.memory, block.columns
+            whole = product.m // block.rows * block.rows
+            text.loop(whole, block.rows, lambda row, _: self._rows(batch, row, at, block.rows, a, here, stride))
+            if whole < product.m:
+                self._rows(batch, str(whole), at, product.m - whole, a, here, stride)
+
+        def batch(index: str, _: list[str]) -> list[str]:
+            text.loop(product.n, block.columns, lambda at, _: columns(index, at) or [])
+            return []
+
+        text.loop(product.batches, 1, batch)
+
+    def _rows(self, batch: str, row: str, column: str, rows: int, a: str, b: str, stride: int) -> list[str]:
+        """The block of ``rows`` rows that begins at (``row``, ``column``); ``b``: where its columns of B begin, whose
+        rows are ``stride`` elements apart."""
+        text, product, block, vector = self._text, self._product, self._block, self._vector
+        places = [(i, j) for i in range(rows) for j in range(block.vectors)]
+        at = text.sum(text.times(batch, product.c[0]), text.sum(text.times(row, product.c[1]), column))
+        c = text.element(self._type, "%c", at)
+        at = text.sum(text.times(batch, product.a[0]), text.times(row, product.a[1]))
+        left = text.element(self._type, a, at)
+        zero = "zeroinitializer"
+        initial = [self._load(vector, c, i * product.c[1] + j * block.lanes) if product.adds else zero for i, j in places]
+        steps = min(_STEPS, product.k)
+
+        def body(k: str, totals: list[str]) -> list[str]:
+            beside = text.element(self._type, left, text.times(k, product.a[2]))
+            below = text.element(self._type, b, text.times(k, stride))
+            for step in range(steps):
+                totals = self._step(totals, places, step, beside, below, stride)
+            return totals
+
+        totals = text.loop(product.k, steps, body, [(vector, value) for value in initial])
+        for (i, j), total in zip(places, totals, strict=True):
+            pointer = text.element(self._type, c, str(i * product.c[1] + j * block.lanes))
+            text.do(f"store {vector} {total}, ptr {pointer}, align {self._bytes}")
+        return []
+
+    def _step(
+        self, totals: list[str], places: list[tuple[int, int]], step: int, left: str, right: str, stride: int
+    ) -> list[str]:
+        """One multiply-add of each vector of the block."""
+        block, vector = self._block, self._vector
+        columns = [self._load(vector, right, step * stride + j * block.lanes) for j in range(block.vectors)]
+        spread: dict[int, str] = {}
+        found = []
+        for (i, j), total in zip(places, totals, strict=True):
+            if i not in spread:
+                spread[i] = self._spread(self._load(self._type, left, i * self._product.a[1] + step * self._product.a[2]))
+            found.append(self._multiply_add(spread[i], columns[j], total))
+        return found
+
+    def _load(self, type_: str, pointer: str, at: int) -> str:
+        pointer = self._text.element(self._type, pointer, str(at))
+        return self._text.value(f"load {type_}, ptr {pointer}, align {self._bytes}")
+
+    def _spread(self, scalar: str) -> str:
+        first = self._text.value(f"insertelement {self._vector} poison, {self._type} {scalar}, i64 0")
+        lanes = self._block.lanes
+        return self._text.value(
+            f"shufflevector {self._vector} {first}, {self._vector} poison, <{lanes} x i32> zeroinitializer"
+        )
+
+    def _multiply_add(self, left: str, right: str, total: str) -> str:
+        vector = self._vector
+        if self._type == "i32":
+            return self._text.value(f"add {vector} {self._text.value(f'mul {vector} {left}, {right}')}, {total}")
+        suffix = f"v{self._block.lanes}{self._product.element}"
+        return self._text.call(vector, f"llvm.fma.{suffix}", [(vector, left), (vector, right), (vector, total)])
