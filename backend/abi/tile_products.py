@@ -7,9 +7,9 @@ every batch ``z``, row ``i`` and column ``j``,
 
     C[z, i, j] = (C[z, i, j] if adds else 0) + A[z, i, 0] · B[z, 0, j] + … + A[z, i, K-1] · B[z, K-1, j]
 
-with k ascending. Floats are added by one fused multiply-add for each k, which rounds once; integers wrap around. C is in
-no memory that A or B are in; A and B may be the same. Every element type is the one that products are added in: narrower
-operands are widened before, as the kernel's own code.
+with k ascending. Floats are added by one fused multiply-add for each k, which rounds once; integers wrap around. C is
+in no memory that A or B are in; A and B may be the same. Every element type is the one that products are added in:
+narrower operands are widened before, as the kernel's own code.
 
 The variables are those of a subgroup whose W invocations are the lanes of vectors: an array of R elements is memory of
 R · W elements, and element r of invocation l is element r · W + l of it. Strides count such elements of the memory.
@@ -34,8 +34,8 @@ _NAME = re.compile(
 
 @dataclass(frozen=True)
 class TileProduct:
-    """One product: ``batches`` products of M×K and K×N tiles of the type ``element``. ``adds``: C is added to, else it is
-    overwritten and need hold nothing before. ``c``, ``a``, ``b``: the strides of C, A and B."""
+    """One product: ``batches`` products of M×K and K×N tiles of the type ``element``. ``adds``: C is added to, else it
+    is overwritten and need hold nothing before. ``c``, ``a``, ``b``: the strides of C, A and B."""
 
     element: str
     batches: int
@@ -51,7 +51,7 @@ class TileProduct:
     def name(self) -> str:
         """The function's name, which says all of it: ``tile_product_add_f32_1x64x64x32_c0_64_1_a0_32_1_b0_64_1``."""
         shape = f"{self.batches}x{self.m}x{self.n}x{self.k}"
-        strides = (f"{letter}{'_'.join(map(str, steps))}" for letter, steps in zip("cab", (self.c, self.a, self.b)))
+        strides = (f"{letter}{'_'.join(map(str, getattr(self, letter)))}" for letter in "cab")
         return f"tile_product_{'add' if self.adds else 'set'}_{self.element}_{shape}_{'_'.join(strides)}"
 
     def transposed(self) -> TileProduct:

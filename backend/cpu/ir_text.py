@@ -66,8 +66,8 @@ class FunctionText:
         body: Callable[[str, list[str]], list[str]],
         carried: Sequence[tuple[str, str]] = (),
     ) -> list[str]:
-        """``body(index, values)`` for the index 0, ``step``, … below ``count``, each giving the next values. ``carried``:
-        (type, first value). The last values; a loop of one iteration is none."""
+        """``body(index, values)`` for the index 0, ``step``, … below ``count``, each giving the next values.
+        ``carried``: (type, first value). The last values; a loop of one iteration is none."""
         initial = [value for _, value in carried]
         if count <= step:
             return body("0", initial)

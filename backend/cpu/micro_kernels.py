@@ -1,10 +1,10 @@
 """Products of whole tiles (abi/tile_products.py) as LLVM IR for a host: register-blocked micro-kernels.
 
-C is cut in blocks of R rows and V vectors that stay in registers while k ascends. For each k, V vectors of a row of B are
-loaded, and each of R elements of A, at any stride, is spread over a vector and multiplied with them. Nothing of A is packed.
-B is read in place where its rows are contiguous; else V vectors of its columns at a time are transposed into memory of the
-function's own (transposes.py). The last block of a column of blocks has fewer rows; where C is narrower than a vector,
-vectors are as narrow.
+C is cut in blocks of R rows and V vectors that stay in registers while k ascends. For each k, V vectors of a row of B
+are loaded, and each of R elements of A, at any stride, is spread over a vector and multiplied with them. Nothing of A
+is packed. B is read in place where its rows are contiguous; else V vectors of its columns at a time are transposed into
+memory of the function's own (transposes.py). The last block of a column of blocks has fewer rows; where C is narrower
+than a vector, vectors are as narrow.
 """
 
 from __future__ import annotations
@@ -34,14 +34,10 @@ class Host:
 HOSTS = {"avx2": Host(256, 16), "avx512": Host(512, 32), "neon": Host(128, 32)}
 
 #: Vector registers of a host → the vectors of a row of C in a block → rows of the block.
-_ROWS = {
-    HOSTS["neon"]: {1: 12, 2: 12, 4: 6},
-    HOSTS["avx2"]: {1: 8, 2: 6, 4: 2},
-    HOSTS["avx512"]: {1: 16, 2: 14, 4: 6},
-}
+_ROWS = {HOSTS["neon"]: {1: 12, 2: 12, 4: 6}, HOSTS["avx2"]: {1: 8, 2: 6, 4: 2}, HOSTS["avx512"]: {1: 16, 2: 14, 4: 6}}
 
-#: Vectors of a row of C in a block, where C is so wide, and where it has at most so many rows: with few, sums would wait
-#: for each other.
+#: Vectors of a row of C in a block, where C is so wide, and where it has at most so many rows: with few, sums would
+#: wait for each other.
 _VECTORS, _FEW_ROWS, _VECTORS_OF_FEW = 2, 4, 4
 
 
@@ -122,7 +118,8 @@ class _Kernel:
         at = text.sum(text.times(batch, product.a[0]), text.times(row, product.a[1]))
         left = text.element(self._type, a, at)
         zero = "zeroinitializer"
-        initial = [self._load(vector, c, i * product.c[1] + j * block.lanes) if product.adds else zero for i, j in places]
+        offsets = [i * product.c[1] + j * block.lanes for i, j in places]
+        initial = [self._load(vector, c, offset) if product.adds else zero for offset in offsets]
         steps = min(_STEPS, product.k)
 
         def body(k: str, totals: list[str]) -> list[str]:
@@ -133,8 +130,8 @@ class _Kernel:
             return totals
 
         totals = text.loop(product.k, steps, body, [(vector, value) for value in initial])
-        for (i, j), total in zip(places, totals, strict=True):
-            pointer = text.element(self._type, c, str(i * product.c[1] + j * block.lanes))
+        for offset, total in zip(offsets, totals, strict=True):
+            pointer = text.element(self._type, c, str(offset))
             text.do(f"store {vector} {total}, ptr {pointer}, align {self._bytes}")
         return []
 
@@ -142,13 +139,13 @@ class _Kernel:
         self, totals: list[str], places: list[tuple[int, int]], step: int, left: str, right: str, stride: int
     ) -> list[str]:
         """One multiply-add of each vector of the block."""
-        block, vector = self._block, self._vector
+        block, vector, (_, down, along) = self._block, self._vector, self._product.a
         columns = [self._load(vector, right, step * stride + j * block.lanes) for j in range(block.vectors)]
         spread: dict[int, str] = {}
         found = []
         for (i, j), total in zip(places, totals, strict=True):
             if i not in spread:
-                spread[i] = self._spread(self._load(self._type, left, i * self._product.a[1] + step * self._product.a[2]))
+                spread[i] = self._spread(self._load(self._type, left, i * down + step * along))
             found.append(self._multiply_add(spread[i], columns[j], total))
         return found
 

@@ -1,0 +1,117 @@
+"""Products of whole tiles by the micro-kernels of each host, against NumPy in float64."""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+from triton.backends.spirv.abi.tile_products import Strides, TileProduct
+from triton.backends.spirv.cpu.micro_kernels import HOSTS, define
+
+from .machine_code import PROCESSORS, compiled, loaded, runs
+
+_DTYPES = {"f32": np.float32, "f64": np.float64, "i32": np.int32}
+_GUARD = 16
+SHAPES = [(64, 64, 32), (16, 16, 16), (1, 64, 16), (64, 1, 8), (2, 4, 2), (32, 8, 64), (4, 128, 1), (1, 1, 1)]
+
+
+def strides(order: str, batches: int, rows: int, columns: int) -> Strides:
+    """Of ``batches`` matrices one behind the other, row by row ('n') or column by column ('t')."""
+    return (rows * columns if batches > 1 else 0, *((columns, 1) if order == "n" else (1, rows)))
+
+
+def product(element: str, shape: tuple[int, int, int], orders: str, batches: int, adds: bool) -> TileProduct:
+    m, n, k = shape
+    c, a, b = zip(orders, (m, m, k), (n, k, n), strict=True)
+    return TileProduct(element, batches, m, n, k, adds, *(strides(one[0], batches, *one[1:]) for one in (c, a, b)))
+
+
+def text_of(one: TileProduct, host: str) -> str:
+    text, declarations = define(one, HOSTS[host])
+    passed = "(ptr %c, ptr %a, ptr %b)"
+    call = f"define void @run{passed} {{\n  call void @{one.name}{passed}\n  ret void\n}}"
+    return "\n".join([*sorted(declarations), text, call])
+
+
+def run(one: TileProduct, host: str, c: Any, a: Any, b: Any) -> None:
+    memory, address = loaded(compiled(text_of(one, host), host), "run")
+    function = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3)(address)
+    function(*(array.ctypes.data for array in (c, a, b)))
+    del function, memory
+
+
+def viewed(memory: Any, batches: int, rows: int, columns: int, steps: Strides) -> Any:
+    return np.lib.stride_tricks.as_strided(memory, (batches, rows, columns), [step * memory.itemsize for step in steps])
+
+
+def check(one: TileProduct, host: str) -> None:
+    rng, dtype = np.random.default_rng(0), _DTYPES[one.element]
+
+    def drawn(count: int) -> Any:
+        low = np.iinfo(np.int32).min
+        whole = rng.integers(low, -low, count) if dtype is np.int32 else rng.standard_normal(count)
+        return whole.astype(dtype)
+
+    guarded = drawn(one.batches * one.m * one.n + 2 * _GUARD)
+    before, c = guarded.copy(), guarded[_GUARD:-_GUARD]
+    a, b = drawn(one.batches * one.m * one.k), drawn(one.batches * one.k * one.n)
+    wide = np.int64 if dtype is np.int32 else np.float64
+    left = viewed(a, one.batches, one.m, one.k, one.a).astype(wide)
+    right = viewed(b, one.batches, one.k, one.n, one.b).astype(wide)
+    results = viewed(c, one.batches, one.m, one.n, one.c)
+    expected = left @ right + (results.astype(wide) if one.adds else 0)
+    run(one, host, c, a, b)
+    if dtype is np.int32:
+        np.testing.assert_array_equal(results, expected.astype(np.int32))
+    else:
+        bound = np.abs(left) @ np.abs(right) + np.abs(viewed(before[_GUARD:], one.batches, one.m, one.n, one.c))
+        assert (np.abs(results - expected) <= bound * (one.k + 1) * np.finfo(dtype).eps).all()
+    np.testing.assert_array_equal(guarded[:_GUARD], before[:_GUARD])
+    np.testing.assert_array_equal(guarded[-_GUARD:], before[-_GUARD:])
+
+
+@pytest.mark.parametrize("host", PROCESSORS)
+@pytest.mark.parametrize("element", _DTYPES)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_products_of_every_order(shape: tuple[int, int, int], element: str, host: str) -> None:
+    """What this machine cannot run is compiled, at least."""
+    orders = ["nnn"] if shape[0] * shape[1] > 1024 else map("".join, itertools.product("nt", repeat=3))
+    for order, adds in zip(orders, itertools.cycle([True, False, True]), strict=False):
+        one = product(element, shape, order, 2 if adds else 1, adds)
+        assert TileProduct.parse(one.name) == one
+        if runs(host):
+            check(one, host)
+        else:
+            assert compiled(text_of(one, host), host).startswith(b"\x7fELF")
+
+
+@pytest.mark.parametrize("order", ["nnt", "ntn", "ntt", "tnn", "ttt"])
+def test_large_products_of_transposed_operands(order: str) -> None:
+    for host in filter(runs, PROCESSORS):
+        check(product("f32", (64, 128, 64), order, 1, True), host)
+
+
+def test_k_ascends_with_one_rounding_for_each() -> None:
+    """2^24 + 1 - 2^24 is 0 in this order only; a product of floats that has 48 bits is not rounded by itself."""
+    one = product("f32", (8, 16, 4), "nnn", 1, False)
+    a = np.tile(np.array([1.0, 1.0, 1.0, 1 + 2.0**-23], np.float32), (8, 1))
+    b = np.repeat(np.array([2.0**24, 1.0, -(2.0**24), 1 - 2.0**-23], np.float32)[:, None], 16, axis=1).copy()
+    for host in filter(runs, PROCESSORS):
+        c = np.full((8, 16), np.nan, np.float32)
+        run(one, host, c, a, b)
+        np.testing.assert_array_equal(c, np.float32((1 + 2.0**-23) * (1 - 2.0**-23)))
+        b[:3] = 0
+        a[:, 2], b[2] = 1, -1
+        run(one, host, c, a, b)
+        np.testing.assert_array_equal(c, np.float32(-(2.0**-46)))
+        b[:3] = np.array([2.0**24, 1.0, -(2.0**24)], np.float32)[:, None]
+
+
+@pytest.mark.parametrize(
+    "name", ["sin", "tile_product_add_f32_1x2", "tile_product_add_f16_1x2x2x2_c0_2_1_a0_2_1_b0_2_1"]
+)
+def test_other_names_are_no_products(name: str) -> None:
+    assert TileProduct.parse(name) is None
