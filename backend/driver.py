@@ -41,9 +41,12 @@ AT_REGISTRATION.append(_enter_torch_operations)
 ENTER_OPERATION.append(_enter_operation)
 
 
-def _complete(module: Any) -> None:
+def _complete_cpu() -> None:
     """Give torch.cpu the one function of a device's module that it lacks: programs call it of the device that they are
     given. A CPU has one stream."""
+    import torch
+
+    module: Any = torch.cpu
     if not hasattr(module, "set_stream"):
         module.set_stream = lambda stream: None
 
@@ -169,17 +172,19 @@ class SPIRVDriver(DriverBase):
         return 0
 
     def get_active_torch_device(self) -> Any:
-        """The torch device whose tensors kernels take with no copy: ``cpu`` where host memory is device memory (and
-        where nothing runs), otherwise ``spirv:<index>``, which is made known to torch."""
-        import torch
+        """The torch device whose tensors kernels take with no copy (torch/device/active.py); ``cpu`` where nothing
+        runs."""
+        if compile_only():
+            import torch
 
-        if compile_only() or self._vulkan.current().host_memory == self._vulkan.ZERO_COPY:
-            _complete(torch.cpu)
-            return torch.device("cpu")
-        from .torch.device import registration
+            device = torch.device("cpu")
+        else:
+            from .torch.device.active import active_device
 
-        registration.register()
-        return torch.device(registration.NAME, self._vulkan.current_device())
+            device = active_device()
+        if device.type == "cpu":
+            _complete_cpu()
+        return device
 
     def get_device_interface(self) -> DeviceInterface | IdleInterface:
         """Events, streams and synchronisation, in the terms of ``torch.cuda``."""

@@ -211,6 +211,14 @@ RECORD_KERNELS = Setting[str | None](
     "add a line to this file for each kernel that is loaded, for `triton-spirv warm` "
     "([running.md](running.md#compile-before-the-first-step))",
 )
+TORCH_DEVICE = Setting(
+    "TRITON_SPIRV_TORCH_DEVICE",
+    flag,
+    False,
+    "1",
+    "make torch's device `spirv` known even if torch has another accelerator, such as CUDA, whose tensors then have no "
+    "gradients ([cuda.md](cuda.md#training))",
+)
 TORCH_FALLBACK = Setting(
     "TRITON_SPIRV_TORCH_FALLBACK",
     one_of(ALLOW, TELL, WARN, ERROR),

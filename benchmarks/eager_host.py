@@ -5,7 +5,9 @@ launch. It is the thread's processor time, without that of threads which run ker
 its own. ``--plain`` does each call without those before it, as operations were done before calls were prepared
 (torch/ops/prepared.py), as a third column.
 
-    TRITON_DEFAULT_BACKEND=spirv python -m benchmarks.eager_host [NAME …] [--calls N] [--plain]
+    python -m benchmarks.eager_host [NAME …] [--calls N] [--plain]
+
+Beside CUDA, set TRITON_DEFAULT_BACKEND=spirv and TRITON_SPIRV_TORCH_DEVICE=1.
 """
 
 from __future__ import annotations

@@ -225,7 +225,7 @@ def measured(library: str, name: str, steps: int) -> dict[str, Any]:
 
 def environment() -> dict[str, str]:
     """In which a process has ``spirv`` as torch's device."""
-    return {**os.environ, "TRITON_DEFAULT_BACKEND": "spirv"}
+    return {**os.environ, "TRITON_DEFAULT_BACKEND": "spirv", "TRITON_SPIRV_TORCH_DEVICE": "1"}
 
 
 def in_a_process(library: str, name: str, steps: int, limit: float) -> dict[str, Any]:

@@ -24,8 +24,9 @@ from torch.nn import functional
 
 #: Shapes of the lists' tensors, if there are so many elements in all; and how many there are of each.
 SHAPES = (((1024, 1024), 48), ((1024, 4096), 24), ((1024,), 100), ((32000, 1024), 1))
-#: Variables that choose Triton's backend.
-CHOOSE = ("TRITON_SPIRV_BACKEND", "TRITON_DEFAULT_BACKEND")
+#: Variables that choose Triton's backend, and torch's device.
+CHOOSE = ("TRITON_SPIRV_BACKEND", "TRITON_DEFAULT_BACKEND", "TRITON_SPIRV_TORCH_DEVICE")
+OURS = {"TRITON_SPIRV_BACKEND": "1", "TRITON_SPIRV_TORCH_DEVICE": "1"}
 Timed = tuple[str, Callable[[], Any], int]
 
 
@@ -113,7 +114,7 @@ def main() -> None:
     found = {}
     plain = {name: value for name, value in os.environ.items() if name not in CHOOSE}
     for device in devices:
-        environment = {**plain, "TRITON_SPIRV_BACKEND": "1"} if device == "spirv" else plain
+        environment = plain | OURS if device == "spirv" else plain
         done = subprocess.run(
             [*command, "--device", device], check=True, stdout=subprocess.PIPE, text=True, env=environment
         )

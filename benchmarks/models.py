@@ -44,9 +44,10 @@ _SHOWN = 5
 
 def environment(device: str) -> dict[str, str]:
     """In which a process measures a device: torch's one accelerator is ``spirv`` for it alone."""
-    chosen = ("TRITON_SPIRV_BACKEND", "TRITON_DEFAULT_BACKEND")
+    chosen = ("TRITON_SPIRV_BACKEND", "TRITON_DEFAULT_BACKEND", "TRITON_SPIRV_TORCH_DEVICE")
     kept = {name: value for name, value in os.environ.items() if name not in chosen}
-    return {**kept, "TRITON_DEFAULT_BACKEND": "spirv"} if device == "spirv" else kept
+    ours = {"TRITON_DEFAULT_BACKEND": "spirv", "TRITON_SPIRV_TORCH_DEVICE": "1"}
+    return {**kept, **ours} if device == "spirv" else kept
 
 
 def measured(task: dict[str, Any], seconds: float) -> Iterable[dict[str, Any]]:

@@ -8,6 +8,10 @@ from collections.abc import Iterator
 import pytest
 from triton import knobs
 
+#: The tests are of torch's device ``spirv``, also beside another accelerator of torch. It is made known when torch is
+#: imported, which is when the first test module is.
+os.environ.setdefault("TRITON_SPIRV_TORCH_DEVICE", "1")
+
 
 @pytest.fixture(scope="session", autouse=True)
 def verified_rewrites() -> None:

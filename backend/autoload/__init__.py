@@ -8,30 +8,30 @@ torch`` slower by half a second. It imports triton only when something needs it:
 
 Without triton, or with a torch older than OLDEST_TORCH, it does nothing. It steps aside, so that only the second point
 holds, if another backend has or may take torch's only place for an out-of-tree device (PrivateUse1), or if torch has an
-accelerator of its own, because torch.accelerator would then mean this device.
+accelerator of its own that is there (``others.py``), unless the device is asked for by itself. The choice of SPIR-V for
+kernels does not ask for it.
 
 This file decides; ``claim.py`` takes the place.
 """
 
 from __future__ import annotations
 
-import os
 import sys
 from importlib import import_module
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
-from importlib.util import find_spec, module_from_spec, spec_from_file_location
-from pathlib import Path
+from importlib.util import find_spec
 from typing import Any
 
+from .others import asked_for, other_accelerator, step_aside
 from .placeholder import NAME, PACKAGE, Placeholder
+
+__all__ = ["NAME", "OLDEST_TORCH", "autoload", "is_too_old", "release", "teach_compiler"]
 
 #: The first release of torch whose tensors can be on the device. Kernels take CPU tensors of older ones, too.
 OLDEST_TORCH = "2.10"
 #: Imported by all of torch's compiler before it asks anything about a device.
 _TORCH_COMPILER = "torch.utils._triton"
-#: Where this backend's settings are, next to this package: in a triton that has it inside, or in the plugin-only wheel.
-_SETTINGS = (f"triton/backends/{NAME}/settings.py", f"triton_{NAME}/settings.py")
 
 
 def is_too_old(torch_version: str) -> bool:
@@ -68,28 +68,6 @@ def teach_compiler() -> None:
         sys.meta_path.insert(0, _BeforeTorchCompiler())
 
 
-def _asked_for() -> bool:
-    """As driver.py decides it."""
-    if os.environ.get("TRITON_DEFAULT_BACKEND") == NAME:
-        return True
-    for place in _SETTINGS:
-        path = Path(__file__).parents[1] / place
-        if path.is_file() and (spec := spec_from_file_location(f"_triton_{NAME}_settings", path)) and spec.loader:
-            sys.modules[spec.name] = settings = module_from_spec(spec)
-            spec.loader.exec_module(settings)
-            return bool(settings.BACKEND.get())
-    return False
-
-
-def _other_accelerator() -> bool:
-    """Whether torch has its own device here, found without a call of a driver, which would cost its start."""
-    import torch
-
-    if torch.version.cuda is not None or torch.version.hip is not None:
-        return os.path.exists("/dev/nvidiactl") or os.path.exists("/dev/kfd") or sys.platform == "win32"
-    return torch.backends.mps.is_built() or torch.xpu._is_compiled() or torch.mtia._is_compiled()
-
-
 def _others_are_loaded() -> bool:
     """Whether torch calls other backends too, which may want the place: torch's list of them, as it is loading them."""
     points = sys._getframe(2).f_locals.get("backend_extensions")
@@ -103,8 +81,12 @@ def autoload() -> None:
     if find_spec("triton") is None or is_too_old(torch.__version__):
         return
     teach_compiler()
-    free = torch._C._get_privateuse1_backend_name() == "privateuseone"
-    if free and not _others_are_loaded() and (not _other_accelerator() or _asked_for()):
-        from .claim import claim
+    if torch._C._get_privateuse1_backend_name() != "privateuseone" or _others_are_loaded():
+        return
+    other = other_accelerator()
+    if other is not None and not asked_for():
+        step_aside(other)
+        return
+    from .claim import claim
 
-        claim(Placeholder())
+    claim(Placeholder())

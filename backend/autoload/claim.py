@@ -8,6 +8,7 @@ from .accelerator import put_in_place
 from .collectives import take_collectives
 from .first_use import make_storages, register_at_first_operation, register_before_pinning
 from .libraries import help_libraries
+from .others import explain_missing_gradients, other_accelerator
 from .placeholder import NAME, Placeholder, is_used
 from .ties import keep_ties
 
@@ -37,5 +38,8 @@ def claim(module: Any) -> None:
     help_libraries()
     register_at_first_operation()
     make_storages()
+    other = other_accelerator()
+    if other is not None:
+        explain_missing_gradients(other)
     if isinstance(module, Placeholder):
         register_before_pinning()

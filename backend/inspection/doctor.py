@@ -15,6 +15,7 @@ from pathlib import Path
 
 from .. import settings
 from ..autoload import OLDEST_TORCH, is_too_old
+from ..autoload.others import HOW_TO_CLAIM, other_accelerator
 from ..capabilities import FEATURES
 from ..runtime import context
 from ..runtime.errors import VulkanUnavailable
@@ -64,12 +65,24 @@ def _software() -> Iterator[Finding]:
         )
     else:
         yield Finding(GOOD, f"torch {torch}")
+        yield from _other_accelerator()
     if _version("numpy") is None:
         yield Finding(NOTE, "NumPy is not installed: arrays of triton-spirv need it", "pip install numpy")
     try:
         context.native()
     except VulkanUnavailable as error:
         yield Finding(FAULT, str(error))
+
+
+def _other_accelerator() -> Iterator[Finding]:
+    """Whether torch's device steps aside, which takes torch's import."""
+    try:
+        other = other_accelerator()
+    except (ImportError, OSError) as error:
+        yield Finding(NOTE, f"torch cannot be imported: {error}", "install it again")
+        return
+    if other is not None and not settings.TORCH_DEVICE.get():
+        yield Finding(NOTE, f"torch has '{other}' here, and so not the device 'spirv'", HOW_TO_CLAIM)
 
 
 def _drivers() -> Iterator[Finding]:

@@ -79,3 +79,14 @@ def test_an_older_torch_lacks_the_device(monkeypatch: pytest.MonkeyPatch, torch:
     monkeypatch.setattr(inspection_doctor, "_version", lambda name: torch if name == "torch" else version(name))
     (found,) = (one for one in inspection_doctor._software() if one.what.startswith("torch"))
     assert found.state == getattr(inspection_doctor, state) and bool(found.remedy) == (state == "NOTE")
+
+
+def test_another_accelerator_of_torch_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    monkeypatch.setattr(inspection_doctor, "other_accelerator", lambda: "cuda")
+    monkeypatch.delenv("TRITON_SPIRV_TORCH_DEVICE", raising=False)
+    (finding,) = inspection_doctor._other_accelerator()
+    assert finding.what == "torch has 'cuda' here, and so not the device 'spirv'"
+    assert finding.remedy.startswith("set TRITON_SPIRV_TORCH_DEVICE=1 before torch is imported")
+    monkeypatch.setenv("TRITON_SPIRV_TORCH_DEVICE", "1")
+    assert not list(inspection_doctor._other_accelerator())

@@ -44,6 +44,21 @@ def mem_pool() -> Any:
     return torch.cuda.MemPool(_allocator().allocator())
 
 
+@cache
+def _uuid(index: int) -> str:
+    """Of a GPU by torch's number, 32 hexadecimal digits."""
+    import torch
+
+    return str(torch.cuda.get_device_properties(index).uuid).replace("-", "").lower().removeprefix("gpu")
+
+
+def cuda_index(uuid: str) -> int | None:
+    """torch's number of the GPU with a UUID of 32 hexadecimal digits, or None if CUDA does not show it."""
+    import torch
+
+    return next((index for index in range(torch.cuda.device_count()) if _uuid(index) == uuid), None)
+
+
 @dataclass
 class _Incoming:
     """What one stream signals: the number that Vulkan knows it by, CUDA's side of it, and the last value."""
@@ -72,7 +87,6 @@ class CudaSharing:
                 f"{context.device.name}: CUDA tensors can only be passed on NVIDIA's Vulkan driver; pass tensor.cpu()"
             )
         self._memory = ImportedMemory(context.native)
-        self._devices: dict[int, bool] = {}
         self._current = self._device_context()
         with self._current:
             self._timeline = Semaphore(context.native.export_timeline())
@@ -86,14 +100,14 @@ class CudaSharing:
         """CUDA's context of the Vulkan device's GPU."""
         import torch
 
-        for index in range(torch.cuda.device_count()):
-            if self._is_here(index):
-                with torch.cuda.device(index):
-                    torch.cuda.current_stream().synchronize()  # makes its context current in this thread
-                    return DeviceContext()
-        raise NotShareable(
-            f"CUDA does not show the Vulkan device {self._context.device.name}: see CUDA_VISIBLE_DEVICES"
-        )
+        index = cuda_index(self._context.device.uuid)
+        if index is None:
+            raise NotShareable(
+                f"CUDA does not show the Vulkan device {self._context.device.name}: see CUDA_VISIBLE_DEVICES"
+            )
+        with torch.cuda.device(index):
+            torch.cuda.current_stream().synchronize()  # makes its context current in this thread
+            return DeviceContext()
 
     def address(self, tensor: Any, address: int) -> int:
         """The Vulkan address of the CUDA address of ``tensor``, a tensor or a wrapper of one. Raises NotShareable, and
@@ -103,16 +117,8 @@ class CudaSharing:
         with self._current:
             return self._memory.address(address, start, start + size)
 
-    def _is_here(self, index: int) -> bool:
-        if index not in self._devices:
-            import torch
-
-            uuid = str(torch.cuda.get_device_properties(index).uuid).replace("-", "").lower()
-            self._devices[index] = uuid.removeprefix("gpu") == self._context.device.uuid
-        return self._devices[index]
-
     def _check_device(self, index: int) -> None:
-        if not self._is_here(index):
+        if _uuid(index) != self._context.device.uuid:
             raise NotShareable(
                 f"the tensor is on 'cuda:{index}', which is another GPU than the Vulkan device "
                 f"{self._context.device.name} that the kernel was launched on: set TRITON_SPIRV_DEVICE "

@@ -12,7 +12,8 @@ from . import cuda_driver
 from .cuda_driver import CudaError
 
 HOW_TO_ALLOCATE = (
-    "allocate it in 'with torch.cuda.use_mem_pool(triton.backends.spirv.runtime.cuda.mem_pool()):', or "
+    "allocate it in 'with torch.cuda.use_mem_pool(triton.backends.spirv.runtime.cuda.mem_pool()):', set "
+    "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True before torch is imported, or "
     "set TRITON_SPIRV_CUDA=staged to have it copied through host memory at every launch"
 )
 

@@ -12,6 +12,7 @@ import triton.language as tl
 from triton.backends.spirv.runtime import cuda
 from triton.backends.spirv.runtime.context import current
 from triton.backends.spirv.runtime.errors import NotShareable
+from triton.backends.spirv.torch.device import register
 
 MIB = 1 << 20
 
@@ -145,7 +146,8 @@ def with_other_memory() -> None:
     slow(x)
     add(x, y, out)
     assert torch.equal(out, 1 + y)
-    own = torch.zeros(5000, device=triton.runtime.driver.active.get_active_torch_device())
+    register()
+    own = torch.zeros(5000, device="spirv")
     add(x, x, own)
     assert torch.equal(own.cpu(), torch.full((5000,), 2.0))
 

@@ -1,0 +1,119 @@
+"""torch's only place for an out-of-tree device stays free beside another accelerator of torch, unless the device is
+asked for by itself. On a machine without CUDA its files and torch's figures are played."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+pytest.importorskip("torch")
+
+from tests.device.processes import run  # noqa: E402
+
+#: torch with CUDA on a machine with NVIDIA's driver, before its entry point is called.
+PLAYED = """
+import os, torch
+torch.version.cuda = torch.version.cuda or "13.0"
+there = os.path.exists
+os.path.exists = lambda path: path == "/dev/nvidiactl" or there(path)
+"""
+AUTOLOAD = "import triton_spirv_autoload\ntriton_spirv_autoload.autoload()\n"
+NAME = "print(torch._C._get_privateuse1_backend_name())\n"
+#: Nothing of this is set outside of these tests.
+UNSET = dict.fromkeys(("TRITON_SPIRV_BACKEND", "TRITON_DEFAULT_BACKEND", "TRITON_SPIRV_TORCH_DEVICE"), "")
+
+
+def python(script: str, **environment: str) -> str:
+    environment = {**UNSET, "TORCH_DEVICE_BACKEND_AUTOLOAD": "0", **environment}
+    done = run([sys.executable, "-c", PLAYED + script], seconds=120, **environment)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize(
+    ("environment", "name"),
+    [
+        ({}, "privateuseone"),
+        ({"TRITON_SPIRV_BACKEND": "1"}, "privateuseone"),
+        ({"TRITON_DEFAULT_BACKEND": "spirv"}, "privateuseone"),
+        ({"TRITON_SPIRV_BACKEND": "1", "TRITON_SPIRV_TORCH_DEVICE": "0"}, "privateuseone"),
+        ({"TRITON_SPIRV_TORCH_DEVICE": "1"}, "spirv"),
+        ({"CUDA_VISIBLE_DEVICES": "-1"}, "spirv"),
+    ],
+    ids=str,
+)
+def test_the_choice_of_kernels_is_no_choice_of_torchs_device(environment: dict[str, str], name: str) -> None:
+    assert python(AUTOLOAD + NAME, **environment) == f"{name}\n"
+
+
+def test_what_is_missing_says_how_to_have_it() -> None:
+    told = python(
+        AUTOLOAD + "try: torch.spirv\nexcept AttributeError as error: print(error)\n"
+        "print(hasattr(torch, 'spirv'), hasattr(torch, 'no_such_name'), torch.compiler.is_compiling())\n",
+        TRITON_SPIRV_BACKEND="1",
+    )
+    lines = told.splitlines()
+    assert lines[0].startswith("module 'torch' has no attribute 'spirv': torch's device 'spirv' steps aside for 'cuda'")
+    assert "TRITON_SPIRV_TORCH_DEVICE=1" in lines[0] and "triton.backends.spirv.torch.device.register()" in lines[0]
+    assert lines[1] == "False False False"
+
+
+def test_a_call_of_its_own_registers_the_device() -> None:
+    told = python(
+        AUTOLOAD + NAME + "from triton.backends.spirv.torch.device import register\n"
+        "register()\nregister()\n" + NAME + "print((torch.ones(3, device='spirv') * 2).sum().item())\n",
+        TRITON_SPIRV_BACKEND="1",
+    )
+    assert told == "privateuseone\nspirv\n6.0\n"
+
+
+def test_a_wrong_value_is_refused() -> None:
+    told = python("try:\n    " + AUTOLOAD.replace("\n", "\n    ") + "pass\nexcept ValueError as error: print(error)\n",
+                  TRITON_SPIRV_TORCH_DEVICE="cuda")  # fmt: skip
+    assert told == "TRITON_SPIRV_TORCH_DEVICE must be 0 or 1, not 'cuda'\n"
+
+
+#: A GPU of NVIDIA's driver, which torch drives with CUDA too, in the place of the device of these tests.
+GPU = """
+from types import SimpleNamespace
+from triton.backends.spirv.driver import SPIRVDriver
+from triton.backends.spirv.runtime import context
+gpu = SimpleNamespace(host_memory="staged", shares_memory={shares}, index=0, device=SimpleNamespace(uuid="ab" * 16))
+context.current = lambda: gpu
+torch.cuda.is_available, torch.cuda.device_count = lambda: {count} > 0, lambda: {count}
+uuids = ["GPU-" + "cd" * 16, "GPU-abababab-abab-abab-abab-abababababab"]
+torch.cuda.get_device_properties = lambda index: SimpleNamespace(uuid=uuids[index])
+print(SPIRVDriver().get_active_torch_device())
+"""
+
+
+@pytest.mark.parametrize(
+    ("shares", "count", "environment", "told"),
+    [
+        (True, 2, {}, "cuda:1\nprivateuseone\n"),
+        (True, 1, {}, "cpu\nprivateuseone\n"),
+        (False, 2, {}, "cpu\nprivateuseone\n"),
+        (True, 0, {}, "spirv:0\nspirv\n"),
+        (True, 2, {"TRITON_SPIRV_TORCH_DEVICE": "1"}, "spirv:0\nspirv\n"),
+    ],
+    ids=["the same GPU", "another GPU", "another driver", "a driver without a GPU", "asked for"],
+)
+def test_kernels_take_the_tensors_of_the_accelerator(
+    shares: bool, count: int, environment: dict[str, str], told: str
+) -> None:
+    """Libraries ask the driver where to put tensors: no answer takes torch's place unasked."""
+    assert python(AUTOLOAD + GPU.format(shares=shares, count=count) + NAME, **environment) == told
+
+
+def test_gradients_that_fail_say_why() -> None:
+    told = python(
+        "engine = torch.autograd.graph._engine_run_backward\n"
+        "def fail(*args, **kwargs): raise RuntimeError('opt_ready_stream && opt_parent_stream INTERNAL ASSERT')\n"
+        "torch.autograd.graph._engine_run_backward = torch.autograd._engine_run_backward = fail\n" + AUTOLOAD +
+        "try: torch.ones(1, requires_grad=True).sum().backward()\n"
+        "except RuntimeError as error: print(error)\n",
+        TRITON_SPIRV_TORCH_DEVICE="1",
+    )  # fmt: skip
+    assert told.startswith("torch computes no gradients of 'cuda' tensors in a process that has the device 'spirv'")
+    assert "TRITON_SPIRV_TORCH_DEVICE" in told
