@@ -1,4 +1,8 @@
-"""Fused steps of Adam, AdamW, Adagrad and SGD: one kernel for all parameters (torch.optim with fused=True)."""
+"""Fused steps of Adam, AdamW, Adagrad and SGD: one kernel for all parameters (torch.optim with fused=True).
+
+None is left to the CPU that can be done here: torch's CPU code takes gradients and state as if they had the order of
+memory of their parameter, and is wrong for momentum of parameters in less than float32.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +11,12 @@ from typing import Any
 
 import torch
 
+from ..device.tensor_memory import is_ours
 from . import lists
 from .elementwise import Body
 from .lists import List
-from .types import OnHost
+from .shapes import is_dense
+from .types import OnHost, computed_in, known
 
 _Optional = torch.Tensor | None
 
@@ -34,10 +40,9 @@ def _step(
     found_inf: _Optional,
 ) -> None:
     """Run a step: the lines ``decay`` and ``update``, then p less the rate times ``change``. ``grad_scale``: what
-    gradients are divided by first, which are written, too; ``found_inf``: nothing is done where it is not 0."""
-    kind, count = outputs["p"][0].dtype, len(outputs["p"])
-    if kind not in (torch.float32, torch.float64):
-        raise OnHost("parameters in less than float32")
+    gradients are divided by first, which are written, too; ``found_inf``: nothing is done where it is not 0. It is
+    computed in float32, or float64 where the parameters have that."""
+    kind, count = computed_in(outputs["p"][0].dtype), len(outputs["p"])
     lines = []
     if grad_scale is not None:
         operands, outputs = {**operands, "grad_scale": [grad_scale] * count}, {**outputs, "scaled": operands["grad"]}
@@ -48,11 +53,69 @@ def _step(
     if maximize:
         lines.append("grad = -grad")
     for name, value in numbers.items():
-        if isinstance(value, torch.Tensor):
+        if isinstance(value, torch.Tensor) and is_ours(value):
             operands = {**operands, name: [value] * count}
-    plain = {name: float(value) for name, value in numbers.items() if not isinstance(value, torch.Tensor)}
+    plain = {name: float(value) for name, value in numbers.items() if name not in operands}
     body = Body("\n".join((*lines, decay, *([update] if update else ()), f"p = p - lr * ({change})")))
-    lists.run(body, outputs, operands, plain, kind)
+    try:
+        lists.run(body, outputs, operands, plain, kind)
+    except OnHost:
+        _step_of_any(body, outputs, operands, plain, kind)
+
+
+def _step_of_any(
+    body: Body, outputs: dict[str, List], operands: dict[str, List], numbers: dict[str, float], kind: torch.dtype
+) -> None:
+    """A step of tensors of any order of memory: with copies of those that do not have their parameter's. If that does
+    not do, of several types or parameters that share memory, the parameters step one after the other."""
+    parameters = outputs["p"]
+    given = (*outputs.values(), *operands.values())
+    if not known(kind, parameters[0].device.index or 0):
+        if not all(_same_order(t, p) for tensors in given for t, p in zip(tensors, parameters, strict=True)):
+            raise RuntimeError(
+                f"a fused step in {kind}, which the device does not have, of tensors whose strides differ: pass "
+                "foreach=True to the optimizer"
+            )
+        raise OnHost(f"a step in {kind}")
+    written = {id(tensor): tensor for tensors in outputs.values() for tensor in tensors}
+    several = len(parameters) > 1
+    if not several or len({tensor.untyped_storage().data_ptr() for tensor in written.values()}) == len(written):
+        copies: dict[int, torch.Tensor] = {}
+        for tensors in given:
+            for tensor, parameter in zip(tensors, parameters, strict=True):
+                if id(tensor) not in copies:
+                    stays = (several or id(tensor) in written) and is_ours(tensor)
+                    copies[id(tensor)] = _in_order_of(parameter, tensor, stays)
+        own = [{n: [copies[id(t)] for t in tensors] for n, tensors in roles.items()} for roles in (outputs, operands)]
+        try:
+            lists.run(body, own[0], own[1], numbers, kind)
+        except OnHost:
+            if not several:
+                raise
+        else:
+            for key, tensor in written.items():
+                if copies[key] is not tensor:
+                    tensor.copy_(copies[key])
+            return
+    for place in range(len(parameters)):
+        one, read = ({n: [tensors[place]] for n, tensors in roles.items()} for roles in (outputs, operands))
+        _step_of_any(body, one, read, numbers, kind)
+
+
+def _same_order(tensor: torch.Tensor, like: torch.Tensor) -> bool:
+    return tensor.numel() == 1 or (tensor.stride() == like.stride() and is_dense(tensor))
+
+
+def _in_order_of(like: torch.Tensor, tensor: torch.Tensor, stays: bool) -> torch.Tensor:
+    """``tensor``, if it stays where it can, which has the order of ``like``, or a copy that has that."""
+    if stays and is_dense(like) and _same_order(tensor, like):
+        return tensor
+    if tensor.dim() == 0:
+        return tensor.to(like.device, copy=True)
+    if tensor.shape != like.shape or tensor.device != like.device:
+        raise OnHost("tensors of several shapes or devices")
+    strides = like.stride() if is_dense(like) else torch.empty(like.shape, device="meta").stride()
+    return torch.empty_strided(like.shape, strides, dtype=tensor.dtype, device=like.device).copy_(tensor)
 
 
 def _adam(decay: str) -> Callable[..., None]:
