@@ -1,6 +1,9 @@
 """What a function of TTIR or TTGIR computes, by NumPy, whatever its encodings say: so that rewrites are tested by what
 they leave the same.
 
+What the axis analysis claims of a value, hints among it, is checked on every value that is computed: a hint that a
+rewrite leaves on a value that it is not true of is found, whether or not anything relies on it.
+
 Every value is an array, of no dimensions for a scalar. Pointers are addresses in a memory of bytes, in which each array
 that is passed has its own place; what is read or written elsewhere is an error. What is undefined (elements that a
 mask leaves out, ``ub.poison``, new buffers) is garbage that shows in results.
@@ -13,6 +16,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from triton.backends.spirv.analysis.axis_info import AxisInfoAnalysis
+from triton.backends.spirv.analysis.axis_info.info import step_of, unknown
 from triton.backends.spirv.ttgir.ir import Block, DenseAttr, FloatBits, Function, Module, Operation, Region, Value
 from triton.backends.spirv.ttgir.types import (
     FloatType,
@@ -23,6 +28,8 @@ from triton.backends.spirv.ttgir.types import (
     TensorType,
     Type,
 )
+
+from tests.claims import check_claims
 
 Array = np.ndarray[Any, Any]
 _FLOATS = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
@@ -115,6 +122,7 @@ class _Run:
         self._memory, self._written = np.zeros(0, np.uint8), np.zeros(0, bool)
         self._arrays: list[tuple[int, Array]] = []
         self._values: dict[Value, Any] = {}
+        self._claims = [AxisInfoAnalysis(function) for function in functions.values()]
 
     def launch(self, function: Function, arguments: Sequence[Any]) -> Outcome:
         assert function.body is not None
@@ -151,15 +159,24 @@ class _Run:
         """The terminator that leaves the region, and its operands."""
         block = region.entry
         while True:
-            self._values.update(zip(block.arguments, arguments, strict=True))
+            self._define(block.arguments, arguments)
             for operation in block.operations[:-1]:
                 self._left -= 1
                 assert self._left > 0, "this does not end"
-                self._values.update(zip(operation.results, self._results(operation), strict=True))
+                self._define(operation.results, self._results(operation))
             last = block.terminator
             if not last.successors:
                 return last, [self._values[operand] for operand in last.operands]
             block, arguments = self._branch(last)
+
+    def _define(self, values: Sequence[Value], given: Sequence[Any]) -> None:
+        """What is claimed of ``ub.poison`` is what suits best, whatever else may come to the same place."""
+        self._values.update(zip(values, given, strict=True))
+        for value, one in zip(values, given, strict=True):
+            for analysis in self._claims:
+                claimed = analysis[value]
+                if claimed != unknown(value.type) and not np.array_equal(one, _garbage(value.type)):
+                    check_claims(claimed, np.asarray(one), step_of(value.type))
 
     def _branch(self, last: Operation) -> tuple[Block, list[Any]]:
         chosen = 0

@@ -13,8 +13,8 @@ is put into an array in it, and read as a whole there. The rules of these operat
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
+from ..analysis.axis_info.hints import of_strip
 from ..layouts.strips import strip_type
 from ..ttgir.ir import Block, DenseAttr, Operation, Value
 from ..ttgir.types import TensorType
@@ -139,10 +139,10 @@ def _copy(
     elif operation.name == "tt.reduce":
         inner = reduced_dim(operation, dim)
     operands = [known.get((operand, inner), operand) for operand in operation.operands]
-    attributes: dict[str, Any] = dict(operation.attributes)
     types = [
         strip_type(result.type, dim, strips) for result in operation.results if isinstance(result.type, TensorType)
     ]
+    attributes = of_strip(operation.attributes, types[0], dim) if types else dict(operation.attributes)
     if operation.name == "tt.make_range":
         attributes["end"] = attributes["start"] + types[0].shape[0]
     elif operation.name == "arith.constant":

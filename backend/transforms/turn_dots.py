@@ -12,8 +12,8 @@ the same K, in the same order.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
+from ..analysis.axis_info.hints import turned as turned_hints
 from ..ttgir.attribute_values import DenseArray
 from ..ttgir.ir import DenseAttr, Module, Operation, Value
 from ..ttgir.traits import traits
@@ -164,7 +164,7 @@ def _made(value: Value, turned: dict[Value, Value]) -> Value:
     assert isinstance(owner, Operation)
     if _transposes(owner):
         return owner.operands[0]
-    attributes: dict[str, Any] = dict(owner.attributes)
+    attributes = turned_hints(owner.attributes, _TURNED)
     operands = [turned.get(operand, operand) for operand in owner.operands]
     if owner.name == "tt.dot":
         a, b = owner.operands[:2]

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
+from ..analysis.axis_info.hints import hint_faults
 from ..layouts.distributed import LANE, REGISTER, WARP, LayoutError, distributed_layout
 from ..layouts.linear import LinearLayout
 from ..layouts.strips import strip_type
@@ -21,7 +22,7 @@ I1 = PLAIN_TYPES["i1"]
 
 
 def type_faults(operation: Operation) -> Iterator[str]:
-    """What is wrong with the number of an operation's operands and results, and with their types."""
+    """What is wrong with the number of an operation's operands and results, with their types, and with its hints."""
     row = FORMATS.get(operation.name)
     if row is not None:
         results = row.results_of([result.type for result in operation.results])
@@ -38,6 +39,7 @@ def type_faults(operation: Operation) -> Iterator[str]:
             yield f"it lacks the attribute '{missing[0]}'"
             return
         yield from _unequal(operation)
+    yield from hint_faults(operation)
     rule = _RULES.get(operation.name)
     if rule is not None and not rule(operation):
         types = [value.type for value in (*operation.operands, *operation.results)]

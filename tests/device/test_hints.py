@@ -64,3 +64,29 @@ def test_descriptions_of_values() -> None:
     x, out = torch.arange(256, dtype=torch.float32), torch.zeros(256)
     describes[(4,)](x, out, BLOCK=64)
     numpy.testing.assert_array_equal(out.numpy(), x.numpy() + 1)
+
+
+@triton.jit
+def turns(q, w, v, out, stride, HINT: tl.constexpr, N: tl.constexpr):
+    """Of the weights only the transpose is used, so matrix units compute them transposed."""
+    i = tl.arange(0, N)
+    places = i[:, None] * N + i[None, :]
+    a = tl.load(q + places)
+    weights = i[:, None] * stride + i[None, :]
+    if HINT:
+        weights = tl.max_contiguous(tl.multiple_of(weights, [1, 16]), [1, 16])
+    scores = tl.dot(a, tl.trans(a)) * tl.load(w + weights)
+    tl.store(out + places, tl.dot(tl.trans(scores.to(tl.float16)), tl.load(v + places)))
+
+
+@pytest.mark.parametrize("hint", [False, True])
+@pytest.mark.parametrize("units", [0, "nvidia-hopper", "amd-rdna3"])
+@pytest.mark.parametrize("count", [16, 32])
+def test_hints_turn_with_what_is_turned(hint: bool, units: object, count: int) -> None:
+    rng = numpy.random.default_rng(3)
+    q, v = (torch.from_numpy(rng.integers(-3, 4, (count, count)).astype(numpy.float16)) for _ in range(2))
+    w = torch.from_numpy(rng.integers(-3, 4, (count, count)).astype(numpy.float32))
+    out = torch.zeros(count, count)
+    turns[(1,)](q, w, v, out, count, hint, count, num_warps=1, matrix_units=units)
+    scores = (q.double() @ q.double().T * w.double()).half().double()
+    numpy.testing.assert_array_equal(out.numpy(), (scores.T @ v.double()).numpy())

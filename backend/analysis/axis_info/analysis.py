@@ -49,9 +49,10 @@ class AxisInfoAnalysis:
             if not operation.results:
                 continue
             rule = RULES.get(operation.name)
+            hints = operation.attributes if len(operation.results) == 1 else {}
             for result in operation.results:
                 info = unknown(result.type) if rule is None else rule(operation, self._values(operation.operands))
-                known[result] = with_hints(info, operation.attributes) if operation.attributes else info
+                known[result] = with_hints(info, hints) if hints else info
 
     def _define(self, values: Sequence[Value], infos: Sequence[AxisInfo]) -> None:
         for value, info in zip(values, infos, strict=True):

@@ -88,6 +88,11 @@ def pointee_bytes(type_: Type) -> int:
     return max(bits // 8, 1)
 
 
+def step_of(type_: Type) -> int:
+    """How far apart consecutive elements are, in the unit of divisibility."""
+    return power_of_two_divisor(pointee_bytes(type_)) if isinstance(element_of(type_), PointerType) else 1
+
+
 def divisor_at(info: AxisInfo, dim: int, block: int, step: int = 1) -> int:
     """What divides the first element of each block of ``block``, where consecutive elements differ by ``step``."""
     divisibility = info.divisibility[dim]

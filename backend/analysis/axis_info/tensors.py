@@ -6,25 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ...ttgir.ir import DenseAttr, Operation
-from ...ttgir.types import PointerType, Type
-from .info import (
-    MAX_DIVISOR,
-    AxisInfo,
-    columns,
-    divisor_at,
-    divisor_of,
-    element_of,
-    pointee_bytes,
-    power_of_two_divisor,
-    shape_of,
-    unknown,
-)
+from ...ttgir.types import Type
+from .info import MAX_DIVISOR, AxisInfo, columns, divisor_at, divisor_of, shape_of, step_of, unknown
 from .registry import rule
-
-
-def step_of(type_: Type) -> int:
-    """How far apart consecutive elements are, in the unit of divisibility."""
-    return power_of_two_divisor(pointee_bytes(type_)) if isinstance(element_of(type_), PointerType) else 1
 
 
 def best_divisor(info: AxisInfo, type_: Type) -> int:

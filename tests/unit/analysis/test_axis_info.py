@@ -13,6 +13,8 @@ from triton.backends.spirv.analysis.axis_info import MAX_DIVISOR, AxisInfo, Axis
 from triton.backends.spirv.ttgir.ir import Block, DenseAttr, Function, Operation, Region, Value
 from triton.backends.spirv.ttgir.types import FunctionType, IntegerType, PointerType, TensorType, Type
 
+from tests.claims import check_claims
+
 I1, I32, I64 = IntegerType(1), IntegerType(32), IntegerType(64)
 WIDTHS: dict[Type, Any] = {I1: np.int8, I32: np.int32, I64: np.int64}
 
@@ -67,25 +69,6 @@ class Builder:
 
     def analysis(self) -> AxisInfoAnalysis:
         return AxisInfoAnalysis(self.function())
-
-
-def check(info: AxisInfo, value: np.ndarray, step: int = 1) -> None:
-    """Every claim of ``info`` about ``value``; ``step`` is the distance of consecutive elements."""
-    width = value.dtype.itemsize * 8
-    assert info.rank == max(value.ndim, 1)
-    if info.constant is not None:
-        assert (value == info.constant).all()
-    for dim in range(info.rank):
-        lines = np.moveaxis(value.reshape(value.shape or (1,)), dim, -1)
-        extent = lines.shape[-1]
-        contiguity = min(info.contiguity[dim], extent)
-        blocks = lines.reshape(-1, contiguity).astype(object)
-        for block in blocks:
-            assert all((int(block[i]) - int(block[0]) - i * step) % (1 << width) == 0 for i in range(contiguity)), dim
-        divisor = min(info.divisibility[dim], 1 << min(width, 62))
-        assert all(int(block[0]) % divisor == 0 for block in blocks), dim
-        constant = lines.reshape(-1, min(info.constancy[dim], extent))
-        assert (constant == constant[:, :1]).all(), dim
 
 
 BINARY: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
@@ -231,7 +214,7 @@ def test_random_expressions(data: st.DataObject, steps: int) -> None:
     analysis = drawn.builder.analysis()
     for value, held in drawn.values.items():
         if held is not None:
-            check(analysis[value], held)
+            check_claims(analysis[value], held)
 
 
 COUNTED = {
@@ -279,7 +262,7 @@ def test_counting_against_a_fixed_number(name: str, constant: bool, swapped: boo
                 result = builder.value(name, operands, tensor)
             else:
                 result = builder.value("arith.cmpi", operands, TensorType((16,), I1), predicate=name)
-            check(builder.analysis()[result], COUNTED[name](*held).astype(WIDTHS[result.type.element]))  # type: ignore
+            check_claims(builder.analysis()[result], COUNTED[name](*held).astype(WIDTHS[result.type.element]))  # type: ignore
 
 
 def vector_add_offsets(builder: Builder, size: int = 1024) -> tuple[Value, Value]:
@@ -355,6 +338,14 @@ def test_hints(hint: Any, expected: tuple[tuple[int, ...], ...]) -> None:
     assert builder.analysis()[builder.arguments[0]] == AxisInfo((1,), (1,), (1,))
 
 
+def test_hints_on_several_results_are_of_none() -> None:
+    """Nothing says which of them the user means."""
+    builder = Builder([(TensorType((8, 2), I32), {})])
+    hint = {"tt.contiguity": DenseAttr(TensorType((1,), I32), (8,), True)}
+    split = builder.op("tt.split", builder.arguments, [TensorType((8,), I32)] * 2, **hint)
+    assert all(builder.analysis()[result] == AxisInfo((1,), (1,), (1,)) for result in split.results)
+
+
 @given(st.integers(0, 5), st.integers(0, 5), st.integers(0, 5), st.integers(0, 5), st.integers(1, 6))
 def test_loops(lower: int, step: int, start: int, advance: int, rounds: int) -> None:
     """A carried value that grows by a multiple of the counter: checked in every round."""
@@ -379,10 +370,10 @@ def test_loops(lower: int, step: int, start: int, advance: int, rounds: int) -> 
     for counter in range(4 << lower, (4 << lower) + (rounds << step), 1 << step):
         grown = counter << advance
         for value, held in zip(inner, (counter, carried, other, grown, carried + grown), strict=True):
-            check(analysis[value], np.array(held, np.int32))
+            check_claims(analysis[value], np.array(held, np.int32))
         carried, other = carried + grown, carried
     for value, held in zip(loop.results, (carried, other), strict=True):
-        check(analysis[value], np.array(held, np.int32))
+        check_claims(analysis[value], np.array(held, np.int32))
 
 
 def test_pointers_carried_through_a_loop_stay_vectorisable() -> None:

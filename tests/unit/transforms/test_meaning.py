@@ -232,6 +232,10 @@ def test_gathers_stay_the_same() -> None:
 #: Steps of element-by-element kernels; %v is the value so far, %m a mask of its first %n elements.
 STEPS = {
     "add": "    %NEXT = arith.addf %v, %other : tensor<1024xf32, #row>",
+    "places with hints": """
+    %pNEXT = arith.addi %i, %nothing {tt.contiguity = dense<1024> : tensor<1xi32>, tt.divisibility = dense<1024> : tensor<1xi32>} : tensor<1024xi32, #row>
+    %qNEXT = tt.addptr %qs, %pNEXT {tt.divisibility = dense<4096> : tensor<1xi32>} : tensor<1024x!tt.ptr<f32>, #row>, tensor<1024xi32, #row>
+    %NEXT = tt.load %qNEXT : tensor<1024x!tt.ptr<f32>, #row>""",  # noqa: E501
     "select": "    %NEXT = arith.select %m, %v, %other : tensor<1024xi1, #row>, tensor<1024xf32, #row>",
     "store": "    tt.store %b, %v, %m : tensor<1024x!tt.ptr<f32>, #row>",
     "load again": "    %NEXT = tt.load %b, %m, %other : tensor<1024x!tt.ptr<f32>, #row>",
@@ -264,6 +268,7 @@ LINE = """
     %z = tt.addptr %ps, %back : tensor<1024x!tt.ptr<f32>, #row>, tensor<1024xi32, #row>
     %qs = tt.splat %q : !tt.ptr<f32> -> tensor<1024x!tt.ptr<f32>, #row>
     %b = tt.addptr %qs, %i : tensor<1024x!tt.ptr<f32>, #row>, tensor<1024xi32, #row>
+    %nothing = arith.constant dense<0> : tensor<1024xi32, #row>
     %other = arith.constant dense<1.5> : tensor<1024xf32, #row>
     %v0 = tt.load %a : tensor<1024x!tt.ptr<f32>, #row>
 """

@@ -72,6 +72,17 @@ LOADED = """%m = tt.make_range {end = 16 : i32, start = 0 : i32} : tensor<16xi32
       %bias = tt.load %ptrs : tensor<16x32x!tt.ptr<f32>>
       %biased = arith.addf %scores, %bias : tensor<16x32xf32>"""
 
+#: The same with what the user may promise of a place, an address and a bias.
+HINTED = (
+    LOADED.replace(
+        "%rows, %across",
+        "%rows, %across {tt.contiguity = dense<[1, 32]> : tensor<2xi32>, "
+        "tt.divisibility = dense<[1, 32]> : tensor<2xi32>}",
+    )
+    .replace("%base, %at", "%base, %at {tt.contiguity = dense<[1, 16]> : tensor<2xi32>}")
+    .replace("tt.broadcast %m2", "tt.broadcast %m2 {tt.constancy = dense<[1, 32]> : tensor<2xi32>}")
+)
+
 #: Values that are needed as they are, too.
 STORED = LOADED + "\n      tt.store %ptrs, WHAT : tensor<16x32x!tt.ptr<f32>>"
 
@@ -90,7 +101,7 @@ def names(found: Module) -> Counter[str]:
     return Counter(operation.name for operation in found.walk())
 
 
-@pytest.mark.parametrize("bias", [PLAIN, LOADED], ids=["rows and columns", "a tile that is loaded"])
+@pytest.mark.parametrize("bias", [PLAIN, LOADED, HINTED], ids=["rows and columns", "a tile that is loaded", "hints"])
 def test_dots_and_what_is_made_of_them_are_turned(bias: str) -> None:
     before, found = module(bias), module(bias)
     assert turn_dots(found)

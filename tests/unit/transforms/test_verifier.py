@@ -104,6 +104,10 @@ FAULTS: dict[str, tuple[Callable[[dict[str, Operation]], object], str]] = {
         "'tt.reduce': tensor<16xf32> has another encoding than follows",
     ),
     "another end": (lambda one: setattr(one["m"].block.terminator, "name", "scf.yield"), "cannot end a region"),  # type: ignore[union-attr]
+    "a hint for another number of dimensions": (
+        lambda one: one["t"].attributes.update({"tt.contiguity": DenseAttr(TensorType((1,), I32), (16,), True)}),
+        "'arith.constant': the hint 'tt.contiguity' has not one number for each of 2 dimensions",
+    ),
     "a missing attribute": (lambda one: one["i"].attributes.pop("start"), "it lacks the attribute 'start'"),
 }
 
