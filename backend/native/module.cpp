@@ -9,6 +9,7 @@
 
 #include "arguments.h"
 #include "casting.h"
+#include "cpu/bindings.h"
 #include "device.h"
 #include "dlpack.h"
 #include "event.h"
@@ -96,6 +97,8 @@ PYBIND11_MODULE(_native, m) {
     }
   });
   set_error_in_kernel = set_vulkan_error;
+
+  bind_cpu(m);
 
   py::class_<Buffer>(m, "Buffer", "A Vulkan buffer with its own memory.")
       .def("free", &Buffer::free, py::call_guard<WithoutGil>(),

@@ -19,7 +19,7 @@ from backend.runtime.errors import VulkanUnavailable
 from backend.ttgir.types import FloatType, IntegerType, Type
 
 #: (version, digest of the C++ code that says what Python may call).
-NATIVE = (8, "f782ec66f9a81b39")
+NATIVE = (8, "2e6f40c05f28f9b0")
 
 FLOATS = {"fp16": "f16", "bf16": "bf16", "fp32": "f32", "fp64": "f64"}
 

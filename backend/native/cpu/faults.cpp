@@ -1,0 +1,210 @@
+#include "faults.h"
+
+#include <signal.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <mutex>
+
+#include "object.h"
+
+namespace triton_spirv::cpu {
+
+namespace internal {
+thread_local Guard* guard = nullptr;
+}
+
+namespace {
+
+using internal::guard;
+using internal::Guard;
+
+constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
+constexpr int kMostSignals = 64;
+// Room for the frame of a signal (11 KiB with AMX), and for handlers of others such as Python's faulthandler.
+constexpr std::size_t kSignalStack = 64 << 10;
+constexpr std::size_t kEnough = 32 << 10;
+// How far up the stack a return address into the kernel is looked for.
+constexpr uint64_t kSearched = 64 << 10;
+// A fault this close to the stack pointer, in a page that is not there, is an overflow.
+constexpr uint64_t kNearStack = 1 << 20;
+
+struct sigaction previous[kMostSignals];
+std::mutex installing;
+thread_local bool chaining __attribute__((tls_model("initial-exec"))) = false;
+
+struct Registers {
+  uint64_t pc, sp;
+};
+
+Registers registers_of(const ucontext_t& context) {
+#if defined(__x86_64__)
+  return {static_cast<uint64_t>(context.uc_mcontext.gregs[REG_RIP]),
+          static_cast<uint64_t>(context.uc_mcontext.gregs[REG_RSP])};
+#elif defined(__aarch64__)
+  return {context.uc_mcontext.pc, context.uc_mcontext.sp};
+#else
+#error "The CPU device needs x86-64 or aarch64."
+#endif
+}
+
+void describe_access(const ucontext_t& context, Fault& fault) {
+#if defined(__x86_64__)
+  constexpr greg_t kPageFault = 14;
+  if (context.uc_mcontext.gregs[REG_TRAPNO] != kPageFault) return;
+  fault.knows_access = true;
+  fault.wrote = context.uc_mcontext.gregs[REG_ERR] & 2;
+#else
+  (void)context;
+  (void)fault;
+#endif
+}
+
+// Returns the first address above the stack pointer that points into the object's code: where the function that
+// faulted, such as memcpy(), was called.
+uint64_t calling_place(const Guard& here, const ucontext_t& context, uint64_t sp) {
+  const Object& object = *here.object;
+#if defined(__aarch64__)
+  if (object.has_code(context.uc_mcontext.regs[30])) return context.uc_mcontext.regs[30] - 1;
+#else
+  (void)context;
+#endif
+  const uint64_t top = reinterpret_cast<uint64_t>(&here);  // every frame of the kernel is below it
+  const uint64_t end = top - sp < kSearched ? top : sp + kSearched;
+  if (top < sp) return 0;
+  for (uint64_t at = (sp + 7) & ~uint64_t{7}; at < end; at += 8) {
+    const uint64_t word = *reinterpret_cast<const uint64_t*>(at);
+    if (object.has_code(word)) return word - 1;
+  }
+  return 0;
+}
+
+// Whether the kernel raised the signal itself.
+bool is_fault(const siginfo_t& info) { return info.si_code > 0; }
+
+void pass_on(int signal, siginfo_t* info, void* context) {
+  const struct sigaction& before = previous[signal];
+  // A handler that was installed later may have kept ours as the one before it: then this is a circle.
+  if (!chaining && (before.sa_flags & SA_SIGINFO)) {
+    chaining = true;
+    before.sa_sigaction(signal, info, context);
+    chaining = false;
+    return;
+  }
+  if (!chaining && before.sa_handler == SIG_IGN && !is_fault(*info)) return;
+  if (!chaining && before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) {
+    chaining = true;
+    before.sa_handler(signal);
+    chaining = false;
+    return;
+  }
+  struct sigaction standard = {};
+  standard.sa_handler = SIG_DFL;
+  sigaction(signal, &standard, nullptr);
+  // The instruction faults again when this returns; a signal that was sent must be sent again.
+  if (!is_fault(*info)) raise(signal);
+}
+
+void handle(int signal, siginfo_t* info, void* context) {
+  Guard* const here = guard;
+  if (here == nullptr || !is_fault(*info)) {
+    pass_on(signal, info, context);
+    return;
+  }
+  guard = nullptr;  // a fault below is not the kernel's
+  const auto& machine = *static_cast<const ucontext_t*>(context);
+  const Registers registers = registers_of(machine);
+  Fault& fault = here->fault;
+  fault.signal = signal;
+  fault.code = info->si_code;
+  fault.pc = registers.pc;
+  if (signal == SIGSEGV || signal == SIGBUS) {
+    fault.has_address = info->si_code != SI_KERNEL;  // it is unknown for addresses that no process has
+    fault.address = fault.has_address ? reinterpret_cast<uint64_t>(info->si_addr) : 0;
+    describe_access(machine, fault);
+    fault.overflow = fault.has_address && signal == SIGSEGV && fault.address <= registers.sp + kNearStack &&
+                     registers.sp <= fault.address + kNearStack;
+  }
+  if (here->object->has_code(registers.pc)) {
+    fault.caller = registers.pc;
+  } else if (!fault.overflow) {
+    fault.caller = calling_place(*here, machine, registers.sp);
+  }
+  siglongjmp(here->back, 1);
+}
+
+void install(int signal) {
+  struct sigaction ours = {};
+  ours.sa_sigaction = handle;
+  // SA_NODEFER: siglongjmp() need not restore the mask.
+  ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
+  struct sigaction before = {};
+  if (sigaction(signal, nullptr, &before) != 0) return;
+  if ((before.sa_flags & SA_SIGINFO) && before.sa_sigaction == handle) return;
+  previous[signal] = before;
+  sigaction(signal, &ours, nullptr);
+}
+
+// The signal stack that a thread was given here.
+struct SignalStack {
+  bool looked_for = false;
+  void* memory = nullptr;
+  ~SignalStack() {
+    if (memory == nullptr) return;
+    stack_t now = {};
+    if (sigaltstack(nullptr, &now) == 0 && now.ss_sp == memory) {
+      stack_t none = {};
+      none.ss_flags = SS_DISABLE;
+      sigaltstack(&none, nullptr);
+    }
+    munmap(memory, kSignalStack);
+  }
+};
+thread_local SignalStack signal_stack;
+
+}  // namespace
+
+void watch_faults() {
+  struct sigaction now = {};
+  sigaction(SIGSEGV, nullptr, &now);
+  if ((now.sa_flags & SA_SIGINFO) && now.sa_sigaction == handle) return;
+  const std::lock_guard<std::mutex> lock(installing);
+  for (const int signal : kSignals) install(signal);
+}
+
+void make_signal_stack() {
+  if (signal_stack.looked_for) return;
+  signal_stack.looked_for = true;
+  stack_t now = {};
+  if (sigaltstack(nullptr, &now) == 0 && !(now.ss_flags & SS_DISABLE) && now.ss_size >= kEnough) return;
+  void* const memory = mmap(nullptr, kSignalStack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return;  // then a stack overflow ends the process, and other faults are still errors
+  stack_t stack = {};
+  stack.ss_sp = memory;
+  stack.ss_size = kSignalStack;
+  if (sigaltstack(&stack, nullptr) != 0) {
+    munmap(memory, kSignalStack);
+    return;
+  }
+  signal_stack.memory = memory;
+}
+
+// Nothing here has a destructor, and nothing that is read after the jump changed before it.
+__attribute__((noinline)) Fault guarded(const Object& object, void (*function)(void*), void* argument) {
+  Guard here;
+  here.object = &object;
+  here.fault = {};
+  if (sigsetjmp(here.back, 0) == 0) {
+    guard = &here;
+    // The compiler must not move the call over these stores: the handler reads them.
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    function(argument);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    guard = nullptr;
+  }
+  return here.fault;
+}
+
+}  // namespace triton_spirv::cpu

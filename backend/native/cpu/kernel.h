@@ -1,0 +1,68 @@
+// A kernel's machine code, and one launch of it.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "faults.h"
+#include "object.h"
+
+namespace triton_spirv::cpu {
+
+// The function that an object defines for a kernel: it runs programs first … last - 1, in that order. Program (x, y, z)
+// has the number (z × grid[1] + y) × grid[0] + x. `scratch` are bytes of the thread, at a multiple of
+// kScratchAlignment. It returns early once `stop` is not 0, which it looks at before each program and in loops without
+// a constant bound.
+using Entry = void (*)(const std::byte* block, uint64_t first, uint64_t last, const uint32_t* grid, std::byte* scratch,
+                       const int32_t* stop);
+
+constexpr std::size_t kScratchAlignment = 64;
+constexpr std::size_t kBlockAlignment = 16;
+
+// A kernel that is loaded. Launches go by its address.
+class Kernel {
+ public:
+  // `scratch`: the bytes that a thread needs for a program.
+  Kernel(std::shared_ptr<const Object> object, const std::string& function, uint64_t scratch)
+      : object_(std::move(object)), entry_(reinterpret_cast<Entry>(object_->function(function))), scratch_(scratch) {}
+
+  const Object& object() const { return *object_; }
+  Entry entry() const { return entry_; }
+  uint64_t scratch() const { return scratch_; }
+
+  // How long a program took in earlier launches, in nanoseconds; 0 before the first.
+  float program_ns() const { return program_ns_.load(std::memory_order_relaxed); }
+  void set_program_ns(float ns) const { program_ns_.store(ns, std::memory_order_relaxed); }
+
+ private:
+  std::shared_ptr<const Object> object_;
+  Entry entry_;
+  uint64_t scratch_;
+  mutable std::atomic<float> program_ns_{0};
+};
+
+// Why a launch was told to stop.
+enum class Stop : int32_t { kNo, kFault, kTimeout, kInterrupt, kClosing };
+
+// One launch. It lives until Pool::run() has returned.
+struct Launch {
+  const Kernel* kernel;
+  const std::byte* block;  // at a multiple of kBlockAlignment
+  uint32_t grid[3];
+  std::atomic<int32_t> stop{0};
+  Fault fault{};  // set once the launch has ended, if a program faulted
+
+  uint64_t programs() const { return uint64_t{grid[0]} * grid[1] * grid[2]; }
+  Stop stopped() const { return static_cast<Stop>(stop.load(std::memory_order_relaxed)); }
+  // The first reason counts.
+  void end(Stop why) {
+    int32_t none = 0;
+    stop.compare_exchange_strong(none, static_cast<int32_t>(why), std::memory_order_relaxed);
+  }
+};
+
+}  // namespace triton_spirv::cpu

@@ -1,0 +1,291 @@
+#include "pool.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <new>
+
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
+namespace triton_spirv::cpu {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Helpers are woken once a launch is expected to take longer than this, in nanoseconds. To wake one takes some 50 µs
+// until it works, and 5 µs of the caller.
+constexpr float kWorthWaking = 50e3f;
+// A range takes at least this long, in nanoseconds, so that taking it (0.1 µs, more if threads contend) does not show.
+constexpr float kShortestRange = 5e3f;
+// Each thread takes so many ranges of the programs that are left, at least. More even out programs of unequal length.
+constexpr uint64_t kRangesOfThread = 4;
+// A launch that is shorter than this, in nanoseconds, may run on a thread that has to look at signals.
+constexpr float kShort = 20e6f;
+// How long a helper looks for the next launch before it sleeps. Launches that follow each other save the wake-up.
+constexpr auto kHelperSpin = std::chrono::microseconds(30);
+// How long run() looks whether helpers have left before it sleeps.
+constexpr auto kLastRangeSpin = std::chrono::microseconds(20);
+constexpr std::size_t kHelperStack = 2 << 20;
+constexpr std::size_t kScratchStep = 64 << 10;
+
+void pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+// Looks at a condition for a while. Returns whether it holds.
+template <typename Condition>
+bool spin(std::chrono::microseconds time, Condition condition) {
+  const auto end = Clock::now() + time;
+  do {
+    for (int turn = 0; turn < 16; ++turn) {
+      if (condition()) return true;
+      pause();
+    }
+  } while (Clock::now() < end);
+  return false;
+}
+
+// Rounding to nearest, subnormal numbers kept, no exception trapped: what kernels compute with. The thread's own mode
+// comes back at the end.
+class FloatMode {
+ public:
+  FloatMode() : before_(get()) { set(kKernels); }
+  ~FloatMode() { set(before_); }
+  FloatMode(const FloatMode&) = delete;
+  FloatMode& operator=(const FloatMode&) = delete;
+
+ private:
+#if defined(__x86_64__)
+  using Mode = unsigned;
+  static constexpr Mode kKernels = 0x1f80;
+  static Mode get() { return _mm_getcsr(); }
+  static void set(Mode mode) { _mm_setcsr(mode); }
+#else
+  using Mode = uint64_t;
+  static constexpr Mode kKernels = 0;
+  static Mode get() {
+    Mode mode;
+    asm volatile("mrs %0, fpcr" : "=r"(mode));
+    return mode;
+  }
+  static void set(Mode mode) { asm volatile("msr fpcr, %0" ::"r"(mode)); }
+#endif
+  Mode before_;
+};
+
+struct Call {
+  const Launch* launch;
+  uint64_t first, last;
+  std::byte* scratch;
+};
+
+void call_entry(void* argument) {
+  const Call& call = *static_cast<const Call*>(argument);
+  const Launch& launch = *call.launch;
+  static_assert(sizeof(launch.stop) == sizeof(int32_t) && std::atomic<int32_t>::is_always_lock_free);
+  launch.kernel->entry()(launch.block, call.first, call.last, launch.grid, call.scratch,
+                         reinterpret_cast<const int32_t*>(&launch.stop));
+}
+
+}  // namespace
+
+Scratch::~Scratch() {
+  if (memory_ != nullptr) munmap(memory_, bytes_);
+}
+
+std::byte* Scratch::get(uint64_t bytes) {
+  if (bytes <= bytes_ && memory_ != nullptr) return memory_;
+  const uint64_t wanted = (std::max<uint64_t>(bytes, 1) + kScratchStep - 1) / kScratchStep * kScratchStep;
+  void* const memory = mmap(nullptr, wanted, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return nullptr;
+  if (memory_ != nullptr) munmap(memory_, bytes_);
+  memory_ = static_cast<std::byte*>(memory);
+  bytes_ = wanted;
+  return memory_;
+}
+
+struct Pool::Seat {
+  Pool* pool;
+  pthread_t thread;
+  Scratch scratch;
+};
+
+Pool::Pool(unsigned threads) : threads_(std::max(threads, 1u)) {}
+
+Pool::~Pool() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    ends_ = true;
+  }
+  woken_.notify_all();
+  for (const auto& seat : helpers_) pthread_join(seat->thread, nullptr);
+}
+
+bool Pool::is_short(const Launch& launch) const {
+  const float ns = launch.kernel->program_ns();
+  return ns > 0 && ns * static_cast<float>(launch.programs()) < kShort;
+}
+
+void Pool::run(Launch& launch) {
+  std::byte* const scratch = own_.get(launch.kernel->scratch());
+  if (scratch == nullptr) throw std::bad_alloc();
+  watch_faults();
+  make_signal_stack();
+  launch_ = &launch;
+  programs_ = launch.programs();
+  faulted_.store(false, std::memory_order_relaxed);
+  next_.store(0, std::memory_order_relaxed);
+  inside_.store(0, std::memory_order_release);
+  const bool alone = threads_ == 1 || launch.kernel->program_ns() * static_cast<float>(programs_) < kWorthWaking;
+  if (!alone) wake_helpers();
+  const Share share = [&] {
+    const FloatMode mode;
+    return work(scratch, alone);
+  }();
+  close();
+  if (share.programs == 0 || launch.stopped() != Stop::kNo) return;
+  const float now = std::max(1e-3f, static_cast<float>(share.nanoseconds) / static_cast<float>(share.programs));
+  const float before = launch.kernel->program_ns();
+  launch.kernel->set_program_ns(before == 0 ? now : before + (now - before) / 4);
+}
+
+bool Pool::take(const Share& share, bool alone, uint64_t& first, uint64_t& last) {
+  const float ns = launch_->kernel->program_ns();
+  first = next_.load(std::memory_order_relaxed);
+  do {
+    if (first >= programs_) return false;
+    const uint64_t left = programs_ - first;
+    uint64_t length = 0;
+    if (alone && (threads_ == 1 || ns > 0)) {
+      length = left;
+    } else if (alone) {
+      length = std::max<uint64_t>(share.programs, 1);  // nothing is known yet: the time is looked at often
+    } else {
+      length = left / (kRangesOfThread * threads_);
+      if (ns > 0) length = std::max(length, static_cast<uint64_t>(std::min(kShortestRange / ns, 1e9f)));
+    }
+    last = first + std::clamp<uint64_t>(length, 1, left);
+  } while (!next_.compare_exchange_weak(first, last, std::memory_order_relaxed));
+  return true;
+}
+
+Pool::Share Pool::work(std::byte* scratch, bool alone) {
+  Share share;
+  const auto begin = Clock::now();
+  Call call{launch_, 0, 0, scratch};
+  while (launch_->stop.load(std::memory_order_relaxed) == 0 && take(share, alone, call.first, call.last)) {
+    const Fault fault = guarded(launch_->kernel->object(), call_entry, &call);
+    if (fault.signal != 0) {
+      if (!faulted_.exchange(true)) launch_->fault = fault;
+      launch_->end(Stop::kFault);
+      break;
+    }
+    share.programs += call.last - call.first;
+    share.nanoseconds = static_cast<uint64_t>(std::chrono::nanoseconds(Clock::now() - begin).count());
+    if (!alone || call.last == programs_ || threads_ == 1) continue;
+    const float left = static_cast<float>(programs_ - call.last) / static_cast<float>(share.programs);
+    if (left * static_cast<float>(share.nanoseconds) < kWorthWaking) continue;
+    wake_helpers();
+    alone = false;
+  }
+  return share;
+}
+
+bool Pool::enter() {
+  uint32_t inside = inside_.load(std::memory_order_relaxed);
+  do {
+    if (inside & kClosed) return false;
+  } while (!inside_.compare_exchange_weak(inside, inside + 1, std::memory_order_acquire, std::memory_order_relaxed));
+  return true;
+}
+
+void Pool::leave() {
+  if (inside_.fetch_sub(1, std::memory_order_acq_rel) != kClosed + 1) return;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  left_.notify_one();
+}
+
+void Pool::close() {
+  const auto empty = [this] { return inside_.load(std::memory_order_acquire) == kClosed; };
+  if (inside_.fetch_or(kClosed, std::memory_order_acq_rel) == 0 || spin(kLastRangeSpin, empty)) return;
+  std::unique_lock<std::mutex> lock(mutex_);
+  left_.wait(lock, empty);
+}
+
+void Pool::wake_helpers() {
+  if (!started_) start_helpers();
+  calls_.fetch_add(1);
+  const uint32_t asleep = asleep_.load();
+  if (asleep == 0) return;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+  }
+  const uint64_t left = programs_ - std::min(programs_, next_.load(std::memory_order_relaxed));
+  if (left >= asleep) {
+    woken_.notify_all();
+  } else {
+    for (uint64_t count = 0; count < left; ++count) woken_.notify_one();
+  }
+}
+
+void Pool::start_helpers() {
+  started_ = true;
+  // Signals are for the threads of the program.
+  sigset_t all, before;
+  sigfillset(&all);
+  for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) sigdelset(&all, fault);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, kHelperStack);
+  for (unsigned number = 1; number < threads_; ++number) {
+    auto seat = std::make_unique<Seat>();
+    seat->pool = this;
+    // With fewer threads than wanted the launch takes longer.
+    if (pthread_create(&seat->thread, &attributes, begin_helper, seat.get()) != 0) break;
+    char name[16];
+    std::snprintf(name, sizeof name, "triton-cpu-%u", number);
+    pthread_setname_np(seat->thread, name);
+    helpers_.push_back(std::move(seat));
+  }
+  pthread_attr_destroy(&attributes);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void* Pool::begin_helper(void* argument) {
+  Seat& seat = *static_cast<Seat*>(argument);
+  make_signal_stack();
+  const FloatMode mode;
+  seat.pool->help(seat.scratch);
+  return nullptr;
+}
+
+void Pool::help(Scratch& scratch) {
+  uint32_t seen = 0;
+  for (;;) {
+    const auto called = [&] { return calls_.load() != seen; };
+    if (!spin(kHelperSpin, called)) {
+      std::unique_lock<std::mutex> lock(mutex_);
+      asleep_.fetch_add(1);
+      woken_.wait(lock, [&] { return ends_ || called(); });
+      asleep_.fetch_sub(1);
+      if (ends_) return;
+    }
+    seen = calls_.load();
+    if (!enter()) continue;
+    if (std::byte* const memory = scratch.get(launch_->kernel->scratch()); memory != nullptr) work(memory, false);
+    leave();
+  }
+}
+
+}  // namespace triton_spirv::cpu

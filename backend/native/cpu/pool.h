@@ -1,0 +1,88 @@
+// Threads that share the programs of a launch.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "kernel.h"
+
+namespace triton_spirv::cpu {
+
+// A thread's own memory for programs: it grows and is used again.
+class Scratch {
+ public:
+  Scratch() = default;
+  ~Scratch();
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  // Returns at least `bytes`, or null if there is no memory.
+  std::byte* get(uint64_t bytes);
+
+ private:
+  std::byte* memory_ = nullptr;
+  uint64_t bytes_ = 0;
+};
+
+// The calling thread of run() and `threads - 1` helpers. Threads take ranges of programs in ascending order, so a
+// program may wait for one of a lower number. Helpers start with the first launch that is worth it.
+class Pool {
+ public:
+  explicit Pool(unsigned threads);
+  // Ends the helpers. No run() may be in progress.
+  ~Pool();
+  Pool(const Pool&) = delete;
+  Pool& operator=(const Pool&) = delete;
+
+  // Runs all programs and returns, with launch.fault set if one faulted. The caller lets one launch run at a time.
+  // Throws std::bad_alloc if there is no memory for the kernel's scratch.
+  void run(Launch& launch);
+  unsigned threads() const { return threads_; }
+
+  // Whether a launch is known to be over within about kShort, from how long the kernel's programs took before.
+  bool is_short(const Launch& launch) const;
+
+ private:
+  struct Seat;
+  // Ranges of programs that one thread has run.
+  struct Share {
+    uint64_t programs = 0;
+    uint64_t nanoseconds = 0;
+  };
+  static void* begin_helper(void* seat);
+  void help(Scratch& scratch);
+  void start_helpers();
+  void wake_helpers();
+  // Runs ranges of programs on this thread until there are none. `alone`: no helper was woken yet.
+  Share work(std::byte* scratch, bool alone);
+  // Takes the next range. Returns false if there is none.
+  bool take(const Share& share, bool alone, uint64_t& first, uint64_t& last);
+  bool enter();
+  void leave();
+  void close();
+
+  const unsigned threads_;
+  std::vector<std::unique_ptr<Seat>> helpers_;  // empty until the first launch that needs them
+  bool started_ = false;
+  Scratch own_;  // of the thread that calls run()
+
+  // The launch that is running. Helpers look at it while they are inside.
+  Launch* launch_ = nullptr;
+  uint64_t programs_ = 0;
+  std::atomic<bool> faulted_{false};
+  alignas(64) std::atomic<uint64_t> next_{0};  // the first program that no thread has taken
+  // How many helpers are inside; with kClosed, no other may enter.
+  alignas(64) std::atomic<uint32_t> inside_{kClosed};
+  static constexpr uint32_t kClosed = 1u << 31;
+  alignas(64) std::atomic<uint32_t> calls_{0};  // how often helpers were woken
+  std::atomic<uint32_t> asleep_{0};
+  std::mutex mutex_;
+  std::condition_variable woken_;
+  std::condition_variable left_;
+  bool ends_ = false;
+};
+
+}  // namespace triton_spirv::cpu
