@@ -4,6 +4,7 @@ asked for by itself. On a machine without CUDA its files and torch's figures are
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -117,3 +118,26 @@ def test_gradients_that_fail_say_why() -> None:
     )  # fmt: skip
     assert told.startswith("torch computes no gradients of 'cuda' tensors in a process that has the device 'spirv'")
     assert "TRITON_SPIRV_TORCH_DEVICE" in told
+
+
+def test_kernels_are_tuned_where_torch_does_not_know_the_device(tmp_path: Path) -> None:
+    """Inductor's kernels of other devices' tensors run on the Vulkan device, and are timed there."""
+    told = python(
+        AUTOLOAD + "import torch._inductor.config as inductor\n"
+        "from torch._inductor.runtime import triton_heuristics\n"
+        "timed, bench = [], triton_heuristics.CachingAutotuner.bench\n"
+        "def counted(*args, **options): timed.append(bench(*args, **options)); return timed[-1]\n"
+        "triton_heuristics.CachingAutotuner.bench = counted\n"
+        "inductor.cpu_backend, inductor.max_autotune_pointwise = 'triton', True\n"
+        "x = torch.randn(100, 64, requires_grad=True)\n"
+        "torch.compile(lambda x: torch.nn.functional.gelu(x).sum(-1))(x).sum().backward()\n"
+        "found, x.grad = x.grad, None\n"
+        "torch.nn.functional.gelu(x).sum().backward()\n"
+        "torch.testing.assert_close(found, x.grad)\n"
+        "print(len(timed) > 1 and all(0 < time < 1e3 for time in timed))\n" + NAME,
+        TRITON_SPIRV_BACKEND="1",
+        TORCHINDUCTOR_CACHE_DIR=str(tmp_path / "inductor"),
+        TRITON_CACHE_DIR=str(tmp_path / "triton"),
+        TORCHINDUCTOR_COMPILE_THREADS="1",
+    )
+    assert told == "True\nprivateuseone\n"
