@@ -1,8 +1,9 @@
 """How long compiling a kernel may take, and what is printed meanwhile.
 
 After ``NOTICE`` seconds a line on stderr says which kernel is being compiled by what, and what would help. After
-TRITON_SPIRV_COMPILE_TIMEOUT seconds that is an error. All parts of the compiler share them, from upstream's front end
-to the driver; they follow each other in one thread.
+TRITON_SPIRV_COMPILE_TIMEOUT seconds of work that is an error. Work is processor time of the thread that compiles, so
+that a machine which is busy with other things ends nothing; ``CLOCK`` bounds the time by the clock. All parts of the
+compiler share the seconds, from upstream's front end to the driver; they follow each other.
 """
 
 from __future__ import annotations
@@ -12,21 +13,133 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from . import settings
 
 #: Seconds after which a line says which part of the compiler is working.
 NOTICE = 5.0
 
+#: Seconds between looks at a meter, at least.
+_LOOK = 0.05
+
+#: Seconds by the clock for each second of work that a compilation may take.
+CLOCK = 10
+
+
+@dataclass(frozen=True)
+class Seconds:
+    """Of a compilation: processor time, and time by the clock."""
+
+    work: float
+    clock: float
+
+    def __add__(self, other: Seconds) -> Seconds:
+        return Seconds(self.work + other.work, self.clock + other.clock)
+
+    def __sub__(self, other: Seconds) -> Seconds:
+        return Seconds(self.work - other.work, self.clock - other.clock)
+
+    def reach(self, most: Seconds) -> bool:
+        """Whether these are as many as ``most``, of either kind."""
+        return self.work >= most.work or self.clock >= most.clock
+
+
+_NONE = Seconds(0.0, 0.0)
+
+
+def most() -> Seconds:
+    """What all parts of the compiler may take together."""
+    work = settings.COMPILE_TIMEOUT.get()
+    return Seconds(work, CLOCK * work)
+
+
+class Meter:
+    """Counts the seconds of a compilation that the calling thread begins; any thread may read them."""
+
+    def __init__(self) -> None:
+        self._state: tuple[Seconds, Callable[[], float] | None, Seconds] = _NONE, None, _NONE
+        self.count(_thread_clock())
+
+    def count(self, work: Callable[[], float]) -> None:
+        """From now on the processor time is what ``work`` gives, but no more than the time by the clock."""
+        self._state = self.spent, work, Seconds(work(), time.monotonic())
+
+    def pause(self) -> None:
+        """What is between this and the next ``count`` does not count."""
+        self._state = self.spent, None, _NONE
+
+    @property
+    def spent(self) -> Seconds:
+        """The seconds so far."""
+        before, work, began = self._state
+        if work is None:
+            return before
+        since = Seconds(work(), time.monotonic()) - began
+        return before + Seconds(min(since.work, since.clock), since.clock)
+
+
+def _thread_clock() -> Callable[[], float]:
+    """Processor seconds of the calling thread, for any thread; the clock's, where the system has none of a thread."""
+    if not hasattr(time, "pthread_getcpuclockid"):
+        return time.monotonic
+    clock, last = time.pthread_getcpuclockid(threading.get_ident()), time.thread_time()
+
+    def seconds() -> float:
+        nonlocal last
+        with contextlib.suppress(OSError):  # the thread has ended
+            last = time.clock_gettime(clock)
+        return last
+
+    return seconds
+
 
 class TooLong(RuntimeError):
     """A kernel that did not compile in the time that it may take. The message names it, and says what would help."""
 
 
-def too_long(kernel: str, part: str, helps: str) -> TooLong:
-    """The error about a ``part`` of the compiler."""
-    seconds, name = settings.COMPILE_TIMEOUT.get(), settings.COMPILE_TIMEOUT.name
-    return TooLong(f"kernel '{kernel}': {part} did not end within {seconds:g} s: {helps}; {name}=<seconds> allows more")
+@dataclass(frozen=True)
+class Part:
+    """What works on a kernel: a compiler's name. ``helps``: says what would make the kernel compile sooner."""
+
+    kernel: str
+    name: str
+    helps: Callable[[], str]
+
+    def too_long(self, work: bool) -> TooLong:
+        """The error after too much ``work``, or else too long by the clock."""
+        name, limit = settings.COMPILE_TIMEOUT.name, most()
+        within = f"{limit.work:g} s" if work else f"{limit.clock:g} s by the clock, {CLOCK} times {name}"
+        return TooLong(
+            f"kernel '{self.kernel}': {self.name} did not end within {within}: {self.helps()}; "
+            f"{name}=<seconds> allows more"
+        )
+
+    @contextlib.contextmanager
+    def told_of(self, meter: Meter) -> Iterator[None]:
+        """A line on stderr where the block takes longer than NOTICE seconds by the clock of ``meter``. What helps is
+        asked for then, in another thread."""
+        ended = threading.Event()
+
+        def tell() -> None:
+            while (left := NOTICE - meter.spent.clock) > 0:
+                if ended.wait(max(left, _LOOK)):
+                    return
+            print(
+                f"triton: kernel '{self.kernel}': {self.name} has worked on it for {NOTICE:g} s, of at most "
+                f"{settings.COMPILE_TIMEOUT.get():g} s ({settings.COMPILE_TIMEOUT.name}): {self.helps()}",
+                file=sys.stderr,
+                flush=True,
+            )
+
+        timer = threading.Timer(NOTICE, tell)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            timer.cancel()
 
 
 def what_helps(num_warps: int | None, most: int) -> str:
@@ -40,76 +153,63 @@ def what_helps(num_warps: int | None, most: int) -> str:
 
 
 class _Ends(threading.local):
-    """Until when the part of the compiler that runs in this thread may take, and the error after that. ``began``: when
-    the kernel's compilation did; ``spent``: seconds that the latest one took, which was of ``kernel``."""
+    """The part of the compiler that runs in this thread, and what it may take: ``most``, counted from ``since``.
+    ``began``: when the kernel's compilation did; ``spent``: what the latest one took, which was of ``kernel``."""
 
-    at: float | None = None
-    error: Callable[[], TooLong] | None = None
-    began: float | None = None
+    part: Part | None = None
+    since: Seconds = _NONE
+    most: Seconds = _NONE
+    began: Seconds | None = None
     kernel: str = ""
-    spent: float = 0.0
+    spent: Seconds = _NONE
 
 
 _ends = _Ends()
 
 
+def _now() -> Seconds:
+    return Seconds(time.thread_time(), time.monotonic())
+
+
 def begin() -> None:
     """Before upstream's front end, the first part."""
-    _ends.began = time.monotonic()
+    _ends.began = _now()
 
 
 def end(kernel: str) -> None:
     """Behind this backend's last part. The driver's follows, unless another kernel is compiled before."""
-    _ends.spent = 0.0 if _ends.began is None else time.monotonic() - _ends.began
+    _ends.spent = _NONE if _ends.began is None else _now() - _ends.began
     _ends.began, _ends.kernel = None, kernel
 
 
-def left_for_driver(kernel: str) -> float:
-    """Seconds that the driver may take for a kernel, once: what is left where it has just been compiled."""
-    spent = _ends.spent if _ends.kernel == kernel else 0.0
+def left_for_driver(kernel: str) -> Seconds:
+    """What the driver may take for a kernel, once: what is left where it has just been compiled."""
+    spent = _ends.spent if _ends.kernel == kernel else _NONE
     _ends.kernel = ""
-    return max(0.0, settings.COMPILE_TIMEOUT.get() - spent)
+    return most() - spent
 
 
 def check() -> None:
     """Between steps of the compiler. Raises TooLong."""
-    if _ends.at is not None and time.monotonic() >= _ends.at and _ends.error is not None:
-        raise _ends.error()
+    if _ends.part is None:
+        return
+    spent = _now() - _ends.since
+    if spent.reach(_ends.most):
+        raise _ends.part.too_long(spent.work >= _ends.most.work)
 
 
 @contextlib.contextmanager
 def compiling(kernel: str, part: str, helps: Callable[[], str]) -> Iterator[None]:
     """Around a part of the compiler, which calls ``check()`` between its steps."""
-    before = _ends.at, _ends.error
-    _ends.at = (time.monotonic() if _ends.began is None else _ends.began) + settings.COMPILE_TIMEOUT.get()
-    _ends.error = lambda: too_long(kernel, part, helps())
+    before = _ends.part, _ends.since, _ends.most
+    _ends.part = Part(kernel, part, helps)
+    _ends.since, _ends.most = _now() if _ends.began is None else _ends.began, most()
     try:
-        with told_of(kernel, part, helps):
+        with _ends.part.told_of(Meter()):
             check()
             yield
     except BaseException:
         _ends.began = None
         raise
     finally:
-        _ends.at, _ends.error = before
-
-
-@contextlib.contextmanager
-def told_of(kernel: str, part: str, helps: Callable[[], str]) -> Iterator[None]:
-    """A line on stderr where the block takes longer than NOTICE seconds. ``helps``: called then, in another thread."""
-
-    def tell() -> None:
-        print(
-            f"triton: kernel '{kernel}': {part} has worked on it for {NOTICE:g} s, of at most "
-            f"{settings.COMPILE_TIMEOUT.get():g} s ({settings.COMPILE_TIMEOUT.name}): {helps()}",
-            file=sys.stderr,
-            flush=True,
-        )
-
-    timer = threading.Timer(NOTICE, tell)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
+        _ends.part, _ends.since, _ends.most = before

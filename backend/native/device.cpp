@@ -288,7 +288,13 @@ uint64_t Device::launch(const Dispatch& dispatch, const ExternalWait* after) {
 
 uint64_t Device::launch_nothing(VkPipeline pipeline) {
   const std::byte nothing[1] = {};
-  return launch({pipeline, {0, 1, 1}, nothing, 0, false, nullptr});
+  const Dispatch dispatch{pipeline, {0, 1, 1}, nothing, 0, false, nullptr};
+  return submit(
+      [&](Slot& slot) {
+        order(slot);
+        record_dispatch(slot, dispatch);
+      },
+      Batch::kAlone, nullptr, &dispatch);
 }
 
 void Device::refuse_while_recording() const {

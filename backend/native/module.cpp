@@ -197,8 +197,9 @@ PYBIND11_MODULE(_native, m) {
             return self.launch_nothing(reinterpret_cast<VkPipeline>(pipeline));
           },
           py::call_guard<WithoutGil>(), py::arg("pipeline"),
-          "Submit a launch of no programs, so that a driver that compiles late compiles the pipeline. Returns its "
-          "number.")
+          "Submit a launch of no programs, alone, so that a driver that compiles late compiles the pipeline once all "
+          "work "
+          "before is done. Returns its number.")
       .def(
           "upload",
           [](Device& self, uint64_t address, uint64_t host, uint64_t bytes) {

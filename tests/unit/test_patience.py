@@ -1,11 +1,15 @@
-"""The parts of the compiler share the seconds that a kernel may take."""
+"""The parts of the compiler share the seconds that a kernel may take, which are of processor time."""
 
 from __future__ import annotations
 
+import threading
 import time
+from collections.abc import Callable
+from typing import Any
 
 import pytest
-from triton.backends.spirv.patience import TooLong, begin, check, compiling, end, left_for_driver
+from triton.backends.spirv.patience import Meter, Part, Seconds, TooLong, begin, check, compiling, end, left_for_driver
+from triton.backends.spirv.runtime.vulkan.compilations import Compilations
 
 
 @pytest.fixture(autouse=True)
@@ -14,9 +18,16 @@ def limit(monkeypatch: pytest.MonkeyPatch) -> None:
     begin()
 
 
+def work(seconds: float, clock: Callable[[], float] = time.thread_time) -> None:
+    """Takes processor time."""
+    start = clock()
+    while clock() - start < seconds:
+        pass
+
+
 def part(kernel: str, seconds: float) -> None:
     with compiling(kernel, "a part", lambda: "less of it helps"):
-        time.sleep(seconds)
+        work(seconds)
         check()
 
 
@@ -27,7 +38,7 @@ def test_a_second_part_has_what_the_first_left() -> None:
 
 
 def test_what_was_before_the_first_part_counts() -> None:
-    time.sleep(0.35)
+    work(0.35)
     with pytest.raises(TooLong):
         part("k", 0.0)
 
@@ -35,14 +46,14 @@ def test_what_was_before_the_first_part_counts() -> None:
 def test_the_driver_has_what_is_left_once() -> None:
     part("k", 0.2)
     end("k")
-    assert left_for_driver("k") <= 0.1
-    assert left_for_driver("k") == 0.3
+    assert left_for_driver("k").work <= 0.1
+    assert left_for_driver("k") == Seconds(0.3, 3.0)
 
 
 def test_another_kernel_is_loaded_in_all_of_the_time() -> None:
     part("k", 0.2)
     end("k")
-    assert left_for_driver("other") == 0.3
+    assert left_for_driver("other") == Seconds(0.3, 3.0)
 
 
 def test_a_compilation_that_failed_is_over() -> None:
@@ -50,4 +61,63 @@ def test_a_compilation_that_failed_is_over() -> None:
         part("k", 0.4)
     part("k", 0.2)  # as if the next one began with a later stage
     end("k")
-    assert left_for_driver("k") == 0.3
+    assert left_for_driver("k") == Seconds(0.3, 3.0)
+
+
+def test_waiting_is_no_work_but_has_an_end() -> None:
+    """As on a machine whose processors do something else."""
+    with compiling("k", "a part", lambda: "less of it helps"):
+        time.sleep(0.6)
+        check()
+    with pytest.raises(
+        TooLong, match=r"did not end within 3 s by the clock, 10 times TRITON_SPIRV_COMPILE_TIMEOUT: less"
+    ):
+        with compiling("k", "a part", lambda: "less of it helps"):
+            time.sleep(2.5)
+            check()
+
+
+def driver(make: Callable[[Meter], Any], most: Seconds, of: Compilations | None = None) -> Any:
+    return (of or Compilations()).wait(b"", make, Part("k", "the driver", lambda: "less of it helps"), most)
+
+
+def test_a_driver_that_is_not_given_the_processor_is_waited_for() -> None:
+    assert driver(lambda meter: time.sleep(0.6) or 7, Seconds(0.3, 3.0)) == 7
+    with pytest.raises(TooLong, match="'k': the driver did not end within 3 s by the clock"):
+        driver(lambda meter: time.sleep(0.9), Seconds(0.3, 0.5))
+
+
+def test_a_driver_that_works_too_long_is_not() -> None:
+    ended = threading.Event()
+    with pytest.raises(TooLong, match=r"'k': the driver did not end within 0\.3 s: less"):
+        driver(lambda meter: (work(0.6), ended.set()), Seconds(0.3, 60.0))
+    assert ended.wait(60)
+
+
+def test_what_is_waited_for_before_does_not_count() -> None:
+    """A driver that compiles late begins behind what was launched before."""
+
+    def make(meter: Meter) -> float:
+        meter.pause()
+        work(0.5)
+        meter.count(time.process_time)
+        work(0.1, time.process_time)
+        return meter.spent.clock
+
+    assert 0.1 <= driver(make, Seconds(0.3, 60.0)) < 0.5
+
+
+def test_whoever_comes_later_waits_for_as_long_again() -> None:
+    compilations = Compilations()
+    made = [0]
+
+    def make(meter: Meter) -> int:
+        made[0] += 1
+        work(0.5)
+        return 7
+
+    with pytest.raises(TooLong):
+        driver(make, Seconds(0.3, 60.0), compilations)
+    assert compilations.go_on
+    assert driver(make, Seconds(0.3, 60.0), compilations) == 7
+    assert made == [1]

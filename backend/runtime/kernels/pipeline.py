@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from ...patience import TooLong, left_for_driver, told_of, too_long, what_helps
+from ...patience import Meter, Part, TooLong, left_for_driver, what_helps
 from ...spirv import opcodes as op
 from ...spirv.decode import instruction_words, string
 from ..context import Context
@@ -147,15 +147,14 @@ class Kernel:
 
     def _create(self, spirv: bytes, helps: Callable[[], str]) -> None:
         context = self.context
-        part = f"the driver's compiler ({context.device.name})"
-        with told_of(self.name, part, helps):
-            made = context.compilations.wait(spirv, partial(self._compiled, spirv), left_for_driver(self.name))
-        if made is None:
-            raise too_long(self.name, part, helps())
-        self._module, self._pipeline = made
+        part = Part(self.name, f"the driver's compiler ({context.device.name})", helps)
+        self._module, self._pipeline = context.compilations.wait(
+            spirv, partial(self._compiled, spirv), part, left_for_driver(self.name)
+        )
 
-    def _compiled(self, spirv: bytes) -> tuple[Any, Any]:
-        """The module and its pipeline. Raises RuntimeError if the driver refuses it."""
+    def _compiled(self, spirv: bytes, meter: Meter) -> tuple[Any, Any]:
+        """The module and its pipeline. Raises RuntimeError if the driver refuses it. ``meter``: does not count the wait
+        for what was launched before, where the driver compiles late."""
         context = self.context
         module, pipeline = create_module(context.handle, spirv), None
         try:
@@ -170,14 +169,21 @@ class Kernel:
                     chooses_size=context.device.chooses_subgroup_size,
                 )
             if context.capabilities.traits.compiles_late:
-                launch, nap = context.native.launch_nothing(handle(pipeline)), _NAP
-                while not context.native.done(launch):
-                    time.sleep(nap)
-                    nap = min(2 * nap, _LONGEST_NAP)
+                meter.pause()
+                launch = context.native.launch_nothing(handle(pipeline))
+                self._await(launch - 1)
+                meter.count(time.process_time)  # a thread of the driver's compiles
+                self._await(launch)
         except RuntimeError:
             _destroy(context.handle, module, pipeline)
             raise
         return module, pipeline
+
+    def _await(self, launch: int) -> None:
+        nap = _NAP
+        while not self.context.native.done(launch):
+            time.sleep(nap)
+            nap = min(2 * nap, _LONGEST_NAP)
 
     @property
     def loaded(self) -> bool:

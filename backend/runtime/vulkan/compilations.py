@@ -11,17 +11,25 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from ...patience import Meter, Part, Seconds
+
 #: Bytes of a thread's stack, of which no more are taken than are used: what a process's first thread has on Linux.
 _STACK = 8 << 20
+
+#: Seconds between looks at what a driver has spent, at least.
+_LOOK = 0.05
 
 _starting = threading.Lock()
 
 
 class _Compilation:
-    """One call of ``make``, in a thread."""
+    """One call of ``make``, in a thread. ``meter``: what it takes; ``make`` is given it, and may pause it."""
 
-    def __init__(self, make: Callable[[], Any]) -> None:
+    meter: Meter
+
+    def __init__(self, make: Callable[[Meter], Any]) -> None:
         self._make = make
+        self._metered = threading.Event()
         self.ended = threading.Event()
         self.made: Any = None
         self.error: BaseException | None = None
@@ -31,10 +39,13 @@ class _Compilation:
                 threading.Thread(target=self._run, name="triton-spirv compilation", daemon=True).start()
             finally:
                 threading.stack_size(before)
+        self._metered.wait()
 
     def _run(self) -> None:
+        self.meter = Meter()
+        self._metered.set()
         try:
-            self.made = self._make()
+            self.made = self._make(self.meter)
         except BaseException as error:
             self.error = error
         self.ended.set()
@@ -47,15 +58,20 @@ class Compilations:
         self._running: dict[bytes, _Compilation] = {}
         self._lock = threading.Lock()
 
-    def wait(self, module: bytes, make: Callable[[], Any], seconds: float) -> Any:
-        """What ``make``, or an earlier call for the same module that was left, gives or raises; None if that takes
-        longer than ``seconds``."""
+    def wait(self, module: bytes, make: Callable[[Meter], Any], part: Part, most: Seconds) -> Any:
+        """What ``make``, or an earlier call for the same module that was left, gives or raises. Raises TooLong where
+        that takes more than ``most`` from now on; ``part``: what is told of and blamed."""
         key = hashlib.sha256(module).digest()
         with self._lock:
             found = self._running.pop(key, None) or _Compilation(make)
         try:
-            if not found.ended.wait(seconds):
-                return None
+            limit = found.meter.spent + most
+            with part.told_of(found.meter):
+                while not found.ended.is_set():
+                    left = limit - found.meter.spent
+                    if min(left.work, left.clock) <= 0:
+                        raise part.too_long(left.work <= 0)
+                    found.ended.wait(max(_LOOK, min(left.work, left.clock)))
         finally:
             if not found.ended.is_set():
                 with self._lock:

@@ -7,7 +7,7 @@
 // FAULTY_PENDING=1: none of the device's work is seen to end, and each wait of the main thread is interrupted by
 // SIGINT. It may be changed while the process runs, if it was 0 at its start.
 // FAULTY_WAIT=1: vkWaitSemaphores fails in all threads but the main one.
-// FAULTY_COMPILE=<ms>: vkCreateComputePipelines takes so much longer. It may be changed while the process runs.
+// FAULTY_COMPILE=<ms>: vkCreateComputePipelines works so much longer. It may be changed while the process runs.
 // FAULTY_OPEN=<ms>: vkCreateDevice takes so much longer. FAULTY_INSTANCE=<ms>: vkCreateInstance does.
 // FAULTY_EXIT=1: while exit handlers of C libraries run, as a driver's do, says on stderr that a thread is in one of
 // the functions below. They take 200 ms.
@@ -26,6 +26,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <map>
 #include <mutex>
 #include <string>
@@ -124,7 +125,13 @@ VKAPI_ATTR VkResult VKAPI_CALL queue_submit(VkQueue queue, uint32_t count, const
 VKAPI_ATTR VkResult VKAPI_CALL compute_pipelines(VkDevice device, VkPipelineCache cache, uint32_t count,
                                                  const VkComputePipelineCreateInfo* infos,
                                                  const VkAllocationCallbacks* with, VkPipeline* out) {
-  usleep(static_cast<useconds_t>(setting("FAULTY_COMPILE")) * 1000);
+  const auto busy = [] {
+    timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+  };
+  for (const auto end = busy() + setting("FAULTY_COMPILE"); busy() < end;) {
+  }
   const VkResult result = reinterpret_cast<PFN_vkCreateComputePipelines>(
       next_device(device, "vkCreateComputePipelines"))(device, cache, count, infos, with, out);
   if (setting("FAULTY_HANDLES") == 0 || result != VK_SUCCESS) return result;

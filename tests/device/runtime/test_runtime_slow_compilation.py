@@ -67,7 +67,7 @@ for attempt in range(2):
         print(error)
     else:
         raise AssertionError("no error")
-assert 2 < time.perf_counter() - start < 14
+assert time.perf_counter() - start > 2
 """
 
 
@@ -78,9 +78,9 @@ def test_a_compilation_that_takes_too_long_is_an_error(tmp_path: Path, faulty_la
         + """
 os.environ["FAULTY_COMPILE"] = "0"
 launch(num_warps=4)
-time.sleep(max(0, 16 - (time.perf_counter() - start)))
 out.zero_()
 os.environ["FAULTY_COMPILE"] = "60000"
+os.environ["TRITON_SPIRV_COMPILE_TIMEOUT"] = "30"  # for what is left of the 15 s
 launch(num_warps=2)
 """
     )
@@ -191,3 +191,52 @@ os._exit(0)
     else:
         assert line.startswith("kernel 'sorts': the driver's compiler (llvmpipe")
         assert "did not end within 0.5 s" in line
+
+
+_LONG_RUN = """
+import threading
+
+@triton.jit
+def counts(x, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    value = tl.load(x + i)
+    for _ in range(20000):
+        value = value * 1664525 + 1013904223
+    tl.store(x + i, value, mask=tl.program_id(0) == 0)
+
+counted, programs, took = torch.zeros(64, dtype=torch.int32), 1, 0
+counts[(programs,)](counted, BLOCK=64)
+while took < 0.2:
+    programs *= 4
+    start = time.perf_counter()
+    counts[(programs,)](counted, BLOCK=64)
+    took = time.perf_counter() - start
+programs = int(programs * 6 / took)
+"""
+
+
+@pytest.mark.skipif(not selected().capabilities.traits.compiles_late, reason="the driver compiles when it is asked to")
+def test_what_runs_before_it_is_no_compilation(tmp_path: Path) -> None:
+    """The driver begins to compile when the queue comes to the kernel."""
+    script = (
+        _LONG_RUN
+        + """
+os.environ["TRITON_SPIRV_COMPILE_TIMEOUT"] = "3"
+running = threading.Thread(target=lambda: counts[(programs,)](counted, BLOCK=64))
+running.start()
+time.sleep(0.5)
+
+@triton.autotune([triton.Config({}, num_warps=warps) for warps in (1, 2)], key=[])
+@triton.jit
+def tuned(x, out, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + i) / 2)
+
+assert running.is_alive()
+tuned[(1,)](x, out, BLOCK=64)
+assert torch.equal(out, x / 2)
+print(all(min(times) < float("inf") for times in tuned.configs_timings.values()))
+running.join()
+"""
+    )
+    assert run(tmp_path, script, {}).stdout.splitlines() == ["True"]
