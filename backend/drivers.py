@@ -243,6 +243,25 @@ DRIVERS = {
         # times as fast, but softmax of rows of 64 to 128 elements takes 1.08 to 1.2 times as long.
         unrolled_elementwise=4000,
     ),
+    # The CPU device of this project (backend/cpu/).
+    "cpu": Driver(
+        fused=True,
+        exact_division=True,  # the processor's own
+        large_divisors=True,
+        native_math=False,
+        matrix_units=False,
+        matrix_loads=False,
+        shared_banks=False,
+        prefetch=False,
+        dot_unroll=512,
+        dots_unroll=2048,
+        dot_registers=64,
+        slices_dots=True,
+        most_shuffles=64,
+        unrolled_instructions=400,
+        unrolled_in_loop=800,
+        unrolled_elementwise=100,
+    ),
     # The name of its figure: yuzu, src/video_core/renderer_vulkan/pipeline_statistics.cpp.
     "nvidia_proprietary": Driver(
         fused=True,

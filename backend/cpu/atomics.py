@@ -1,0 +1,118 @@
+"""Atomic instructions, one active lane after the other, and what orders accesses to memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .divergence import Key
+from .errors import Untranslatable
+from .program import Instruction
+from .registry import translates
+from .translation import Translation
+
+_UPDATES = {
+    "OpAtomicIAdd": "add",
+    "OpAtomicISub": "sub",
+    "OpAtomicAnd": "and",
+    "OpAtomicOr": "or",
+    "OpAtomicXor": "xor",
+    "OpAtomicSMax": "max",
+    "OpAtomicSMin": "min",
+    "OpAtomicUMax": "umax",
+    "OpAtomicUMin": "umin",
+    "OpAtomicExchange": "xchg",
+    "OpAtomicFAddEXT": "fadd",
+}
+#: What a semantics operand's bits that order something are (section 3.25): Acquire, Release, both, and in sequence.
+_ORDERS = 0x2 | 0x4 | 0x8 | 0x10
+
+
+@translates(*_UPDATES)
+def _update(t: Translation, item: Instruction) -> None:
+    key, name = t.keys(item.result)[0], _UPDATES[item.name]
+    type_ = t.type_name(key)
+    body = f"""  %found = atomicrmw {name} ptr %place, {type_} %value monotonic"""
+    _each_lane(t, item, name, [t.keys(item.operands[3])[0]], ["value"], body)
+
+
+@translates("OpAtomicCompareExchange")
+def _exchange(t: Translation, item: Instruction) -> None:
+    type_ = t.type_name(t.keys(item.result)[0])
+    body = f"""  %pair = cmpxchg ptr %place, {type_} %compared, {type_} %value monotonic monotonic
+  %found = extractvalue {{ {type_}, i1 }} %pair, 0"""
+    operands = [t.keys(item.operands[number])[0] for number in (4, 5)]
+    _each_lane(t, item, "cas", operands, ["value", "compared"], body)
+
+
+@translates("OpAtomicLoad")
+def _load(t: Translation, item: Instruction) -> None:
+    type_ = t.type_name(t.keys(item.result)[0])
+    size = t.program.size(item.type)
+    _each_lane(t, item, "load", [], [], f"  %found = load atomic {type_}, ptr %place monotonic, align {size}")
+
+
+@translates("OpAtomicStore")
+def _store(t: Translation, item: Instruction) -> None:
+    value = t.keys(item.operands[3])[0]
+    size = t.program.size(t.divergence.scalar_type(value))
+    body = f"  store atomic {t.type_name(value)} %value, ptr %place monotonic, align {size}"
+    _each_lane(t, item, "store", [value], ["value"], body)
+
+
+def _each_lane(
+    t: Translation, item: Instruction, name: str, operands: Sequence[Key], names: Sequence[str], body: str
+) -> None:
+    """Has the active lanes do one after the other what ``body`` says of %place and the operands, by their names. What
+    it calls %found is the lane's result."""
+    address = t.keys(item.operands[0])[0]
+    result = t.keys(item.result)[0] if item.result else None
+    type_ = t.type_name(result if result is not None else operands[0])
+    helper = f"atomic_{name}_{type_}"
+    if helper not in t.code.helpers:
+        t.code.helpers[helper] = _helper(t, helper, type_, names, body, result is not None)
+        t.code.declarations.add(f"declare i{t.lanes} @llvm.cttz.i{t.lanes}(i{t.lanes}, i1)")
+    arguments = [(t.spread("i64"), t.vector(address)), (t.mask_type, t.active())]
+    arguments += [(t.spread(type_), t.vector(operand)) for operand in operands]
+    returned = t.spread(type_) if result is not None else "void"
+    found = t.code.call(helper, returned, arguments, declared=True)
+    if result is not None:
+        if t.shape(result) is not None:
+            raise Untranslatable(t.program.name, f"{item.name} of a shared value", t.where(item))
+        t.values[result] = found
+
+
+def _helper(t: Translation, helper: str, type_: str, names: Sequence[str], body: str, gives: bool) -> str:
+    lanes, vector, bits = t.lanes, t.spread(type_), f"i{t.lanes}"
+    parameters = "".join(f", {vector} %{name}s" for name in names)
+    taken = "\n".join(f"  %{name} = extractelement {vector} %{name}s, {bits} %lane" for name in names)
+    returned = vector if gives else "void"
+    carried = f"  %results = phi {vector} [zeroinitializer, %entry], [%more, %lanes]\n" if gives else ""
+    kept = f"  %more = insertelement {vector} %results, {type_} %found, {bits} %lane\n" if gives else ""
+    final = f"  %end = phi {vector} [zeroinitializer, %entry], [%more, %lanes]\n  ret {vector} %end" if gives else "  ret void"
+    return f"""define internal {returned} @{helper}(<{lanes} x i64> %places, {t.mask_type} %mask{parameters}) noinline {{
+entry:
+  %active = bitcast {t.mask_type} %mask to {bits}
+  %any = icmp ne {bits} %active, 0
+  br i1 %any, label %lanes, label %done
+lanes:
+  %left = phi {bits} [%active, %entry], [%fewer, %lanes]
+{carried}  %lane = call {bits} @llvm.cttz.{bits}({bits} %left, i1 true)
+  %number = extractelement <{lanes} x i64> %places, {bits} %lane
+  %place = inttoptr i64 %number to ptr
+{taken}
+{body}
+{kept}  %minus = sub {bits} %left, 1
+  %fewer = and {bits} %left, %minus
+  %again = icmp ne {bits} %fewer, 0
+  br i1 %again, label %lanes, label %done
+done:
+{final}
+}}"""
+
+
+@translates("OpControlBarrier", "OpMemoryBarrier")
+def _barrier(t: Translation, item: Instruction) -> None:
+    """A workgroup is one subgroup, whose lanes run together: what is left of a barrier is the order of accesses that
+    other programs see."""
+    if t.program.constants[item.operands[-1]].bits & _ORDERS:
+        t.code.do("fence acq_rel")

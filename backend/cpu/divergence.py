@@ -1,0 +1,437 @@
+"""Which values and branches differ between lanes: the shape of every value (shapes.py), by an optimistic fixed point.
+
+Values of composite types are sets of scalars: a scalar is named by its id, or by (id, number of the component).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ..spirv.opcodes import BuiltIn, StorageClass
+from . import constants, shapes
+from .program import IN_SCRATCH, Block, Instruction, Program
+from .shapes import SPREAD, Shape
+
+#: A scalar: a value, or a component of one.
+Key = int | tuple[int, int]
+
+#: Built-ins that all lanes of a subgroup read the same of.
+_SHARED_BUILT_INS = frozenset({BuiltIn.WorkgroupId, BuiltIn.NumWorkgroups, BuiltIn.SubgroupId})
+#: Atomic instructions and others whose results differ between lanes even where their operands do not.
+_SPREAD = ("OpAtomic", "OpGroupNonUniformShuffle")
+
+
+@dataclass(slots=True)
+class Loop:
+    """A loop: its header, the blocks of it, and the values of it that are used after it."""
+
+    header: int
+    merge: int
+    blocks: set[int]
+    left: list[Key] = field(default_factory=list)
+    divergent: bool = False
+
+
+class Divergence:
+    """The shape of each scalar of a program for subgroups of ``lanes``."""
+
+    def __init__(self, program: Program, lanes: int) -> None:
+        self._program, self._lanes = program, lanes
+        self.shape: dict[Key, Shape | None] = {}
+        #: Component → the scalar that it is a copy of.
+        self._same: dict[Key, Key] = {}
+        self.loops: dict[int, Loop] = {}
+        #: Merge block → the condition of the selection that it ends, where lanes part there.
+        self.parted: set[int] = set()
+        self._exits: dict[int, Loop] = {}
+        self._find_loops()
+        self._addresses = _address_values(program)
+        self._solve()
+
+    # -- names of scalars ----------------------------------------------------------------------------------------
+    def keys(self, value: int) -> list[Key]:
+        """The scalars that a value consists of, those that they are copies of in their place."""
+        type_ = self._program.type(value)
+        if type_.kind not in ("vector", "struct"):
+            return [self._original(value)]
+        count = type_.count if type_.kind == "vector" else len(type_.members)
+        return [self._original((value, index)) for index in range(count)]
+
+    def _original(self, key: Key) -> Key:
+        while key in self._same:
+            key = self._same[key]
+        return key
+
+    def scalar_type(self, key: Key) -> int:
+        """The id of a scalar's type."""
+        if isinstance(key, int):
+            return self._program.type_of[key]
+        type_ = self._program.type(key[0])
+        return type_.element if type_.kind == "vector" else type_.members[key[1]]
+
+    def bits(self, key: Key) -> int:
+        """The width of a scalar's type: 64 for an address."""
+        return self._program.types[self.scalar_type(key)].bits
+
+    # -- loops ---------------------------------------------------------------------------------------------------
+    def _find_loops(self) -> None:
+        program = self._program
+        for block in program.blocks.values():
+            if block.following:
+                inside, pending = {block.label}, [block.label]
+                while pending:
+                    for target in program.blocks[pending.pop()].targets:
+                        if target != block.merge and target not in inside:
+                            inside.add(target)
+                            pending.append(target)
+                self.loops[block.label] = Loop(block.label, block.merge, inside)
+        defined = {
+            item.result: label
+            for label, block in program.blocks.items()
+            for item in (*block.phis, *block.body)
+            if item.result
+        }
+        used: dict[int, set[int]] = {}
+        for label, block in program.blocks.items():
+            for item in (*block.body, *([block.end] if block.end else [])):
+                for operand in _ids(item):
+                    used.setdefault(operand, set()).add(label)
+            for phi in block.phis:
+                for operand, source in zip(phi.operands[::2], phi.operands[1::2], strict=True):
+                    used.setdefault(operand, set()).add(source)
+        for loop in self.loops.values():
+            for value, label in defined.items():
+                if label in loop.blocks and not used.get(value, set()) <= loop.blocks:
+                    loop.left.append(value)
+
+    def innermost(self, label: int) -> Loop | None:
+        """The innermost loop that a block is in."""
+        around = [loop for loop in self.loops.values() if label in loop.blocks]
+        return min(around, key=lambda loop: len(loop.blocks), default=None)
+
+    # -- the fixed point -----------------------------------------------------------------------------------------
+    def _solve(self) -> None:
+        for value, known in self._program.constants.items():
+            kind = self._program.types[known.type].kind
+            if kind in ("int", "bool"):
+                width = self._program.types[known.type].bits
+                self.shape[value] = shapes.constant(known.bits, width, self._lanes)
+            elif kind == "float":
+                self.shape[value] = shapes.uniform(self._lanes)
+            elif kind == "vector" or (kind == "struct" and (known.parts or known.null)):
+                self._constant_parts(value)
+        for name, variable in self._program.variables.items():
+            own = variable.storage in (StorageClass.Function, StorageClass.Private)
+            scalar = self._program.types[variable.type].kind not in ("array", "struct")
+            step = self._program.size(variable.type) if own and scalar else 0  # an array's elements have the lanes
+            self.shape[name] = Shape(True, tuple(step * lane for lane in range(self._lanes)), 6)
+        changed = True
+        while changed:
+            changed = False
+            for block in self._program.blocks.values():
+                changed |= self._part(block)
+                for item in (*block.phis, *block.body):
+                    if item.result and self._program.type(item.result).kind != "void":
+                        changed |= self._visit(block, item)
+
+    def _constant_parts(self, value: int) -> None:
+        known = self._program.constants[value]
+        for index in range(len(known.parts) or self._program.types[known.type].count):
+            if known.parts:
+                self._same[value, index] = known.parts[index]
+            else:
+                self.shape[value, index] = shapes.constant(0, 64, self._lanes)
+
+    def _part(self, block: Block) -> bool:
+        """Notes that lanes part at the end of a block. Whether that is new."""
+        assert block.end is not None
+        if block.end.name != "OpBranchConditional":
+            return False
+        condition = block.end.operands[0]
+        shape = self.shape.get(condition, shapes.uniform(self._lanes))
+        if shape is not SPREAD and shape.uniform:
+            return False
+        if block.merge and not block.following:
+            new = block.merge not in self.parted
+            self.parted.add(block.merge)
+            return new
+        loop = next(  # of the loops around, the one that a branch leaves
+            loop for loop in self.loops.values() if loop.merge in block.targets and block.label in loop.blocks
+        )
+        new, loop.divergent = not loop.divergent, True
+        return new
+
+    def _set(self, key: Key, shape: Shape | None) -> bool:
+        if key in self.shape and self.shape[key] == shape:
+            return False
+        self.shape[key] = shape
+        return True
+
+    def _visit(self, block: Block, item: Instruction) -> bool:
+        result, name = item.result, item.name
+        if name == "OpCompositeConstruct":
+            flat = [key for operand in item.operands for key in self.keys(operand)]
+            return self._copy([(result, index) for index in range(len(flat))], flat)
+        if name == "OpCompositeExtract":
+            assert len(item.operands) == 2
+            return self._copy([result], [self.keys(item.operands[0])[item.operands[1]]])
+        if name == "OpCompositeInsert":
+            parts = self.keys(item.operands[1])
+            parts[item.operands[2]] = self.keys(item.operands[0])[0]
+            return self._copy([(result, index) for index in range(len(parts))], parts)
+        if name in ("OpConvertUToPtr", "OpConvertPtrToU") or (
+            name == "OpBitcast" and self._same_kind(result, item.operands[0])
+        ):
+            return self._copy([result], self.keys(item.operands[0]))
+        if name == "OpPhi" and block.label not in self.parted:
+            known = [operand for operand in item.operands[::2]]
+            columns = list(zip(*(self.keys(operand) for operand in known), strict=True))
+            shape_of = [self._joined(column) for column in columns]
+        elif name == "OpPhi":
+            shape_of = [self._parted_phi(keys) for keys in zip(*map(self.keys, item.operands[::2]), strict=True)]
+        else:
+            shape_of = self._shapes(item)
+        left = any(result in loop.left and loop.divergent for loop in self.loops.values() if block.label in loop.blocks)
+        changed = False
+        for key, shape in zip(self.keys(result), shape_of, strict=True):
+            if shape is not _UNKNOWN:
+                changed |= self._set(key, SPREAD if left else shape)  # type: ignore[arg-type]
+        return changed
+
+    def _copy(self, to: Sequence[Key], sources: Sequence[Key]) -> bool:
+        changed = False
+        for key, source in zip(to, sources, strict=True):
+            if self._same.get(key) != source:
+                self._same[key] = source
+                changed = True
+        return changed
+
+    def _same_kind(self, a: int, b: int) -> bool:
+        one, other = self._program.type(a), self._program.type(b)
+        integers = ("int", "pointer")
+        return one == other or (one.kind in integers and other.kind in integers and one.bits == other.bits)
+
+    def _joined(self, keys: Sequence[Key]) -> object:
+        result: object = _UNKNOWN
+        for key in keys:
+            shape = self.shape.get(key, _UNKNOWN)
+            if shape is not _UNKNOWN:
+                result = shape if result is _UNKNOWN else shapes.joined(result, shape)  # type: ignore[arg-type]
+        return result
+
+    def _parted_phi(self, keys: Sequence[Key]) -> object:
+        """Of a phi where lanes come from several sides: each has its own value, unless all are one."""
+        if len(set(keys)) == 1:
+            return self.shape.get(keys[0], _UNKNOWN)
+        found = [self.shape.get(key, _UNKNOWN) for key in keys]
+        return _UNKNOWN if any(shape is _UNKNOWN for shape in found) else SPREAD
+
+    def _shapes(self, item: Instruction) -> list[object]:
+        """The shapes of the scalars of a result, by those of the operands."""
+        name, lanes = item.name, self._lanes
+        count = len(self.keys(item.result))
+        if name == "OpLoad":
+            return [self._loaded(item)] * count
+        if name == "OpAccessChain":
+            return [self._accessed(item)]
+        if name.startswith(_SPREAD):
+            return [SPREAD] * count
+        operands = [key for operand in _ids(item) for key in self.keys(operand)]
+        if name in ("OpBitcast", "OpSelect") and count > 1 or name in ("OpUMulExtended", "OpSMulExtended"):
+            known = [self.shape.get(key, _UNKNOWN) for key in operands]
+            if any(shape is _UNKNOWN for shape in known):
+                return [_UNKNOWN] * count
+            plain = all(shape is not SPREAD and shape.uniform for shape in known)  # type: ignore[union-attr]
+            return [shapes.uniform(lanes) if plain else SPREAD] * count
+        found = []
+        for key in operands:
+            shape = self.shape.get(key, _UNKNOWN)
+            if shape is _UNKNOWN:
+                return [_UNKNOWN]
+            found.append(shape)
+        return [self._computed(item, found)]  # type: ignore[arg-type]
+
+    def _loaded(self, item: Instruction) -> object:
+        pointer = item.operands[0]
+        storage = self._storage(pointer)
+        if storage == StorageClass.Input:
+            number = self._program.built_ins[self._base(pointer)]
+            if number == BuiltIn.SubgroupLocalInvocationId:
+                return shapes.of_lanes(tuple(range(self._lanes)), 32)
+            return shapes.uniform(self._lanes)
+        if storage == StorageClass.PushConstant:
+            return shapes.uniform(self._lanes)
+        address = self.shape.get(self.keys(pointer)[0], _UNKNOWN)
+        if address is _UNKNOWN:
+            return _UNKNOWN
+        return shapes.uniform(self._lanes) if address is not SPREAD and address.uniform else SPREAD  # type: ignore[union-attr]
+
+    def _storage(self, pointer: int) -> int:
+        return self._program.type(pointer).storage
+
+    def _base(self, pointer: int) -> int:
+        item = self._program.definitions.get(pointer)
+        return self._base(item.operands[0]) if item is not None and item.name == "OpAccessChain" else pointer
+
+    def _accessed(self, item: Instruction) -> object:
+        """The address that an access chain gives."""
+        program, base = self._program, self._base(item.operands[0])
+        variable = program.variables.get(base)
+        if variable is None or variable.storage not in IN_SCRATCH:
+            return shapes.uniform(self._lanes)
+        total = shapes.uniform(self._lanes, 6)
+        private = variable.storage != StorageClass.Workgroup
+        parts = self.path(item)
+        for index, stride in parts:
+            shape = self.shape.get(self.keys(index)[0], _UNKNOWN)
+            if shape is _UNKNOWN:
+                return _UNKNOWN
+            if shape is SPREAD:
+                return SPREAD
+            total = shapes.added(total, shapes.scaled(shape, stride, 64), 64)  # type: ignore[arg-type]
+        if private:
+            size = program.size(program.type(item.result).element)
+            total = shapes.added(total, Shape(False, tuple(size * lane for lane in range(self._lanes))), 64)
+        return total
+
+    def path(self, item: Instruction) -> list[tuple[int, int]]:
+        """(index, bytes that it counts in) of each index of an access chain into scratch memory. An array of an
+        invocation's own has all lanes of an element side by side."""
+        program = self._program
+        variable = program.variables[item.operands[0]]
+        lanes = 1 if variable.storage == StorageClass.Workgroup else self._lanes
+        type_id, result = variable.type, []
+        for index in item.operands[1:]:
+            type_ = program.types[type_id]
+            if type_.kind == "struct":
+                member = program.constants[index].bits
+                assert program.offsets.get((type_id, member), 0) == 0, "a struct of one member"
+                type_id = type_.members[member]
+                continue
+            type_id = type_.element
+            result.append((index, (type_.stride or program.size(type_id)) * lanes))
+        return result
+
+    def _computed(self, item: Instruction, operands: list[Shape | None]) -> Shape | None:
+        name, lanes = item.name, self._lanes
+        if any(shape is SPREAD for shape in operands):
+            return SPREAD
+        found: list[Shape] = [shape for shape in operands if shape is not None]
+        kind = self._program.type(item.result).kind
+        width = self._program.type(item.result).bits
+        if found and kind in ("int", "bool", "pointer") and all(shape.known for shape in found):
+            result = self._known(item, found, width)
+            if result is not None:
+                return result
+        if kind in ("int", "pointer"):
+            result = self._affine(item, found, width)
+            if result is not None:
+                return result
+        return shapes.uniform(lanes) if all(shape.uniform for shape in found) else SPREAD
+
+    def _known(self, item: Instruction, found: list[Shape], width: int) -> Shape | None:
+        name = item.name
+        if name in constants.INTEGERS:
+            rule = constants.INTEGERS[name]
+            return shapes.evaluated(lambda a, b: rule(a, b, width), found, width)
+        if name in constants.COMPARISONS:
+            compare, of = constants.COMPARISONS[name], self.bits(self.keys(item.operands[0])[0])
+            return shapes.evaluated(lambda a, b: compare(a, b, of), found, 1)
+        if name in constants.CONDITIONS:
+            return shapes.evaluated(constants.CONDITIONS[name], found, width)
+        if name in ("OpSConvert", "OpUConvert"):
+            old = self.bits(self.keys(item.operands[0])[0])
+            mask = (1 << old) - 1
+            return shapes.evaluated(lambda a: a if name == "OpSConvert" else a & mask, found, width)
+        return None
+
+    def _affine(self, item: Instruction, found: list[Shape], width: int) -> Shape | None:
+        """The shape of integer arithmetic that keeps shared number and offsets apart."""
+        name = item.name
+        if name in ("OpIAdd", "OpISub"):
+            return shapes.added(found[0], found[1], width, 1 if name == "OpIAdd" else -1)
+        if name == "OpIMul":
+            for a, b in (found, found[::-1]):
+                if b.known and b.uniform:
+                    return shapes.scaled(a, b.offsets[0], width)
+            return shapes.uniform(self._lanes, min(found[0].zeros + found[1].zeros, 64)) if _plain(found) else None
+        if name == "OpShiftLeftLogical" and found[1].known and found[1].uniform:
+            return shapes.scaled(found[0], 1 << (found[1].offsets[0] % width), width)
+        if name in ("OpBitwiseOr", "OpBitwiseXor"):
+            for a, b in (found, found[::-1]):  # bits that the shared number does not have
+                if a.plain and b.known and shapes.fits_below(a, b.offsets):
+                    return shapes.united(a, b.offsets, width)
+            return None
+        if name in ("OpSConvert", "OpUConvert"):
+            return self._converted(item, found[0], width)
+        return None
+
+    def _converted(self, item: Instruction, shape: Shape, width: int) -> Shape | None:
+        old = self.bits(self.keys(item.operands[0])[0])
+        if width <= old:
+            return shapes.added(shape, shapes.constant(0, width, self._lanes), width)
+        if shape.plain or shapes.fits_below(shape, shape.offsets):
+            return shape
+        # An address in the middle of a tensor of 2^32 elements apart, no sum of 32 bits means to wrap.
+        return shape if item.name == "OpSConvert" and item.result in self._addresses else None
+
+
+def _plain(found: list[Shape]) -> bool:
+    return all(shape.plain for shape in found)
+
+
+class _Unknown:
+    """Of a value that the fixed point has not reached."""
+
+
+_UNKNOWN = _Unknown()
+
+
+def _ids(item: Instruction) -> list[int]:
+    """The operands of an instruction that are values."""
+    name, operands = item.name, item.operands
+    if name == "OpExtInst":
+        return list(operands[2:])
+    if name in ("OpCompositeExtract", "OpBranchConditional"):
+        return list(operands[:1])
+    if name in ("OpBranch", "OpReturn", "OpUnreachable", "OpControlBarrier", "OpMemoryBarrier", "OpReadClockKHR"):
+        return []
+    if name in ("OpLoad",):
+        return list(operands[:1])
+    if name == "OpStore":
+        return list(operands[:2])
+    if name == "OpFunctionCall":
+        return list(operands[1:])
+    if name.startswith("OpGroupNonUniform"):
+        return list(operands[1:])
+    if name == "OpCompositeInsert":
+        return list(operands[:2])
+    if name == "OpCopyMemory":
+        return list(operands[:2])
+    return list(operands)
+
+
+def _address_values(program: Program) -> set[int]:
+    """64-bit integers that are used for nothing but addresses of device memory."""
+    found = {
+        value
+        for value, item in program.definitions.items()
+        if program.types[item.type].kind in ("int", "pointer") and program.types[item.type].bits == 64
+    }
+    through = ("OpIAdd", "OpISub", "OpIMul", "OpShiftLeftLogical", "OpPhi", "OpConvertUToPtr", "OpBitcast", "OpSelect")
+    changed = True
+    while changed:
+        changed = False
+        for block in program.blocks.values():
+            for item in (*block.phis, *block.body):
+                uses = item.operands[::2] if item.name == "OpPhi" else _ids(item)
+                if item.name in through and item.result in found:
+                    continue
+                if item.name in ("OpLoad", "OpStore") or item.name.startswith("OpAtomic"):
+                    uses = uses[1:]
+                for value in uses:
+                    if value in found:
+                        found.discard(value)
+                        changed = True
+    return found

@@ -1,0 +1,77 @@
+"""What lanes tell each other, and what they ask of the processor and of imported functions."""
+
+from __future__ import annotations
+
+from .errors import Untranslatable
+from .program import Instruction
+from .registry import translates
+from .translation import Translation
+
+
+@translates("OpGroupNonUniformShuffleXor")
+def _shuffle_xor(t: Translation, item: Instruction) -> None:
+    mask = t.shape(t.keys(item.operands[2])[0])
+    if mask is None or not (mask.known and mask.uniform):
+        raise Untranslatable(t.program.name, "an exchange with a lane that is not known", t.where(item))
+    _shuffle_known(t, item, [lane ^ mask.offsets[0] for lane in range(t.lanes)])
+
+
+@translates("OpGroupNonUniformShuffle")
+def _shuffle(t: Translation, item: Instruction) -> None:
+    index = t.keys(item.operands[2])[0]
+    shape = t.shape(index)
+    if shape is not None and shape.known:
+        _shuffle_known(t, item, [offset % t.lanes for offset in shape.offsets])
+        return
+    for key, source in zip(t.keys(item.result), t.keys(item.operands[1]), strict=True):
+        name = t.type_name(source)
+        helper = f"shuffle_{name}"
+        if helper not in t.code.helpers:
+            t.code.helpers[helper] = _helper(t, helper, name)
+        arguments = [(t.spread(name), t.vector(source)), (t.spread("i32"), t.vector(index))]
+        t.values[key] = t.code.call(helper, t.spread(name), arguments, declared=True)
+
+
+def _shuffle_known(t: Translation, item: Instruction, lanes: list[int]) -> None:
+    picked = ", ".join(f"i32 {lane}" for lane in lanes)
+    for key, source in zip(t.keys(item.result), t.keys(item.operands[1]), strict=True):
+        type_ = t.vector_type(source)
+        text = f"shufflevector {type_} {t.vector(source)}, {type_} poison, <{t.lanes} x i32> <{picked}>"
+        t.values[key] = t.code.emit(text)
+
+
+def _helper(t: Translation, helper: str, name: str) -> str:
+    """Each lane's number of the lane that it names, by way of memory."""
+    type_, lanes = t.spread(name), t.lanes
+    lines = []
+    for lane in range(lanes):
+        lines += [
+            f"  %lane{lane} = extractelement <{lanes} x i32> %known, i32 {lane}",
+            f"  %place{lane} = getelementptr [{lanes} x {name}], ptr %memory, i32 0, i32 %lane{lane}",
+            f"  %found{lane} = load {name}, ptr %place{lane}",
+            f"  %all{lane} = insertelement {type_} {f'%all{lane - 1}' if lane else 'poison'}, {name} %found{lane}, i32 {lane}",
+        ]
+    body = "\n".join(lines)
+    return f"""define internal {type_} @{helper}({type_} %values, <{lanes} x i32> %lanes) noinline {{
+  %memory = alloca [{lanes} x {name}], align 64
+  %known = and <{lanes} x i32> %lanes, splat (i32 {lanes - 1})
+  store {type_} %values, ptr %memory, align 64
+{body}
+  ret {type_} %all{lanes - 1}
+}}"""
+
+
+@translates("OpReadClockKHR")
+def _clock(t: Translation, item: Instruction) -> None:
+    key = t.keys(item.result)[0]
+    t.values[key] = t.code.call("llvm.readcyclecounter", "i64", [])
+
+
+@translates("OpFunctionCall")
+def _call(t: Translation, item: Instruction) -> None:
+    name = t.program.imports.get(item.operands[0])
+    if name is None:
+        raise Untranslatable(t.program.name, "a call of a function", t.where(item))
+    arguments = [("ptr", t.pointer(t.scalar(t.keys(operand)[0]))) for operand in item.operands[1:]]
+    t.imported.add(name)
+    t.code.call(name, "void", arguments, declared=True)

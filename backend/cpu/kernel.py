@@ -1,0 +1,119 @@
+"""A whole module: SPIR-V to the text of LLVM IR, with the entry that runs a range of programs (docs/cpu.md)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from . import arithmetic, atomics, exchanges, functions, memory  # noqa: F401  (fill the registry)
+from .control import Control
+from .host import Host
+from .program import Program
+from .translation import Translation
+
+
+@dataclass(frozen=True, slots=True)
+class TranslatedKernel:
+    """``text``: LLVM IR with one global function, ``name``. ``scratch``: bytes of memory that each thread has for
+    it."""
+
+    name: str
+    text: str
+    scratch: int
+
+
+def translate(spirv: bytes, host: Host, lanes: int) -> TranslatedKernel:
+    """The kernel of a SPIR-V module whose workgroups are one subgroup of ``lanes``. Raises Untranslatable."""
+    program = Program(spirv)
+    t = Translation(program, lanes, host)
+    Control(t).run()
+    places = [
+        f"  %place{variable} = add i64 %memory, {offset}" for variable, offset in sorted(t.places.items())
+    ]
+    attached = f" !dbg {t.lines.scope}" if t.lines.scope else ""
+    vectors = f'"prefer-vector-width"="{host.vector_bits}"'
+    body = "\n".join(
+        [
+            f"define internal void @program({_PROGRAM}) nounwind noinline {vectors}{attached} {{",
+            "entry:",
+            "  %memory = ptrtoint ptr %scratch to i64",
+            *places,
+            "  br label %start",
+            "start:",
+            t.code.text(),
+            "end:",
+            "  ret void",
+            "}",
+        ]
+    )
+    tiles = _tiles(t, host)
+    entry = _ENTRY.format(name=f'"{program.name}"', vectors=vectors)
+    parts = [*sorted(t.code.declarations), *t.code.helpers.values(), *tiles, body, entry, "!0 = !{}", *t.lines.metadata]
+    return TranslatedKernel(program.name, "\n".join(parts) + "\n", t.scratch_bytes)
+
+
+def _tiles(t: Translation, host: Host) -> list[str]:
+    """Definitions of the products of tiles that a kernel calls."""
+    if not t.imported:
+        return []
+    from ..abi.tile_products import TileProduct
+    from .tiles import define
+
+    texts = []
+    for name in sorted(t.imported):
+        text, declarations = define(TileProduct.parse(name), host)
+        t.code.declarations |= declarations
+        texts.append(text)
+    return texts
+
+
+_PROGRAM = (
+    "ptr noalias readonly align 16 %arguments, i32 %programx, i32 %programy, i32 %programz, "
+    "i32 %gridx, i32 %gridy, i32 %gridz, ptr noalias align 64 %scratch, ptr readonly align 4 %stop"
+)
+
+#: Runs programs first ... last-1 of a grid, the x axis fastest (backend/native/cpu).
+_ENTRY = """define void @{name}(ptr noalias readonly align 16 %arguments, i64 %first, i64 %last, ptr noalias readonly align 4 %grid, ptr noalias align 64 %scratch, ptr readonly align 4 %stop) nounwind {vectors} {{
+entry:
+  %gx = load i32, ptr %grid, align 4
+  %py = getelementptr i32, ptr %grid, i64 1
+  %gy = load i32, ptr %py, align 4
+  %pz = getelementptr i32, ptr %grid, i64 2
+  %gz = load i32, ptr %pz, align 4
+  %wx = zext i32 %gx to i64
+  %wy = zext i32 %gy to i64
+  %x0 = urem i64 %first, %wx
+  %row = udiv i64 %first, %wx
+  %y0 = urem i64 %row, %wy
+  %z0 = udiv i64 %row, %wy
+  %bx = trunc i64 %x0 to i32
+  %by = trunc i64 %y0 to i32
+  %bz = trunc i64 %z0 to i32
+  br label %loop
+loop:
+  %i = phi i64 [%first, %entry], [%in, %next]
+  %x = phi i32 [%bx, %entry], [%xn, %next]
+  %y = phi i32 [%by, %entry], [%yn, %next]
+  %z = phi i32 [%bz, %entry], [%zn, %next]
+  %s = load atomic i32, ptr %stop monotonic, align 4
+  %go = icmp eq i32 %s, 0
+  br i1 %go, label %run, label %done
+run:
+  call void @program(ptr %arguments, i32 %x, i32 %y, i32 %z, i32 %gx, i32 %gy, i32 %gz, ptr %scratch, ptr %stop)
+  br label %next
+next:
+  %in = add i64 %i, 1
+  %x1 = add i32 %x, 1
+  %xw = icmp eq i32 %x1, %gx
+  %xn = select i1 %xw, i32 0, i32 %x1
+  %xc = zext i1 %xw to i32
+  %y1 = add i32 %y, %xc
+  %yw = icmp eq i32 %y1, %gy
+  %yn = select i1 %yw, i32 0, i32 %y1
+  %yc = zext i1 %yw to i32
+  %zn = add i32 %z, %yc
+  %more = icmp ult i64 %in, %last
+  br i1 %more, label %loop, label %done
+done:
+  ret void
+}}
+"""

@@ -1,0 +1,303 @@
+"""Loads and stores: of a place that all lanes share, of neighbouring places, and of any."""
+
+from __future__ import annotations
+
+from ..spirv.opcodes import BuiltIn, StorageClass
+from . import spread_access
+from .divergence import Key
+from .errors import Untranslatable
+from .program import IN_SCRATCH, Instruction
+from .registry import translates
+from .shapes import Shape
+from .translation import Translation
+
+_WORKGROUP = {BuiltIn.WorkgroupId: "%program", BuiltIn.NumWorkgroups: "%grid"}
+
+
+@translates("OpAccessChain")
+def _access(t: Translation, item: Instruction) -> None:
+    variable = t.program.variables.get(item.operands[0])
+    if variable is None:
+        raise Untranslatable(t.program.name, "a pointer into a part of what another points to", t.where(item))
+    if variable.storage in IN_SCRATCH:
+        _in_scratch(t, item)
+
+
+def _in_scratch(t: Translation, item: Instruction) -> None:
+    """The address: the variable's, and what each index adds."""
+    key = t.keys(item.result)[0]
+    shape, code = t.shape(key), t.code
+    spread = shape is None
+    type_ = t.spread("i64") if spread else "i64"
+    base = code.recall(("place", item.operands[0]))
+    if base is None:
+        base = f"%place{item.operands[0]}"
+    total = t.splat("i64", base) if spread else base
+    for index, stride in t.divergence.path(item):
+        found = t.keys(index)[0]
+        value = t.vector(found) if spread else t.scalar(found)
+        width = t.divergence.bits(found)
+        if not value.startswith("%") and not spread:
+            if int(value):
+                total = code.emit(f"add i64 {total}, {int(value) * stride}")
+            continue
+        if width < 64:
+            value = code.emit(f"zext {t.vector_type(found) if spread else f'i{width}'} {value} to {type_}")
+        value = code.emit(f"mul {type_} {value}, {t.splat_literal(type_, 'i64', stride)}")
+        total = code.emit(f"add {type_} {total}, {value}")
+    storage = t.program.variables[item.operands[0]].storage
+    if spread and storage != StorageClass.Workgroup:
+        size = t.program.size(t.program.type(item.result).element)
+        lanes = t.constant_vector("i64", [size * lane for lane in range(t.lanes)])
+        total = code.emit(f"add {type_} {total}, {lanes}")
+    t.values[key] = total
+
+
+@translates("OpLoad")
+def _load(t: Translation, item: Instruction) -> None:
+    pointer = item.operands[0]
+    storage = t.program.type(pointer).storage
+    if storage == StorageClass.Input:
+        _load_built_in(t, item)
+    elif storage == StorageClass.PushConstant:
+        _load_argument(t, item)
+    else:
+        address = t.keys(pointer)[0]
+        keys = t.keys(item.result)
+        size = t.program.size(t.divergence.scalar_type(keys[0]))
+        if len(keys) > 1 and t.shape(address) is not None and _vectors(t, address, keys, size):
+            return
+        for place, key in enumerate(keys):
+            name, otherwise = t.type_name(key), _instead(t, item, place)
+            if name != "i1":
+                t.values[key] = load(t, address, place * size, name, size, t.shape(key), otherwise)
+                continue
+            found = load(t, address, place, "i8", 1, t.shape(key))  # a byte in memory
+            spread = t.shape(key) is None
+            bytes_, bits = (t.spread("i8"), t.mask_type) if spread else ("i8", "i1")
+            t.values[key] = t.code.emit(f"trunc {bytes_} {found} to {bits}")
+
+
+def _instead(t: Translation, item: Instruction, place: int) -> Key | None:
+    found = t.otherwise.get(item.result)
+    return None if found is None else t.keys(found)[place]  # type: ignore[arg-type]
+
+
+def _load_built_in(t: Translation, item: Instruction) -> None:
+    key = t.keys(item.result)[0]
+    shape = t.shape(key)
+    assert shape is not None
+    if shape.known:
+        return
+    definition = t.program.definitions.get(item.operands[0])
+    variable = item.operands[0] if definition is None else definition.operands[0]
+    number = t.program.built_ins[variable]
+    if number == BuiltIn.SubgroupId:
+        t.values[key] = "0"
+        return
+    if definition is None or number not in _WORKGROUP:
+        raise Untranslatable(t.program.name, f"built-in {number}", t.where(item))
+    axis = t.program.constants[definition.operands[1]].bits
+    t.values[key] = f"{_WORKGROUP[number]}{'xyz'[axis]}"
+
+
+def _load_argument(t: Translation, item: Instruction) -> None:
+    """A word of the argument block."""
+    offset, definition = 0, t.program.definitions.get(item.operands[0])
+    if definition is not None:
+        type_id = t.program.variables[definition.operands[0]].type
+        for index in definition.operands[1:]:
+            number, type_ = t.program.constants[index].bits, t.program.types[type_id]
+            if type_.kind == "struct":
+                offset += t.program.offsets.get((type_id, number), 0)
+                type_id = type_.members[number]
+            else:
+                type_id = type_.element
+                offset += number * (type_.stride or t.program.size(type_id))
+    for place, key in enumerate(t.keys(item.result)):
+        name, size = t.type_name(key), t.program.size(t.divergence.scalar_type(key))
+        at = t.code.emit(f"getelementptr inbounds i8, ptr %arguments, i64 {offset + place * size}")
+        t.values[key] = t.code.emit(f"load {name}, ptr {at}, align {size}, !invariant.load !0")
+
+
+def _at(t: Translation, address: Key, offset: int) -> str:
+    """The address of lane 0, and so many bytes on."""
+    base = t.scalar(address)
+    if not offset:
+        return base
+    return t.code.emit(f"add i64 {base}, {offset}")
+
+
+def _spread_addresses(t: Translation, address: Key, offset: int) -> str:
+    base = t.vector(address)
+    if not offset:
+        return base
+    return t.code.emit(f"add {t.spread('i64')} {base}, splat (i64 {offset})")
+
+
+def _stepped(shape: Shape | None, size: int) -> bool:
+    """Whether neighbouring lanes have neighbouring elements of so many bytes."""
+    return shape is not None and all(
+        offset - shape.offsets[0] == size * lane for lane, offset in enumerate(shape.offsets)
+    )
+
+
+def load(
+    t: Translation, address: Key, offset: int, name: str, size: int, result: Shape | None, otherwise: Key | None = None
+) -> str:
+    """A scalar of each lane, ``offset`` bytes behind an address; of lanes that are not active ``otherwise``, or any
+    number."""
+    shape, code = t.shape(address), t.code
+    if result is not None:
+        return _load_shared(t, _at(t, address, offset), name, size)
+    type_, mask = t.spread(name), t.mask
+    if _stepped(shape, size):
+        pointer = t.pointer(_at(t, address, offset))
+        if mask is None:
+            return code.emit(f"load {type_}, ptr {pointer}, align {size}")
+        instead = "zeroinitializer" if otherwise is None else t.vector(otherwise)
+        if not t.host.masks:
+            helper = spread_access.masked_load(t, name, size)
+            return code.call(
+                helper, type_, [("ptr", pointer), (t.mask_type, mask), (type_, instead)], declared=True
+            )
+        return code.call(
+            f"llvm.masked.load.{t.suffix(name)}.p0",
+            type_,
+            [(f"ptr align {size}", pointer), (t.mask_type, mask), (type_, instead)],
+            declared=_declare_masked(t, "load", name),
+        )
+    helper = spread_access.gather(t, name, size)
+    instead = "zeroinitializer" if otherwise is None or mask is None else t.vector(otherwise)
+    addresses = _spread_addresses(t, address, offset)
+    arguments = [(t.spread("i64"), addresses), (t.mask_type, t.active()), (type_, instead)]
+    return code.call(helper, type_, arguments, declared=True)
+
+
+def _declare_masked(t: Translation, kind: str, name: str) -> bool:
+    type_ = t.spread(name)
+    if kind == "load":
+        line = f"declare {type_} @llvm.masked.load.{t.suffix(name)}.p0(ptr, {t.mask_type}, {type_})"
+    else:
+        line = f"declare void @llvm.masked.store.{t.suffix(name)}.p0({type_}, ptr, {t.mask_type})"
+    t.code.declarations.add(line)
+    return True
+
+
+def _load_shared(t: Translation, address: str, name: str, size: int) -> str:
+    """A scalar that all lanes read at one place: not read where no lane is active."""
+    code = t.code
+    if t.mask is None:
+        return code.emit(f"load {name}, ptr {t.pointer(address)}, align {size}")
+    here, reads, after = code.block, code.name("read"), code.name("after")
+    code.branch(t.any_of(t.mask), reads, after)
+    code.label(reads)
+    found = code.emit(f"load {name}, ptr {t.pointer(address)}, align {size}")
+    code.jump(after)
+    code.label(after)
+    zero = "0x0000000000000000" if name in ("float", "double") else "0xH0000" if name == "half" else "0"
+    return code.phi(name, [(found, reads), (zero if name != "i1" else "false", here)])
+
+
+def _vectors(t: Translation, address: Key, keys: list[Key], size: int) -> bool:
+    """Loads a vector for each lane where lanes have neighbouring ones: all at once, and then sorts the components.
+    Whether it could."""
+    count, name = len(keys), t.type_name(keys[0])
+    if t.mask is not None or not _stepped(t.shape(address), size * count):
+        return False
+    wide = f"<{t.lanes * count} x {name}>"
+    loaded = t.code.emit(f"load {wide}, ptr {t.pointer(t.scalar(address))}, align {size}")
+    for place, key in enumerate(keys):
+        picked = ", ".join(f"i32 {lane * count + place}" for lane in range(t.lanes))
+        t.values[key] = t.code.emit(f"shufflevector {wide} {loaded}, {wide} poison, <{t.lanes} x i32> <{picked}>")
+    return True
+
+
+@translates("OpStore")
+def _store(t: Translation, item: Instruction) -> None:
+    pointer, value = item.operands[:2]
+    address = t.keys(pointer)[0]
+    if t.program.type(value).kind == "array":
+        _clear(t, item, address)
+        return
+    keys = t.keys(value)
+    size = t.program.size(t.divergence.scalar_type(keys[0]))
+    for place, key in enumerate(keys):
+        store(t, address, place * size, key, size)
+
+
+def _clear(t: Translation, item: Instruction, address: Key) -> None:
+    """An array of zeros."""
+    if not t.program.constants[item.operands[1]].null:
+        raise Untranslatable(t.program.name, "a store of a whole array", t.where(item))
+    count = t.program.size(t.program.type_of[item.operands[1]]) * t.lanes
+    pointer = t.pointer(f"%place{item.operands[0]}")
+    t.code.call("llvm.memset.p0.i64", "void", [("ptr", pointer), ("i8", "0"), ("i64", str(count)), ("i1", "false")])
+
+
+@translates("OpCopyMemory")
+def _copy(t: Translation, item: Instruction) -> None:
+    """One array of the invocation's own to another one of the same type."""
+    to, source = item.operands[:2]
+    count = t.program.size(t.program.variables[to].type) * t.lanes
+    pointers = [("ptr", t.pointer(f"%place{variable}")) for variable in (to, source)]
+    t.code.call("llvm.memcpy.p0.p0.i64", "void", [*pointers, ("i64", str(count)), ("i1", "false")])
+
+
+def store(t: Translation, address: Key, offset: int, value: Key, size: int) -> None:
+    """Stores a scalar of each active lane ``offset`` bytes behind an address; the last of several lanes that name one
+    place."""
+    shape, code, name = t.shape(address), t.code, t.type_name(value)
+    if shape is not None and shape.uniform:
+        _store_shared(t, _at(t, address, offset), value, size)
+        return
+    text, name = _in_memory(t, t.vector(value), name, True)
+    type_ = t.spread(name)
+    if _stepped(shape, size):
+        pointer = t.pointer(_at(t, address, offset))
+        if t.mask is None:
+            code.do(f"store {type_} {text}, ptr {pointer}, align {size}")
+        elif not t.host.masks:
+            helper = spread_access.masked_store(t, name, size)
+            code.call(helper, "void", [(type_, text), ("ptr", pointer), (t.mask_type, t.mask)], declared=True)
+        else:
+            arguments = [(type_, text), (f"ptr align {size}", pointer), (t.mask_type, t.mask)]
+            code.call(
+                f"llvm.masked.store.{t.suffix(name)}.p0", "void", arguments, declared=_declare_masked(t, "store", name)
+            )
+        return
+    helper = spread_access.scatter(t, name, size)
+    addresses = _spread_addresses(t, address, offset)
+    arguments = [(type_, text), (t.spread("i64"), addresses), (t.mask_type, t.active())]
+    code.call(helper, "void", arguments, declared=True)
+
+
+def _in_memory(t: Translation, text: str, name: str, spread: bool) -> tuple[str, str]:
+    """A value and its type as they are in memory: a condition is a byte."""
+    if name != "i1":
+        return text, name
+    bits, bytes_ = (t.mask_type, t.spread("i8")) if spread else ("i1", "i8")
+    return t.code.emit(f"zext {bits} {text} to {bytes_}"), "i8"
+
+
+def _store_shared(t: Translation, address: str, value: Key, size: int) -> None:
+    """A store of all lanes to one place."""
+    code, name = t.code, t.type_name(value)
+    spread = t.shape(value) is None or not t.shape(value).uniform  # type: ignore[union-attr]
+    text, name = _in_memory(t, t.vector(value) if spread else t.scalar(value), name, spread)
+    if t.mask is None:
+        if spread:
+            text = code.emit(f"extractelement {t.spread(name)} {text}, i32 {t.lanes - 1}")
+        code.do(f"store {name} {text}, ptr {t.pointer(address)}, align {size}")
+        return
+    writes, after, bits = code.name("write"), code.name("after"), f"i{t.lanes}"
+    mask = code.emit(f"bitcast {t.mask_type} {t.mask} to {bits}")
+    code.branch(code.emit(f"icmp ne {bits} {mask}, 0"), writes, after)
+    code.label(writes)
+    if spread:
+        zeros = code.call(f"llvm.ctlz.{bits}", bits, [(bits, mask), ("i1", "true")])
+        last = code.emit(f"sub {bits} {t.lanes - 1}, {zeros}")
+        text = code.emit(f"extractelement {t.spread(name)} {text}, {bits} {last}")
+    code.do(f"store {name} {text}, ptr {t.pointer(address)}, align {size}")
+    code.jump(after)
+    code.label(after)

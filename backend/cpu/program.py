@@ -1,0 +1,261 @@
+"""A SPIR-V module as the translation reads it: types, constants, variables, and the entry point's blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ..spirv.decode import DecodedInstruction, decode
+from ..spirv.opcodes import Decoration, StorageClass
+from .errors import Untranslatable
+
+#: Instructions that say something about a module, and nothing about what it computes.
+_SILENT = frozenset(
+    "OpCapability OpExtension OpMemoryModel OpExecutionMode OpString OpName OpMemberName OpSource OpModuleProcessed "
+    "OpTypeVoid OpTypeFunction OpTypeBool".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """A type. ``bits`` of a scalar; ``element`` and ``count`` of a vector or an array, ``members`` of a struct: ids of
+    types. ``storage`` and ``element`` of a pointer. ``stride``: bytes between an array's elements, 0 if not given."""
+
+    kind: str
+    bits: int = 0
+    element: int = 0
+    count: int = 0
+    members: tuple[int, ...] = ()
+    storage: int = 0
+    stride: int = 0
+
+
+@dataclass(slots=True)
+class Instruction:
+    """An instruction. ``operands``: ids, literals and enumerants as numbers, strings; ``line``: its place in the user's
+    source as FILE, LINE, COLUMN."""
+
+    name: str
+    type: int
+    result: int
+    operands: tuple[int, ...]
+    line: tuple[str, int, int] | None = None
+
+
+@dataclass(slots=True)
+class Block:
+    """A basic block: its phis, what follows them, and the terminator. ``merge``: the label that a structured branch
+    names, ``following``: a loop's continue target (section 2.11)."""
+
+    label: int
+    phis: list[Instruction] = field(default_factory=list)
+    body: list[Instruction] = field(default_factory=list)
+    end: Instruction | None = None
+    merge: int = 0
+    following: int = 0
+
+    @property
+    def targets(self) -> tuple[int, ...]:
+        """The labels that the terminator may go to."""
+        assert self.end is not None
+        if self.end.name == "OpBranch":
+            return (self.end.operands[0],)
+        return tuple(self.end.operands[1:3]) if self.end.name == "OpBranchConditional" else ()
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A constant. ``bits`` of a scalar; ``parts``: ids of a composite's constituents."""
+
+    type: int
+    bits: int = 0
+    parts: tuple[int, ...] = ()
+    null: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A variable: its storage class, and the id of the type that it holds."""
+
+    storage: int
+    type: int
+
+
+class Program:
+    """A module with one entry point, decoded. Raises Untranslatable for modules of another kind."""
+
+    def __init__(self, spirv: bytes) -> None:
+        self.name = "kernel"
+        self.types: dict[int, Type] = {}
+        self.constants: dict[int, Constant] = {}
+        self.variables: dict[int, Variable] = {}
+        #: Variable → the number of the built-in that it is.
+        self.built_ins: dict[int, int] = {}
+        #: (Struct, member) → byte offset.
+        self.offsets: dict[tuple[int, int], int] = {}
+        self.local_size = 1
+        #: Function → the name that it is imported by.
+        self.imports: dict[int, str] = {}
+        self.blocks: dict[int, Block] = {}
+        #: Value → its type.
+        self.type_of: dict[int, int] = {}
+        #: Result → what defines it, in the entry point.
+        self.definitions: dict[int, Instruction] = {}
+        #: Extended instruction set → its name.
+        self.sets: dict[int, str] = {}
+        self.first = 0
+        self._entry = 0
+        self._strings: dict[int, str] = {}
+        self._sources: dict[int, str] = {}
+        self._strides: dict[int, int] = {}
+        self._read(decode(spirv))
+
+    # -- types ---------------------------------------------------------------------------------------------------
+    def type(self, value: int) -> Type:
+        """The type of a value."""
+        return self.types[self.type_of[value]]
+
+    def size(self, type_id: int) -> int:
+        """Bytes of a type in memory, padded to nothing: bools are never there."""
+        type_ = self.types[type_id]
+        if type_.kind in ("vector", "array"):
+            return (type_.stride or self.size(type_.element)) * type_.count
+        if type_.kind == "struct":
+            last = len(type_.members) - 1
+            return self.offsets.get((type_id, last), 0) + self.size(type_.members[last])
+        return 8 if type_.kind == "pointer" else max(type_.bits, 8) // 8
+
+    # -- reading -------------------------------------------------------------------------------------------------
+    def _read(self, instructions: object) -> None:
+        block: Block | None = None
+        function = 0
+        line: tuple[str, int, int] | None = None
+        for entry in instructions:  # type: ignore[attr-defined]
+            name = entry.name
+            if entry.result and entry.type_id:
+                self.type_of[entry.result] = entry.type_id
+            if name == "OpFunction":
+                function = entry.result
+                block, line = None, None
+            elif not function:
+                self._declare(entry)
+            elif function != self._entry:
+                if name == "OpFunctionEnd":
+                    function = 0
+            elif name == "OpFunctionEnd":
+                function = 0
+            elif name == "OpLabel":
+                block = self.blocks[entry.result] = Block(entry.result)
+                self.first = self.first or entry.result
+                line = None
+            elif name == "OpLine":
+                file, number, column = (int(operand.value) for operand in entry.operands)
+                line = self._strings.get(file, "?"), number, column
+            elif name == "OpNoLine":
+                line = None
+            elif name == "OpExtInst" and self.sets[int(entry.operands[0].value)] != "GLSL.std.450":
+                line = self._debug(entry, line)
+            else:
+                assert block is not None, name
+                self._add(block, entry, line)
+        if not self.blocks:
+            raise Untranslatable(self.name, "a module without an entry point")
+
+    def _debug(self, entry: DecodedInstruction, line: tuple[str, int, int] | None) -> tuple[str, int, int] | None:
+        """The place after an instruction of NonSemantic.Shader.DebugInfo.100."""
+        number = int(entry.operands[1].value)
+        if number == 103:  # DebugLine: source, first and last line, first and last column
+            source, first, _, column, _ = (int(operand.value) for operand in entry.operands[2:7])
+            return self._sources.get(source, "?"), self.constants[first].bits, self.constants[column].bits
+        return None if number == 104 else line  # DebugNoLine
+
+    def _add(self, block: Block, entry: DecodedInstruction, line: tuple[str, int, int] | None) -> None:
+        operands = tuple(
+            operand.value if not isinstance(operand.value, float) else operand.bits for operand in entry.operands
+        )
+        found = Instruction(entry.name, entry.type_id, entry.result, operands, line)  # type: ignore[arg-type]
+        if found.result:
+            self.definitions[found.result] = found
+        if found.name == "OpPhi":
+            block.phis.append(found)
+        elif found.name == "OpSelectionMerge":
+            block.merge = found.operands[0]
+        elif found.name == "OpLoopMerge":
+            block.merge, block.following = found.operands[:2]
+        elif found.name in ("OpBranch", "OpBranchConditional", "OpReturn", "OpUnreachable"):
+            block.end = found
+        elif found.name == "OpVariable":
+            self.variables[found.result] = Variable(found.operands[0], self.types[found.type].element)
+            if len(found.operands) > 1:
+                raise Untranslatable(self.name, "a variable with an initial value")
+        elif found.name not in ("OpName", "OpNop"):
+            block.body.append(found)
+
+    def _declare(self, entry: DecodedInstruction) -> None:
+        name, result = entry.name, entry.result
+        values = [operand.value for operand in entry.operands]
+        if name == "OpEntryPoint":
+            self._entry, self.name = int(values[1]), str(values[2])
+        elif name == "OpExecutionMode" and int(values[1]) == 17:  # LocalSize
+            self.local_size = int(values[2])
+        elif name == "OpExtInstImport":
+            self.sets[result] = str(values[0])
+        elif name == "OpString":
+            self._strings[result] = str(values[0])
+        elif name == "OpExtInst":
+            if int(values[1]) == 35:  # DebugSource
+                self._sources[result] = self._strings.get(int(values[2]), "?")
+        elif name == "OpDecorate":
+            self._decorate(int(values[0]), int(values[1]), values[2:])
+        elif name == "OpMemberDecorate":
+            if int(values[2]) == Decoration.Offset:
+                self.offsets[int(values[0]), int(values[1])] = int(values[3])
+        elif name == "OpVariable":
+            self.variables[result] = Variable(int(values[0]), self.types[entry.type_id].element)
+        elif name.startswith("OpType"):
+            self.types[result] = self._type(name, [int(value) for value in values], result)
+        elif name.startswith("OpConstant") or name == "OpUndef":
+            self.constants[result] = self._constant(entry)
+        elif name not in _SILENT:
+            raise Untranslatable(self.name, f"a module with {name}")
+
+    def _decorate(self, target: int, decoration: int, values: Sequence[object]) -> None:
+        if decoration == Decoration.BuiltIn:
+            self.built_ins[target] = int(values[0])  # type: ignore[call-overload]
+        elif decoration == Decoration.ArrayStride:
+            self._strides[target] = int(values[0])  # type: ignore[call-overload]
+        elif decoration == Decoration.LinkageAttributes:
+            self.imports[target] = str(values[0])
+
+    def _type(self, name: str, values: list[int], result: int) -> Type:
+        match name:
+            case "OpTypeVoid" | "OpTypeFunction":
+                return Type("void")
+            case "OpTypeBool":
+                return Type("bool", 1)
+            case "OpTypeInt":
+                return Type("int", values[0])
+            case "OpTypeFloat" if len(values) == 1:
+                return Type("float", values[0])
+            case "OpTypeVector":
+                return Type("vector", element=values[0], count=values[1])
+            case "OpTypeArray":
+                count = self.constants[values[1]].bits
+                return Type("array", element=values[0], count=count, stride=self._strides.get(result, 0))
+            case "OpTypeStruct":
+                return Type("struct", members=tuple(values))
+            case "OpTypePointer":
+                return Type("pointer", 64, element=values[1], storage=values[0])
+        raise Untranslatable(self.name, f"a module with {name}")
+
+    def _constant(self, entry: DecodedInstruction) -> Constant:
+        name, type_id = entry.name, entry.type_id
+        if name == "OpConstant":
+            return Constant(type_id, entry.operands[0].bits)
+        if name == "OpConstantComposite":
+            return Constant(type_id, parts=tuple(int(operand.value) for operand in entry.operands))
+        return Constant(type_id, int(name == "OpConstantTrue"), null=name in ("OpConstantNull", "OpUndef"))
+
+
+#: Storage classes whose variables lie in the thread's scratch memory.
+IN_SCRATCH = frozenset({StorageClass.Workgroup, StorageClass.Function, StorageClass.Private})

@@ -1,0 +1,27 @@
+"""Which rule translates which instruction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from .program import Instruction
+
+if TYPE_CHECKING:
+    from .translation import Translation
+
+Rule = Callable[["Translation", Instruction], None]
+
+RULES: dict[str, Rule] = {}
+
+
+def translates(*names: str) -> Callable[[Rule], Rule]:
+    """Makes a function the rule of instructions."""
+
+    def enter(rule: Rule) -> Rule:
+        for name in names:
+            assert name not in RULES, name
+            RULES[name] = rule
+        return rule
+
+    return enter

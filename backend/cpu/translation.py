@@ -1,0 +1,180 @@
+"""A kernel under translation: where its values are, and what rules emit with (registry.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ..spirv.opcodes import StorageClass
+from .code import Code, literal, suffix, type_name
+from .divergence import Divergence, Key
+from .host import Host
+from .lines import Lines
+from .program import IN_SCRATCH, Instruction, Program
+from .shapes import Shape
+
+#: Bytes that variables in scratch memory are aligned to.
+SCRATCH_ALIGNMENT = 64
+
+
+class Translation:
+    """A program for subgroups of ``lanes``, on a host.
+
+    The value of a scalar is LLVM's name of a vector of all lanes where it is spread, otherwise of the number of lane 0
+    (shapes.py); what is known has none. ``mask``: the vector of the lanes that are active, None for all.
+    """
+
+    def __init__(self, program: Program, lanes: int, host: Host) -> None:
+        self.program, self.lanes, self.host = program, lanes, host
+        self.divergence = Divergence(program, lanes)
+        self.code = Code()
+        self.code.block = "start"
+        self.lines = Lines(program.name)
+        self.values: dict[Key, str] = {}
+        self.mask: str | None = None
+        self.mask_type = self.spread("i1")
+        #: Result of a load → what lanes that are not active get, in place of a 0.
+        self.otherwise: dict[int, Key] = {}
+        #: Variable → its place in the scratch memory.
+        self.places: dict[int, int] = {}
+        self.scratch_bytes = self._place_variables()
+        #: Names of the functions that are called and defined elsewhere (tiles.py).
+        self.imported: set[str] = set()
+        for variable in self.places:
+            self.values[variable] = f"%place{variable}"
+
+    # -- scratch memory ------------------------------------------------------------------------------------------
+    def _place_variables(self) -> int:
+        """Workgroup variables that alias each other come first, at the same place; each of the others has its own."""
+        program, total = self.program, 0
+        found = [(name, entry) for name, entry in program.variables.items() if entry.storage in IN_SCRATCH]
+        for name, entry in found:
+            if program.types[entry.type].kind == "struct":
+                self.places[name] = 0
+                total = max(total, program.size(entry.type))
+        for name, entry in found:
+            if name not in self.places:
+                total = -(-total // SCRATCH_ALIGNMENT) * SCRATCH_ALIGNMENT
+                self.places[name] = total
+                total += program.size(entry.type) * (1 if entry.storage == StorageClass.Workgroup else self.lanes)
+        return total
+
+    # -- types ---------------------------------------------------------------------------------------------------
+    def spread(self, scalar: str) -> str:
+        """The type of a vector of all lanes."""
+        return f"<{self.lanes} x {scalar}>"
+
+    def keys(self, value: int) -> list[Key]:
+        """The scalars of a value."""
+        return self.divergence.keys(value)
+
+    def shape(self, key: Key) -> Shape | None:
+        """How a scalar differs between lanes."""
+        return self.divergence.shape[key]
+
+    def type_name(self, key: Key) -> str:
+        """LLVM's name of a scalar's type."""
+        return type_name(self.program.types[self.divergence.scalar_type(key)])
+
+    def vector_type(self, key: Key) -> str:
+        """The type of a scalar of all lanes."""
+        return self.spread(self.type_name(key))
+
+    def where(self, item: Instruction) -> str:
+        """FILE:LINE of an instruction, "" where that is not known."""
+        return f"{item.line[0]}:{item.line[1]}" if item.line else ""
+
+    # -- values --------------------------------------------------------------------------------------------------
+    def splat_literal(self, type_: str, scalar: str, bits: int) -> str:
+        """A constant of a scalar type, or of all lanes of a vector of it."""
+        text = literal(scalar, bits)
+        return text if type_ == scalar else f"splat ({scalar} {text})"
+
+    def constant_vector(self, scalar: str, values: Sequence[int]) -> str:
+        """A vector of integers."""
+        if len(set(values)) == 1:
+            return f"splat ({scalar} {literal(scalar, values[0])})"
+        return "<" + ", ".join(f"{scalar} {literal(scalar, value)}" for value in values) + ">"
+
+    def scalar(self, key: Key) -> str:
+        """The number of lane 0, of a scalar that is not spread."""
+        shape = self.shape(key)
+        assert shape is not None
+        if shape.known:
+            return literal(self.type_name(key), shape.offsets[0])
+        known = self.program.constants.get(key) if isinstance(key, int) else None
+        if known is not None:
+            return literal(self.type_name(key), known.bits)
+        return self.values[key]
+
+    def vector(self, key: Key) -> str:
+        """A scalar's numbers of all lanes."""
+        shape = self.shape(key)
+        if shape is None:
+            return self.values[key]
+        scalar = self.type_name(key)
+        if shape.known:
+            return self.constant_vector(scalar, shape.offsets)
+        if isinstance(key, int) and key in self.program.constants:
+            return f"splat ({scalar} {self.scalar(key)})"
+        found = self.code.recall(key)
+        if found is None:
+            found = self.splat(scalar, self.scalar(key))
+            if not shape.plain:
+                type_ = self.spread(scalar)
+                found = self.code.emit(f"add {type_} {found}, {self.constant_vector(scalar, shape.offsets)}")
+            self.code.remember(key, found)
+        return found
+
+    def splat(self, scalar: str, value: str) -> str:
+        """A number in all lanes."""
+        if not value.startswith("%"):
+            return f"splat ({scalar} {value})"
+        found = self.code.recall((scalar, value))
+        if found is None:
+            type_ = self.spread(scalar)
+            first = self.code.emit(f"insertelement {type_} poison, {scalar} {value}, i32 0")
+            found = self.code.emit(
+                f"shufflevector {type_} {first}, {type_} poison, <{self.lanes} x i32> zeroinitializer"
+            )
+            self.code.remember((scalar, value), found)
+        return found
+
+    def compute(self, key: Key, sources: Sequence[Key], rule: Callable[[list[str], str, str], str]) -> None:
+        """Has ``rule`` make a scalar of others, given their texts, their type and the result's: of all lanes, or of
+        lane 0 alone."""
+        shape = self.shape(key)
+        if shape is not None and shape.known:
+            return
+        if shape is None:
+            values = [self.vector(source) for source in sources]
+            self.values[key] = rule(values, self.vector_type(sources[0]), self.vector_type(key))
+        else:
+            values = [self.scalar(source) for source in sources]
+            self.values[key] = rule(values, self.type_name(sources[0]), self.type_name(key))
+
+    # -- masks ---------------------------------------------------------------------------------------------------
+    def active(self) -> str:
+        """The active lanes as a vector."""
+        return self.mask or "splat (i1 true)"
+
+    def any_of(self, mask: str) -> str:
+        """Whether a mask has a lane."""
+        bits = self.code.emit(f"bitcast {self.mask_type} {mask} to i{self.lanes}")
+        return self.code.emit(f"icmp ne i{self.lanes} {bits}, 0")
+
+    def all_of(self, mask: str) -> str:
+        """Whether a mask has all lanes."""
+        bits = self.code.emit(f"bitcast {self.mask_type} {mask} to i{self.lanes}")
+        return self.code.emit(f"icmp eq i{self.lanes} {bits}, -1")
+
+    def both(self, mask: str | None, condition: str) -> str:
+        """The lanes of a mask for which a condition holds."""
+        return condition if mask is None else self.code.emit(f"and {self.mask_type} {mask}, {condition}")
+
+    def pointer(self, address: str) -> str:
+        """A pointer to a place that is given as a number."""
+        return self.code.emit(f"inttoptr i64 {address} to ptr")
+
+    def suffix(self, scalar: str) -> str:
+        """How the vector of a type is written in intrinsics' names."""
+        return suffix(self.spread(scalar))
