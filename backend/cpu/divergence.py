@@ -281,7 +281,7 @@ class Divergence:
         if variable is None or variable.storage not in IN_SCRATCH:
             return shapes.uniform(self._lanes)
         total = shapes.uniform(self._lanes, 6)
-        private = variable.storage != StorageClass.Workgroup
+        private = variable.storage != StorageClass.Workgroup and base not in program.tables
         parts = self.path(item)
         for index, stride in parts:
             shape = self.shape.get(self.keys(index)[0], _UNKNOWN)
@@ -300,7 +300,8 @@ class Divergence:
         invocation's own has all lanes of an element side by side."""
         program = self._program
         variable = program.variables[item.operands[0]]
-        lanes = 1 if variable.storage == StorageClass.Workgroup else self._lanes
+        shared = variable.storage == StorageClass.Workgroup or item.operands[0] in program.tables
+        lanes = 1 if shared else self._lanes
         type_id, result = variable.type, []
         for index in item.operands[1:]:
             type_ = program.types[type_id]

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from . import arithmetic, atomics, exchanges, functions, memory  # noqa: F401  (fill the registry)
+from .code import literal, type_name
 from .control import Control
+from .errors import Untranslatable
 from .host import Host
 from .program import Program
 from .translation import Translation
@@ -29,6 +31,8 @@ def translate(spirv: bytes, host: Host, lanes: int) -> TranslatedKernel:
     places = [
         f"  %place{variable} = add i64 %memory, {offset}" for variable, offset in sorted(t.places.items())
     ]
+    places += [f"  %place{variable} = ptrtoint ptr @table{variable} to i64" for variable in program.tables]
+    tables = [_table(t, variable) for variable in program.tables]
     attached = f" !dbg {t.lines.scope}" if t.lines.scope else ""
     vectors = f'"prefer-vector-width"="{host.vector_bits}"'
     body = "\n".join(
@@ -47,8 +51,20 @@ def translate(spirv: bytes, host: Host, lanes: int) -> TranslatedKernel:
     )
     tiles = _tiles(t, host)
     entry = _ENTRY.format(name=f'"{program.name}"', vectors=vectors)
-    parts = [*sorted(t.code.declarations), *t.code.helpers.values(), *tiles, body, entry, "!0 = !{}", *t.lines.metadata]
+    parts = [*tables, *sorted(t.code.declarations), *t.code.helpers.values(), *tiles, body, entry, "!0 = !{}", *t.lines.metadata]
     return TranslatedKernel(program.name, "\n".join(parts) + "\n", t.scratch_bytes)
+
+
+def _table(t: Translation, variable: int) -> str:
+    """A constant array, which all lanes share."""
+    program = t.program
+    known, type_ = program.constants[program.tables[variable]], program.types[program.variables[variable].type]
+    if type_.kind != "array" or program.types[type_.element].kind not in ("int", "float"):
+        raise Untranslatable(program.name, "an initial value that is no array of numbers")
+    name = type_name(program.types[type_.element])
+    values = [program.constants[part].bits for part in known.parts] or [0] * type_.count
+    elements = ", ".join(f"{name} {literal(name, value)}" for value in values)
+    return f"@table{variable} = internal constant [{len(values)} x {name}] [{elements}], align 64"
 
 
 def _tiles(t: Translation, host: Host) -> list[str]:

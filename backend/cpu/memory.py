@@ -46,7 +46,7 @@ def _in_scratch(t: Translation, item: Instruction) -> None:
         value = code.emit(f"mul {type_} {value}, {t.splat_literal(type_, 'i64', stride)}")
         total = code.emit(f"add {type_} {total}, {value}")
     storage = t.program.variables[item.operands[0]].storage
-    if spread and storage != StorageClass.Workgroup:
+    if spread and storage != StorageClass.Workgroup and item.operands[0] not in t.program.tables:
         size = t.program.size(t.program.type(item.result).element)
         lanes = t.constant_vector("i64", [size * lane for lane in range(t.lanes)])
         total = code.emit(f"add {type_} {total}, {lanes}")

@@ -89,6 +89,8 @@ class Program:
         self.types: dict[int, Type] = {}
         self.constants: dict[int, Constant] = {}
         self.variables: dict[int, Variable] = {}
+        #: Variable that nothing is stored to → the constant that it holds.
+        self.tables: dict[int, int] = {}
         #: Variable → the number of the built-in that it is.
         self.built_ins: dict[int, int] = {}
         #: (Struct, member) → byte offset.
@@ -108,6 +110,7 @@ class Program:
         self._strings: dict[int, str] = {}
         self._sources: dict[int, str] = {}
         self._strides: dict[int, int] = {}
+        self._pointed: dict[int, int] = {}
         self._read(decode(spirv))
 
     # -- types ---------------------------------------------------------------------------------------------------
@@ -158,8 +161,19 @@ class Program:
             else:
                 assert block is not None, name
                 self._add(block, entry, line)
+        self._check_tables()
         if not self.blocks:
             raise Untranslatable(self.name, "a module without an entry point")
+
+    def _check_tables(self) -> None:
+        for item in self.definitions.values():
+            self._pointed[item.result] = item.operands[0] if item.name == "OpAccessChain" else 0
+        for block in self.blocks.values():
+            for item in block.body:
+                if item.name in ("OpStore", "OpCopyMemory"):
+                    pointer = self._pointed.get(item.operands[0]) or item.operands[0]
+                    if pointer in self.tables:
+                        raise Untranslatable(self.name, "a store to a variable with an initial value")
 
     def _debug(self, entry: DecodedInstruction, line: tuple[str, int, int] | None) -> tuple[str, int, int] | None:
         """The place after an instruction of NonSemantic.Shader.DebugInfo.100."""
@@ -187,7 +201,7 @@ class Program:
         elif found.name == "OpVariable":
             self.variables[found.result] = Variable(found.operands[0], self.types[found.type].element)
             if len(found.operands) > 1:
-                raise Untranslatable(self.name, "a variable with an initial value")
+                self.tables[found.result] = found.operands[1]
         elif found.name not in ("OpName", "OpNop"):
             block.body.append(found)
 

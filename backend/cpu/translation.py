@@ -39,14 +39,18 @@ class Translation:
         self.scratch_bytes = self._place_variables()
         #: Names of the functions that are called and defined elsewhere (tiles.py).
         self.imported: set[str] = set()
-        for variable in self.places:
+        for variable in (*self.places, *program.tables):
             self.values[variable] = f"%place{variable}"
 
     # -- scratch memory ------------------------------------------------------------------------------------------
     def _place_variables(self) -> int:
         """Workgroup variables that alias each other come first, at the same place; each of the others has its own."""
         program, total = self.program, 0
-        found = [(name, entry) for name, entry in program.variables.items() if entry.storage in IN_SCRATCH]
+        found = [
+            (name, entry)
+            for name, entry in program.variables.items()
+            if entry.storage in IN_SCRATCH and name not in program.tables
+        ]
         for name, entry in found:
             if program.types[entry.type].kind == "struct":
                 self.places[name] = 0
