@@ -72,6 +72,7 @@ class Capabilities:
     ``max_workgroup_invocations``: as in VkPhysicalDeviceLimits. ``driver`` is the VkDriverId name in lower case,
     for workarounds alone. ``features`` are keys of FEATURES. ``matrices``: what its matrix units compute, as far as
     the compiler may use them: where it is known which lane holds which element. ``native_math``: keys of NATIVE_MATH.
+    ``processor``: of a device that is a CPU, what machine code is made for (cpu/host.py); "" of a Vulkan device.
     """
 
     driver: str
@@ -82,6 +83,7 @@ class Capabilities:
     features: frozenset[str]
     matrices: tuple[MatrixConfiguration, ...] = ()
     native_math: frozenset[str] = frozenset()
+    processor: str = ""
 
     def __post_init__(self) -> None:
         strange = self.native_math - NATIVE_MATH.keys()
@@ -108,6 +110,8 @@ class Capabilities:
         """The canonical string, ``GPUTarget.arch``: ``vulkan1.3;driver=…;subgroup_size=…;…;features=a,b``."""
         parts = ["vulkan1.3"]
         for entry in fields(self):
+            if entry.name == "processor" and not self.processor:
+                continue
             parts.append(f"{entry.name}={_FORMAT.get(entry.name, str)(getattr(self, entry.name))}")
         return ";".join(parts)
 
@@ -119,7 +123,7 @@ class Capabilities:
             return PROFILES[arch]
         head, *rest = arch.split(";")
         pairs = dict(part.partition("=")[::2] for part in rest)
-        names = [entry.name for entry in fields(cls)]
+        names = [entry.name for entry in fields(cls) if entry.name != "processor" or "processor" in pairs]
         if head != "vulkan1.3" or list(pairs) != names:
             raise ValueError(
                 f"{arch!r} is neither a device profile ({', '.join(PROFILES)}) nor an arch string "
@@ -136,6 +140,7 @@ _FORMAT: dict[str, Callable[[Any], str]] = {
 }
 _PARSE: dict[str, Callable[[str], Any]] = {
     "driver": str,
+    "processor": str,
     "features": lambda text: frozenset(filter(None, text.split(","))),
     "matrices": parse_configurations,
     "native_math": lambda text: frozenset(filter(None, text.split(","))),
@@ -165,6 +170,7 @@ def read_profile(path: Path) -> Profile:
     if isinstance(data, dict):
         data.setdefault("matrices", [])
         data.setdefault("native_math", [])
+        data.setdefault("processor", "")
     if not isinstance(data, dict):
         raise ValueError(f"{path} is not a device profile: it holds no JSON object")
     wrong = sorted(data.keys() ^ {*names, "description", "sources"})
@@ -173,7 +179,7 @@ def read_profile(path: Path) -> Profile:
         said = f"lacks {', '.join(lacking)}" if lacking else f"has unknown entries {', '.join(wrong)}"
         raise ValueError(f"{path} is not a device profile: it {said}")
     for name in names:
-        kind = {"driver": str, "features": list, "matrices": list, "native_math": list}.get(name, int)
+        kind = {"driver": str, "processor": str, "features": list, "matrices": list, "native_math": list}.get(name, int)
         if type(data[name]) is not kind:
             raise ValueError(f"{path}: {name} is {data[name]!r}, which is not {kind.__name__}")
     try:

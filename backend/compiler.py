@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import hashlib
 from collections.abc import Callable, Iterator
@@ -188,6 +189,8 @@ class SPIRVBackend(BaseBackend):
         from .patience import begin
 
         begin()
+        if self.capabilities.processor and language != Language.GLUON:
+            options = dataclasses.replace(options, num_warps=1)  # a CPU's lanes are the elements of its vectors
         if language == Language.GLUON:
             stages["glir"] = lambda source, metadata: source
             stages["ttgir"] = lambda source, metadata: self.gluon_to_ttgir(source, metadata, options)
@@ -262,6 +265,10 @@ class SPIRVBackend(BaseBackend):
             kernel = emit(planned)
         end(kernel.name)
         validate_module(kernel.spirv, kernel.name)
+        if self.capabilities.processor:
+            from .cpu.objects import machine_code
+
+            machine_code(kernel.spirv, self.capabilities.subgroup_size, self.capabilities.processor)
         metadata["name"] = kernel.name
         metadata["shared"] = kernel.shared_bytes
         metadata["workgroup_size"] = kernel.workgroup_size

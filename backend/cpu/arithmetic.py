@@ -117,11 +117,7 @@ def _negate(t: Translation, item: Instruction) -> None:
 def _resize(t: Translation, item: Instruction) -> None:
     old, new = t.divergence.bits(t.keys(item.operands[0])[0]), t.divergence.bits(t.keys(item.result)[0])
     name = _WIDTHS[item.name][new > old]
-    _each(
-        t,
-        item,
-        lambda values, of, to: values[0] if of == to else t.code.emit(f"{name} {of} {values[0]} to {to}"),
-    )
+    _each(t, item, lambda values, of, to: values[0] if of == to else t.code.emit(f"{name} {of} {values[0]} to {to}"))
 
 
 @translates(*_CONVERSIONS)
@@ -250,7 +246,9 @@ def _bitcast(t: Translation, item: Instruction) -> None:
     """Bits as another type: also of two words as one of twice the width, and the other way."""
     sources, results = t.keys(item.operands[0]), t.keys(item.result)
     if len(sources) == len(results):
-        _each(t, item, lambda values, of, to: values[0] if of == to else t.code.emit(f"bitcast {of} {values[0]} to {to}"))
+        _each(
+            t, item, lambda values, of, to: values[0] if of == to else t.code.emit(f"bitcast {of} {values[0]} to {to}")
+        )
     elif len(sources) > len(results):
         _join(t, sources, results)
     else:

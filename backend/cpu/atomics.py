@@ -88,7 +88,11 @@ def _helper(t: Translation, helper: str, type_: str, names: Sequence[str], body:
     returned = vector if gives else "void"
     carried = f"  %results = phi {vector} [zeroinitializer, %entry], [%more, %lanes]\n" if gives else ""
     kept = f"  %more = insertelement {vector} %results, {type_} %found, {bits} %lane\n" if gives else ""
-    final = f"  %end = phi {vector} [zeroinitializer, %entry], [%more, %lanes]\n  ret {vector} %end" if gives else "  ret void"
+    final = (
+        f"  %end = phi {vector} [zeroinitializer, %entry], [%more, %lanes]\n  ret {vector} %end"
+        if gives
+        else "  ret void"
+    )
     return f"""define internal {returned} @{helper}(<{lanes} x i64> %places, {t.mask_type} %mask{parameters}) noinline {{
 entry:
   %active = bitcast {t.mask_type} %mask to {bits}

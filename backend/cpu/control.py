@@ -199,9 +199,7 @@ class Control:
             end = code.block
             code.jump(after)
         code.label(after)
-        return {
-            key: code.phi(t.vector_type(key), [(text, end), ("poison", here)]) for key, text in texts.items()
-        }
+        return {key: code.phi(t.vector_type(key), [(text, end), ("poison", here)]) for key, text in texts.items()}
 
     def _fits_under_mask(self, side: int, merge: int) -> bool:
         block = self._program.blocks[side]
@@ -272,9 +270,11 @@ class Control:
         t, code = self._t, self._t.code
         loop = t.divergence.loops[header.label]
         outer = t.mask
-        source = next(
-            label for phi in header.phis for label in phi.operands[1::2] if label not in loop.blocks
-        ) if header.phis else 0
+        source = (
+            next(label for phi in header.phis for label in phi.operands[1::2] if label not in loop.blocks)
+            if header.phis
+            else 0
+        )
         initial = self._texts(header, source) if header.phis else {}
         before, begin, after = code.block, code.name("loop"), code.name("left")
         code.jump(begin)
@@ -307,9 +307,7 @@ class Control:
         final = {}
         for key, before in kept.items():
             type_ = t.vector_type(key)
-            final[key] = t.code.emit(
-                f"select {t.mask_type} {t.active()}, {type_} {t.values[key]}, {type_} {before}"
-            )
+            final[key] = t.code.emit(f"select {t.mask_type} {t.active()}, {type_} {t.values[key]}, {type_} {before}")
         return final
 
     def _repeat(
@@ -368,6 +366,8 @@ class Control:
             return False
         counter, limit = compared.operands
         phi = next((phi for phi in header.phis if phi.result == counter), None)
-        return phi is not None and limit in self._program.constants and any(
-            value in self._program.constants for value in phi.operands[::2]
+        return (
+            phi is not None
+            and limit in self._program.constants
+            and any(value in self._program.constants for value in phi.operands[::2])
         )

@@ -16,8 +16,6 @@ from .shapes import SPREAD, Shape
 #: A scalar: a value, or a component of one.
 Key = int | tuple[int, int]
 
-#: Built-ins that all lanes of a subgroup read the same of.
-_SHARED_BUILT_INS = frozenset({BuiltIn.WorkgroupId, BuiltIn.NumWorkgroups, BuiltIn.SubgroupId})
 #: Atomic instructions and others whose results differ between lanes even where their operands do not.
 _SPREAD = ("OpAtomic", "OpGroupNonUniformShuffle")
 
@@ -34,10 +32,10 @@ class Loop:
 
 
 class Divergence:
-    """The shape of each scalar of a program for subgroups of ``lanes``."""
+    """The shape of each scalar of a program whose workgroups have subgroups of so many lanes."""
 
-    def __init__(self, program: Program, lanes: int) -> None:
-        self._program, self._lanes = program, lanes
+    def __init__(self, program: Program, subgroup: int) -> None:
+        self._program, self._subgroup, self._lanes = program, subgroup, program.local_size
         self.shape: dict[Key, Shape | None] = {}
         #: Component → the scalar that it is a copy of.
         self._same: dict[Key, Key] = {}
@@ -258,7 +256,9 @@ class Divergence:
         if storage == StorageClass.Input:
             number = self._program.built_ins[self._base(pointer)]
             if number == BuiltIn.SubgroupLocalInvocationId:
-                return shapes.of_lanes(tuple(range(self._lanes)), 32)
+                return shapes.of_lanes(tuple(lane % self._subgroup for lane in range(self._lanes)), 32)
+            if number == BuiltIn.SubgroupId:
+                return shapes.of_lanes(tuple(lane // self._subgroup for lane in range(self._lanes)), 32)
             return shapes.uniform(self._lanes)
         if storage == StorageClass.PushConstant:
             return shapes.uniform(self._lanes)

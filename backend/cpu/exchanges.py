@@ -21,7 +21,8 @@ def _shuffle(t: Translation, item: Instruction) -> None:
     index = t.keys(item.operands[2])[0]
     shape = t.shape(index)
     if shape is not None and shape.known:
-        _shuffle_known(t, item, [offset % t.lanes for offset in shape.offsets])
+        first = [lane - lane % t.subgroup for lane in range(t.lanes)]
+        _shuffle_known(t, item, [base + offset % t.subgroup for base, offset in zip(first, shape.offsets, strict=True)])
         return
     for key, source in zip(t.keys(item.result), t.keys(item.operands[1]), strict=True):
         name = t.type_name(source)
@@ -43,6 +44,7 @@ def _shuffle_known(t: Translation, item: Instruction, lanes: list[int]) -> None:
 def _helper(t: Translation, helper: str, name: str) -> str:
     """Each lane's number of the lane that it names, by way of memory."""
     type_, lanes = t.spread(name), t.lanes
+    first = t.constant_vector("i32", [lane - lane % t.subgroup for lane in range(lanes)])
     lines = []
     for lane in range(lanes):
         lines += [
@@ -54,7 +56,8 @@ def _helper(t: Translation, helper: str, name: str) -> str:
     body = "\n".join(lines)
     return f"""define internal {type_} @{helper}({type_} %values, <{lanes} x i32> %lanes) noinline {{
   %memory = alloca [{lanes} x {name}], align 64
-  %known = and <{lanes} x i32> %lanes, splat (i32 {lanes - 1})
+  %within = and <{lanes} x i32> %lanes, splat (i32 {t.subgroup - 1})
+  %known = or <{lanes} x i32> %within, {first}
   store {type_} %values, ptr %memory, align 64
 {body}
   ret {type_} %all{lanes - 1}

@@ -1,4 +1,4 @@
-"""What code is made for: a processor, by LLVM's names for it."""
+"""What machine code is made for: a processor, by LLVM's names."""
 
 from __future__ import annotations
 
@@ -7,22 +7,37 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """A processor. ``arch``: ``x86_64`` or ``aarch64``; ``name``: LLVM's name of the processor; ``features``: LLVM's,
-    ``+avx2,-avx512f`` say, beyond those that the name stands for. ``vector_bits``: of a vector register. ``masks``:
-    loads and stores of lanes that a mask names take an instruction for elements of any width (AVX-512, SVE)."""
+    """A processor. ``arch``, ``name``: as LLVM calls the architecture and the set of instructions; ``tuned``: the
+    processor whose latencies count, "" for none. ``vector_bits``: of a vector register. ``masks``: a load or a store of
+    the lanes that a mask names takes one instruction, for elements of any width."""
 
     arch: str
     name: str
-    features: str = ""
-    vector_bits: int = 256
-    masks: bool = False
+    tuned: str
+    vector_bits: int
+    masks: bool
 
     @property
     def triple(self) -> str:
         """LLVM's target triple."""
         return f"{self.arch}-unknown-linux-gnu"
 
-    @property
-    def lanes(self) -> int:
-        """Lanes of a subgroup: a register of AVX-512 full of f32, two of AVX2, four of NEON."""
-        return 16
+
+#: Sets of instructions, the widest of an architecture first: those that the x86-64 psABI calls levels, and Armv8.
+LEVELS = {
+    "x86-64-v4": ("x86_64", 512, True),
+    "x86-64-v3": ("x86_64", 256, False),
+    "x86-64-v2": ("x86_64", 128, False),
+    "aarch64": ("aarch64", 128, False),
+}
+#: What LLVM calls the last one.
+_NAMES = {"aarch64": "generic"}
+
+
+def host_of(processor: str) -> Host:
+    """The host that Capabilities.processor names: LEVEL, or LEVEL/TUNED. Raises ValueError."""
+    level, _, tuned = processor.partition("/")
+    if level not in LEVELS:
+        raise ValueError(f"{processor!r} is no processor: LEVEL or LEVEL/TUNED, with LEVEL one of {', '.join(LEVELS)}")
+    arch, bits, masks = LEVELS[level]
+    return Host(arch, _NAMES.get(level, level), tuned, bits, masks)

@@ -23,18 +23,16 @@ class TranslatedKernel:
     scratch: int
 
 
-def translate(spirv: bytes, host: Host, lanes: int) -> TranslatedKernel:
-    """The kernel of a SPIR-V module whose workgroups are one subgroup of ``lanes``. Raises Untranslatable."""
+def translate(spirv: bytes, host: Host, subgroup: int) -> TranslatedKernel:
+    """The kernel of a SPIR-V module whose subgroups have so many lanes. Raises Untranslatable."""
     program = Program(spirv)
-    t = Translation(program, lanes, host)
+    t = Translation(program, subgroup, host)
     Control(t).run()
-    places = [
-        f"  %place{variable} = add i64 %memory, {offset}" for variable, offset in sorted(t.places.items())
-    ]
+    places = [f"  %place{variable} = add i64 %memory, {offset}" for variable, offset in sorted(t.places.items())]
     places += [f"  %place{variable} = ptrtoint ptr @table{variable} to i64" for variable in program.tables]
     tables = [_table(t, variable) for variable in program.tables]
     attached = f" !dbg {t.lines.scope}" if t.lines.scope else ""
-    vectors = f'"prefer-vector-width"="{host.vector_bits}"'
+    vectors = f'"prefer-vector-width"="{host.vector_bits}"' + (f' "tune-cpu"="{host.tuned}"' if host.tuned else "")
     body = "\n".join(
         [
             f"define internal void @program({_PROGRAM}) nounwind noinline {vectors}{attached} {{",
@@ -51,7 +49,16 @@ def translate(spirv: bytes, host: Host, lanes: int) -> TranslatedKernel:
     )
     tiles = _tiles(t, host)
     entry = _ENTRY.format(name=f'"{program.name}"', vectors=vectors)
-    parts = [*tables, *sorted(t.code.declarations), *t.code.helpers.values(), *tiles, body, entry, "!0 = !{}", *t.lines.metadata]
+    parts = [
+        *tables,
+        *sorted(t.code.declarations),
+        *t.code.helpers.values(),
+        *tiles,
+        body,
+        entry,
+        "!0 = !{}",
+        *t.lines.metadata,
+    ]
     return TranslatedKernel(program.name, "\n".join(parts) + "\n", t.scratch_bytes)
 
 
@@ -72,11 +79,12 @@ def _tiles(t: Translation, host: Host) -> list[str]:
     if not t.imported:
         return []
     from ..abi.tile_products import TileProduct
-    from .tiles import define
+    from .micro_kernels import HOSTS, define
 
+    registers = next(known for known in HOSTS.values() if known.vector_bits == host.vector_bits)
     texts = []
     for name in sorted(t.imported):
-        text, declarations = define(TileProduct.parse(name), host)
+        text, declarations = define(TileProduct.parse(name), registers)
         t.code.declarations |= declarations
         texts.append(text)
     return texts

@@ -61,9 +61,14 @@ class Lines:
                 self._files[path] = number
             else:
                 first = next(iter(self._files.values()))
-                self._files[path] = self._number(f"distinct !DILexicalBlockFile(scope: !{first}, file: !{file}, discriminator: 0)")
+                self._files[path] = self._number(
+                    f"distinct !DILexicalBlockFile(scope: !{first}, file: !{file}, discriminator: 0)"
+                )
         return self._files[path]
 
 
 def _escaped(text: str) -> str:
-    return "".join(c if c.isprintable() and c not in '"\\' and c.isascii() else "".join(f"\\{b:02X}" for b in c.encode()) for c in text)
+    return "".join(
+        c if c.isprintable() and c not in '"\\' and c.isascii() else "".join(f"\\{b:02X}" for b in c.encode())
+        for c in text
+    )

@@ -77,7 +77,7 @@ def _translated(text: str, host: Host, is_object: bool) -> Any:
     initialize()
     _checked(text)
     # llvm_ir, triple, proc, features, flags, enable_fp_fusion, is_object, canonicalize_gep
-    return llvm.translate_to_asm(text, host.triple, host.name, host.features, [], False, is_object, False)
+    return llvm.translate_to_asm(text, host.triple, host.name, "", [], False, is_object, False)
 
 
 class _Checker:
@@ -97,11 +97,14 @@ class _Checker:
             _Reference,
             ctypes.c_bool,
         )
-        self._parse = _function(
-            library, "LLVMParseIRInContext", ctypes.c_int, pointer, pointer, pointer, pointer
-        )
+        self._parse = _function(library, "LLVMParseIRInContext", ctypes.c_int, pointer, pointer, pointer, pointer)
         self._verify = _function(
-            library, "_ZN4llvm12verifyModuleERKNS_6ModuleEPNS_11raw_ostreamEPb", ctypes.c_bool, pointer, pointer, pointer
+            library,
+            "_ZN4llvm12verifyModuleERKNS_6ModuleEPNS_11raw_ostreamEPb",
+            ctypes.c_bool,
+            pointer,
+            pointer,
+            pointer,
         )
         self._errors = _function(library, "_ZN4llvm4errsEv", pointer)
         self._discard = _function(library, "_ZN4llvm6ModuleD1Ev", None, pointer)

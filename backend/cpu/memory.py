@@ -92,9 +92,6 @@ def _load_built_in(t: Translation, item: Instruction) -> None:
     definition = t.program.definitions.get(item.operands[0])
     variable = item.operands[0] if definition is None else definition.operands[0]
     number = t.program.built_ins[variable]
-    if number == BuiltIn.SubgroupId:
-        t.values[key] = "0"
-        return
     if definition is None or number not in _WORKGROUP:
         raise Untranslatable(t.program.name, f"built-in {number}", t.where(item))
     axis = t.program.constants[definition.operands[1]].bits
@@ -158,9 +155,7 @@ def load(
         instead = "zeroinitializer" if otherwise is None else t.vector(otherwise)
         if not t.host.masks:
             helper = spread_access.masked_load(t, name, size)
-            return code.call(
-                helper, type_, [("ptr", pointer), (t.mask_type, mask), (type_, instead)], declared=True
-            )
+            return code.call(helper, type_, [("ptr", pointer), (t.mask_type, mask), (type_, instead)], declared=True)
         return code.call(
             f"llvm.masked.load.{t.suffix(name)}.p0",
             type_,

@@ -17,15 +17,17 @@ SCRATCH_ALIGNMENT = 64
 
 
 class Translation:
-    """A program for subgroups of ``lanes``, on a host.
+    """A program on a host: the invocations of a workgroup are ``lanes`` of vectors, ``subgroup`` neighbouring ones a
+    subgroup.
 
     The value of a scalar is LLVM's name of a vector of all lanes where it is spread, otherwise of the number of lane 0
     (shapes.py); what is known has none. ``mask``: the vector of the lanes that are active, None for all.
     """
 
-    def __init__(self, program: Program, lanes: int, host: Host) -> None:
-        self.program, self.lanes, self.host = program, lanes, host
-        self.divergence = Divergence(program, lanes)
+    def __init__(self, program: Program, subgroup: int, host: Host) -> None:
+        self.program, self.subgroup, self.host = program, subgroup, host
+        self.lanes = program.local_size
+        self.divergence = Divergence(program, subgroup)
         self.code = Code()
         self.code.block = "start"
         self.lines = Lines(program.name)

@@ -1,0 +1,63 @@
+"""Machine code of kernels: made once for a module and a processor, then kept in Triton's cache.
+
+A file of the cache holds the bytes of scratch memory that a thread needs for the kernel, as 8 bytes, and the ELF object.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from .host import host_of
+
+_SUFFIX = "kernel.o"
+_HEADER = struct.Struct("<Q")
+
+
+@dataclass(frozen=True, slots=True)
+class MachineCode:
+    """``code``: an ELF object with one function, the kernel's. ``scratch``: bytes of memory that each thread has for
+    it."""
+
+    code: bytes
+    scratch: int
+
+
+@cache
+def _sources() -> str:
+    """A digest of what decides the code: this package, and what is linked to it."""
+    digest = hashlib.sha256()
+    root = Path(__file__).parent
+    for path in sorted((*root.glob("*.py"), *(root.parent / "spirv").glob("*.py"), root.parent / "abi" / "tile_products.py")):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+def machine_code(spirv: bytes, subgroup: int, processor: str) -> MachineCode:
+    """The code of a module whose subgroups have so many lanes, for Capabilities.processor. Raises Untranslatable,
+    InvalidCode."""
+    from triton.runtime.cache import get_cache_manager
+
+    key = hashlib.sha256(spirv + f"\0{subgroup}\0{processor}\0{_sources()}".encode()).hexdigest()
+    manager = get_cache_manager(key)
+    found = manager.get_file(_SUFFIX)
+    if found is not None:
+        known = Path(found).read_bytes()
+        if len(known) > _HEADER.size:
+            return MachineCode(known[_HEADER.size :], *_HEADER.unpack_from(known))
+    made = make(spirv, subgroup, processor)
+    manager.put(_HEADER.pack(made.scratch) + made.code, _SUFFIX, binary=True)
+    return made
+
+
+def make(spirv: bytes, subgroup: int, processor: str) -> MachineCode:
+    """The same, without the cache."""
+    from .kernel import translate
+    from .machine import assemble
+
+    host = host_of(processor)
+    kernel = translate(spirv, host, subgroup)
+    return MachineCode(assemble(kernel.text, host), kernel.scratch)
