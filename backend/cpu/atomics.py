@@ -93,7 +93,8 @@ def _helper(t: Translation, helper: str, type_: str, names: Sequence[str], body:
         if gives
         else "  ret void"
     )
-    return f"""define internal {returned} @{helper}(<{lanes} x i64> %places, {t.mask_type} %mask{parameters}) noinline {{
+    parameters = f"<{lanes} x i64> %places, {t.mask_type} %mask{parameters}"
+    return f"""define internal {returned} @{helper}({parameters}) noinline {{
 entry:
   %active = bitcast {t.mask_type} %mask to {bits}
   %any = icmp ne {bits} %active, 0

@@ -27,7 +27,7 @@ class Loop:
     header: int
     merge: int
     blocks: set[int]
-    left: list[Key] = field(default_factory=list)
+    left: list[int] = field(default_factory=list)
     divergent: bool = False
 
 
@@ -315,7 +315,7 @@ class Divergence:
         return result
 
     def _computed(self, item: Instruction, operands: list[Shape | None]) -> Shape | None:
-        name, lanes = item.name, self._lanes
+        lanes = self._lanes
         if any(shape is SPREAD for shape in operands):
             return SPREAD
         found: list[Shape] = [shape for shape in operands if shape is not None]

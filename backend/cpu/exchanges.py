@@ -47,11 +47,12 @@ def _helper(t: Translation, helper: str, name: str) -> str:
     first = t.constant_vector("i32", [lane - lane % t.subgroup for lane in range(lanes)])
     lines = []
     for lane in range(lanes):
+        before = f"%all{lane - 1}" if lane else "poison"
         lines += [
             f"  %lane{lane} = extractelement <{lanes} x i32> %known, i32 {lane}",
             f"  %place{lane} = getelementptr [{lanes} x {name}], ptr %memory, i32 0, i32 %lane{lane}",
             f"  %found{lane} = load {name}, ptr %place{lane}",
-            f"  %all{lane} = insertelement {type_} {f'%all{lane - 1}' if lane else 'poison'}, {name} %found{lane}, i32 {lane}",
+            f"  %all{lane} = insertelement {type_} {before}, {name} %found{lane}, i32 {lane}",
         ]
     body = "\n".join(lines)
     return f"""define internal {type_} @{helper}({type_} %values, <{lanes} x i32> %lanes) noinline {{

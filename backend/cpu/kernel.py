@@ -48,7 +48,7 @@ def translate(spirv: bytes, host: Host, subgroup: int) -> TranslatedKernel:
         ]
     )
     tiles = _tiles(t, host)
-    entry = _ENTRY.format(name=f'"{program.name}"', vectors=vectors)
+    entry = _ENTRY.format(parameters=_PARAMETERS, name=f'"{program.name}"', vectors=vectors)
     parts = [
         *tables,
         *sorted(t.code.declarations),
@@ -84,7 +84,10 @@ def _tiles(t: Translation, host: Host) -> list[str]:
     registers = next(known for known in HOSTS.values() if known.vector_bits == host.vector_bits)
     texts = []
     for name in sorted(t.imported):
-        text, declarations = define(TileProduct.parse(name), registers)
+        product = TileProduct.parse(name)
+        if product is None:
+            raise Untranslatable(t.program.name, f"a call of {name}")
+        text, declarations = define(product, registers)
         t.code.declarations |= declarations
         texts.append(text)
     return texts
@@ -95,8 +98,13 @@ _PROGRAM = (
     "i32 %gridx, i32 %gridy, i32 %gridz, ptr noalias align 64 %scratch, ptr readonly align 4 %stop"
 )
 
+_PARAMETERS = (
+    "ptr noalias readonly align 16 %arguments, i64 %first, i64 %last, ptr noalias readonly align 4 %grid, "
+    "ptr noalias align 64 %scratch, ptr readonly align 4 %stop"
+)
+
 #: Runs programs first ... last-1 of a grid, the x axis fastest (backend/native/cpu).
-_ENTRY = """define void @{name}(ptr noalias readonly align 16 %arguments, i64 %first, i64 %last, ptr noalias readonly align 4 %grid, ptr noalias align 64 %scratch, ptr readonly align 4 %stop) nounwind {vectors} {{
+_ENTRY = """define void @{name}({parameters}) nounwind {vectors} {{
 entry:
   %gx = load i32, ptr %grid, align 4
   %py = getelementptr i32, ptr %grid, i64 1

@@ -1,6 +1,6 @@
 """Machine code of kernels: made once for a module and a processor, then kept in Triton's cache.
 
-A file of the cache holds the bytes of scratch memory that a thread needs for the kernel, as 8 bytes, and the ELF object.
+A file of the cache holds, in 8 bytes, how much scratch memory a thread needs for the kernel, and then the ELF object.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ def _sources() -> str:
     """A digest of what decides the code: this package, and what is linked to it."""
     digest = hashlib.sha256()
     root = Path(__file__).parent
-    for path in sorted((*root.glob("*.py"), *(root.parent / "spirv").glob("*.py"), root.parent / "abi" / "tile_products.py")):
+    for path in sorted(
+        (*root.glob("*.py"), *(root.parent / "spirv").glob("*.py"), root.parent / "abi" / "tile_products.py")
+    ):
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()
 

@@ -39,7 +39,8 @@ def _neighbours(t: Translation, size: int) -> str:
 def gather(t: Translation, name: str, size: int) -> str:
     """The function that loads elements of any places: (places, mask, what other lanes get)."""
     type_, suffix, lanes = t.spread(name), t.suffix(name), t.lanes
-    pointers = f"<{lanes} x ptr>"
+    pointers, places = f"<{lanes} x ptr>", t.spread("i64")
+    masked, apart = f"@llvm.masked.{{}}.{suffix}.p0", f"@llvm.masked.{{}}.{suffix}.v{lanes}p0"
     t.code.declarations |= {
         f"declare i{lanes} @llvm.cttz.i{lanes}(i{lanes}, i1)",
         f"declare {type_} @llvm.masked.load.{suffix}.p0(ptr, {t.mask_type}, {type_})",
@@ -48,7 +49,7 @@ def gather(t: Translation, name: str, size: int) -> str:
     return _entered(
         t,
         f"gather_{name}",
-        f"""define internal {type_} @gather_{name}({t.spread("i64")} %places, {t.mask_type} %mask, {type_} %other) noinline {{
+        f"""define internal {type_} @gather_{name}({places} %places, {t.mask_type} %mask, {type_} %other) noinline {{
 entry:{_neighbours(t, size)}  br i1 %near, label %together, label %apart
 together:
   %pointer = inttoptr i64 %first to ptr
@@ -57,11 +58,11 @@ whole:
   %a = load {type_}, ptr %pointer, align {size}
   ret {type_} %a
 part:
-  %b = call {type_} @llvm.masked.load.{suffix}.p0(ptr align {size} %pointer, {t.mask_type} %mask, {type_} %other)
+  %b = call {type_} {masked.format("load")}(ptr align {size} %pointer, {t.mask_type} %mask, {type_} %other)
   ret {type_} %b
 apart:
-  %pointers = inttoptr {t.spread("i64")} %places to {pointers}
-  %c = call {type_} @llvm.masked.gather.{suffix}.v{lanes}p0({pointers} align {size} %pointers, {t.mask_type} %mask, {type_} %other)
+  %pointers = inttoptr {places} %places to {pointers}
+  %c = call {type_} {apart.format("gather")}({pointers} align {size} %pointers, {t.mask_type} %mask, {type_} %other)
   ret {type_} %c
 }}""",
     )
@@ -70,7 +71,8 @@ apart:
 def scatter(t: Translation, name: str, size: int) -> str:
     """The function that stores elements at any places, lane by lane: (values, places, mask)."""
     type_, suffix, lanes = t.spread(name), t.suffix(name), t.lanes
-    pointers = f"<{lanes} x ptr>"
+    pointers, places = f"<{lanes} x ptr>", t.spread("i64")
+    masked, apart = f"@llvm.masked.{{}}.{suffix}.p0", f"@llvm.masked.{{}}.{suffix}.v{lanes}p0"
     t.code.declarations |= {
         f"declare i{lanes} @llvm.cttz.i{lanes}(i{lanes}, i1)",
         f"declare void @llvm.masked.store.{suffix}.p0({type_}, ptr, {t.mask_type})",
@@ -79,7 +81,7 @@ def scatter(t: Translation, name: str, size: int) -> str:
     return _entered(
         t,
         f"scatter_{name}",
-        f"""define internal void @scatter_{name}({type_} %values, {t.spread("i64")} %places, {t.mask_type} %mask) noinline {{
+        f"""define internal void @scatter_{name}({type_} %values, {places} %places, {t.mask_type} %mask) noinline {{
 entry:{_neighbours(t, size)}  br i1 %near, label %together, label %apart
 together:
   %none = icmp eq i{lanes} %active, 0
@@ -91,11 +93,11 @@ whole:
   store {type_} %values, ptr %pointer, align {size}
   ret void
 part:
-  call void @llvm.masked.store.{suffix}.p0({type_} %values, ptr align {size} %pointer, {t.mask_type} %mask)
+  call void {masked.format("store")}({type_} %values, ptr align {size} %pointer, {t.mask_type} %mask)
   ret void
 apart:
-  %pointers = inttoptr {t.spread("i64")} %places to {pointers}
-  call void @llvm.masked.scatter.{suffix}.v{lanes}p0({type_} %values, {pointers} align {size} %pointers, {t.mask_type} %mask)
+  %pointers = inttoptr {places} %places to {pointers}
+  call void {apart.format("scatter")}({type_} %values, {pointers} align {size} %pointers, {t.mask_type} %mask)
   ret void
 done:
   ret void
