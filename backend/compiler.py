@@ -266,9 +266,10 @@ class SPIRVBackend(BaseBackend):
         end(kernel.name)
         validate_module(kernel.spirv, kernel.name)
         if self.capabilities.processor:
-            from .cpu.objects import machine_code
+            from .cpu.objects import machine_code, made_here
 
-            machine_code(kernel.spirv, self.capabilities.subgroup_size, self.capabilities.processor)
+            if made_here(self.capabilities.processor):  # for the cache: no device is to wait for it
+                machine_code(kernel.spirv, self.capabilities.subgroup_size, self.capabilities.processor)
         metadata["name"] = kernel.name
         metadata["shared"] = kernel.shared_bytes
         metadata["workgroup_size"] = kernel.workgroup_size

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
 
 from ..spirv.opcodes import BuiltIn, StorageClass
 from . import constants, shapes
@@ -124,14 +125,34 @@ class Divergence:
             scalar = self._program.types[variable.type].kind not in ("array", "struct")
             step = self._program.size(variable.type) if own and scalar else 0  # an array's elements have the lanes
             self.shape[name] = Shape(True, tuple(step * lane for lane in range(self._lanes)), 6)
-        changed = True
-        while changed:
-            changed = False
-            for block in self._program.blocks.values():
-                changed |= self._part(block)
-                for item in (*block.phis, *block.body):
-                    if item.result and self._program.type(item.result).kind != "void":
-                        changed |= self._visit(block, item)
+        order: list[tuple[Block, Instruction]] = []
+        users: dict[int, list[int]] = {}  # by their places in that order
+        ends: dict[int, list[Block]] = {}
+        for block in self._program.blocks.values():
+            for item in (*block.phis, *block.body):
+                if item.result and self._program.type(item.result).kind != "void":
+                    for operand in item.operands[::2] if item.name == "OpPhi" else _ids(item):
+                        users.setdefault(operand, []).append(len(order))
+                    order.append((block, item))
+            assert block.end is not None
+            if block.end.name == "OpBranchConditional":
+                ends.setdefault(block.end.operands[0], []).append(block)
+        places = {item.result: place for place, (_, item) in enumerate(order)}
+        waiting = set(range(len(order)))
+        work = list(waiting)
+        while work:
+            place = heappop(work)
+            waiting.remove(place)
+            result = order[place][1].result
+            if not self._visit(*order[place]):
+                continue
+            following = users.get(result, [])
+            for parting in ends.get(result, ()):
+                following = following + [places[value] for value in self._part(parting) if value in places]
+            for user in following:
+                if user not in waiting:
+                    waiting.add(user)
+                    heappush(work, user)
 
     def _constant_parts(self, value: int) -> None:
         known = self._program.constants[value]
@@ -141,24 +162,24 @@ class Divergence:
             else:
                 self.shape[value, index] = shapes.constant(0, 64, self._lanes)
 
-    def _part(self, block: Block) -> bool:
-        """Notes that lanes part at the end of a block. Whether that is new."""
+    def _part(self, block: Block) -> list[int]:
+        """Notes that lanes part at the end of a block. Gives the values that depend on that, where it is new."""
         assert block.end is not None
-        if block.end.name != "OpBranchConditional":
-            return False
-        condition = block.end.operands[0]
-        shape = self.shape.get(condition, shapes.uniform(self._lanes))
+        shape = self.shape[self.keys(block.end.operands[0])[0]]
         if shape is not SPREAD and shape.uniform:
-            return False
+            return []
         if block.merge and not block.following:
-            new = block.merge not in self.parted
+            if block.merge in self.parted:
+                return []
             self.parted.add(block.merge)
-            return new
+            return [phi.result for phi in self._program.blocks[block.merge].phis]
         loop = next(  # of the loops around, the one that a branch leaves
             loop for loop in self.loops.values() if loop.merge in block.targets and block.label in loop.blocks
         )
-        new, loop.divergent = not loop.divergent, True
-        return new
+        if loop.divergent:
+            return []
+        loop.divergent = True
+        return loop.left
 
     def _set(self, key: Key, shape: Shape | None) -> bool:
         if key in self.shape and self.shape[key] == shape:

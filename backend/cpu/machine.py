@@ -72,12 +72,37 @@ def assembly(text: str, host: Host) -> str:
 
 
 def _translated(text: str, host: Host, is_object: bool) -> Any:
+    if host.arch != platform.machine():
+        return _by_llvmlite(text, host, is_object)
     from triton._C.libtriton import llvm
 
     initialize()
     _checked(text)
     # llvm_ir, triple, proc, features, flags, enable_fp_fusion, is_object, canonicalize_gep
     return llvm.translate_to_asm(text, host.triple, host.name, "", [], False, is_object, False)
+
+
+def _by_llvmlite(text: str, host: Host, is_object: bool) -> Any:
+    """The same for a processor of another architecture, whose target libtriton does not have."""
+    try:
+        import llvmlite.binding as binding
+    except ImportError:
+        raise NoHostTarget(
+            f"machine code for {host.arch} is not made on {platform.machine()} by the LLVM of libtriton: "
+            "pip install llvmlite, whose LLVM makes it"
+        ) from None
+    binding.initialize_all_targets()
+    binding.initialize_all_asmprinters()
+    try:
+        module = binding.parse_assembly(text)
+        module.verify()
+    except RuntimeError as error:
+        raise InvalidCode(
+            f"the code that was made for a kernel is not valid, a fault of this compiler: {error}"
+        ) from None
+    target = binding.Target.from_triple(host.triple)
+    machine = target.create_target_machine(cpu=host.name, opt=3, reloc="pic", codemodel="default")
+    return machine.emit_object(module) if is_object else machine.emit_assembly(module)
 
 
 class _Checker:

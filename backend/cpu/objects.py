@@ -6,6 +6,7 @@ A file of the cache holds, in 8 bytes, how much scratch memory a thread needs fo
 from __future__ import annotations
 
 import hashlib
+import platform
 import struct
 from dataclasses import dataclass
 from functools import cache
@@ -53,6 +54,11 @@ def machine_code(spirv: bytes, subgroup: int, processor: str) -> MachineCode:
     made = make(spirv, subgroup, processor)
     manager.put(_HEADER.pack(made.scratch) + made.code, _SUFFIX, binary=True)
     return made
+
+
+def made_here(processor: str) -> bool:
+    """Whether the LLVM of libtriton makes code for the processor: for those of this machine's architecture."""
+    return host_of(processor).arch == platform.machine()
 
 
 def make(spirv: bytes, subgroup: int, processor: str) -> MachineCode:

@@ -34,6 +34,8 @@ def subgroups(
     """Subgroups for a kernel with ``num_warps``, a power of two: at least so many, as long as upstream can reduce what
     they found to one value, and the driver compiles the kernel's ``exchanges`` as fast with them. ``largest``: elements
     of the kernel's largest tensor; ``elements``: of all; ``dots``: whether it has any."""
+    if capabilities.processor:  # lanes are elements of vectors, and more of them would be more vectors
+        return num_warps
     most, coroutines = LANE_ELEMENTS_DOT if dots else LANE_ELEMENTS, capabilities.traits.faults.coroutines
     lanes = capabilities.subgroup_size
     count = _count(largest, most, lanes, num_warps, capabilities)
