@@ -71,6 +71,9 @@ def test_compiles_and_validates(
     assert abi.shared_bytes <= capabilities.shared_bytes
     assert abi.subgroup_size == capabilities.subgroup_size
     size, *others = abi.workgroup_size
+    if capabilities.processor:  # the lanes of a workgroup are the elements of vectors, whatever num_warps is
+        assert (size, *others) == (capabilities.subgroup_size, 1, 1)
+        return
     # Four warps, of up to 32 lanes where subgroups have fewer, and more where lanes have few registers (workgroup.py).
     lanes = max(WARP * WARP_REGISTERS // capabilities.traits.lane_registers, capabilities.subgroup_size)
     assert others == [1, 1] and 4 * capabilities.subgroup_size <= size <= 4 * lanes

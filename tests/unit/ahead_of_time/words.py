@@ -1,12 +1,13 @@
 """What every example was compiled to, for every profile, when it was last meant to change.
 
-``python -m tests.unit.ahead_of_time.words`` records the digests anew; say in the commit why the words changed.
+``python -m tests.unit.ahead_of_time.words [PROFILE …]`` records the digests anew; say in the commit why they changed.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import sys
 import tempfile
 from pathlib import Path
 
@@ -35,17 +36,17 @@ def recorded() -> dict[str, str]:
     return dict(json.loads(RECORD.read_text(encoding="utf-8")))
 
 
-def main() -> None:
-    """Record."""
+def main(profiles: list[str]) -> None:
+    """Record, for some profiles or for all."""
     from triton.backends.spirv import cli
     from triton.backends.spirv.capabilities import PROFILES
 
     from benchmarks.example_kernels import KERNELS
 
-    words = {}
+    words = recorded() if profiles else {}
     with tempfile.TemporaryDirectory() as folder:
         module = Path(folder) / "kernel.spv"
-        for profile in PROFILES:
+        for profile in profiles or PROFILES:
             for kernel in KERNELS:
                 if cli.main(arguments(*kernel, profile, module)):
                     raise SystemExit(f"{kernel} does not compile for {profile}")
@@ -54,4 +55,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])
