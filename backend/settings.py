@@ -187,8 +187,8 @@ COMPILE_TIMEOUT = Setting(
     seconds,
     60.0,
     "<seconds>",
-    "processor time that compiling a kernel may take, from Triton's front end to the driver, and a tenth of the time by "
-    "the clock; default: 60",
+    "processor time that compiling a kernel may take, from Triton's front end to the driver, and a tenth of what it "
+    "may take by the clock; default: 60",
 )
 HOST_MEMORY = Setting[str | None](
     "TRITON_SPIRV_HOST_MEMORY",
