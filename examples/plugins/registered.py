@@ -13,7 +13,7 @@ from typing import Any
 import triton
 import triton.language as tl
 from triton._C.libtriton import ir, passes
-from triton.backends import Backend, backends
+from triton.backends import get_backend, register_backend
 from triton.backends.compiler import BaseBackend, GPUTarget
 from triton.backends.driver import DriverBase
 
@@ -108,6 +108,6 @@ def double_kernel(x_ptr, BLOCK: tl.constexpr):
 
 
 if __name__ == "__main__":
-    backends["oplist"] = Backend(OpListBackend, OpListDriver)
-    triton.runtime.driver.set_active(OpListDriver())
+    register_backend("oplist", OpListBackend, OpListDriver)
+    triton.runtime.driver.set_active(get_backend("oplist").driver())
     double_kernel[(4,)](triton.MockTensor(tl.float32), BLOCK=256)

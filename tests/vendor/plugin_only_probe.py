@@ -9,6 +9,7 @@ import triton
 import triton.backends.spirv.runtime.arrays as alias
 import triton.language as tl
 from triton.language.extra import libdevice
+from triton_spirv.registration import get_backend, register_backend
 from triton_spirv.runtime import array, arrays
 
 
@@ -27,13 +28,20 @@ def main() -> None:
     add[(triton.cdiv(size, 512),)](array(x), array(y), array(out), size, BLOCK=512)
     driver = triton.runtime.driver.active
     error = float(np.abs(out - (x + np.exp(y))).max())
-    backend = triton.backends.backends["spirv"].compiler.__module__
+    spirv = get_backend("spirv")
+    backend = spirv.compiler.__module__
+    another = register_backend("another", spirv.compiler, spirv.driver)
+    try:
+        register_backend("spirv", spirv.compiler, spirv.driver)
+    except ValueError as error:
+        refused = str(error)
     print(
         json.dumps(
             {
                 "driver": type(driver).__name__,
                 "module": backend,
                 "error": error,
+                "registered": triton.backends.backends["another"] is another and refused,
                 "one_module": alias is arrays and triton.backends.spirv.runtime.array is array,
             }
         )

@@ -12,15 +12,16 @@ from patched_tree import ROOT, run_ok, run_python, stock_tree
 PLUGINS = ROOT / "examples" / "plugins"
 
 
-def test_an_entry_of_backends_is_found_by_target_and_by_name(tmp_path: Path) -> None:
+def test_a_registered_backend_is_found_by_target_and_by_name(tmp_path: Path) -> None:
     code = """
 import triton
-from triton.backends import Backend, backends
+from triton.backends import get_backend, register_backend
 from triton.backends.compiler import GPUTarget
 from triton.compiler import make_backend
 from registered import OpListBackend, OpListDriver
 
-backends["oplist"] = Backend(OpListBackend, OpListDriver)
+made = register_backend("oplist", OpListBackend, OpListDriver)
+assert get_backend("oplist") is made
 print(type(make_backend(GPUTarget("oplist", "any", 1))).__name__)
 OpListDriver.is_active = classmethod(lambda cls: True)
 print(type(triton.runtime.driver.active).__name__)

@@ -58,6 +58,7 @@ def test_the_plugin_beside_stock_triton(stock: Venv, plugin_wheel: Path, tmp_pat
     found = json.loads(done.stdout)
     assert (found["driver"], found["module"]) == ("SPIRVDriver", "triton_spirv.compiler")
     assert found["error"] < 1e-5
+    assert "triton_spirv.compiler.SPIRVBackend" in found["registered"]
     assert found["one_module"], "triton.backends.spirv and triton_spirv are two copies"
     # A folder there would be taken for a triton that has the backend inside.
     assert not (stock.site_packages / "triton/backends/spirv").exists()

@@ -283,6 +283,8 @@ def test_the_plugin_alone(plugin_wheel: Path) -> None:
             assert archive.read(f"triton_spirv_autoload/{path.name}") == path.read_bytes()
         assert read(archive, "licenses/LICENSE") == (ROOT / "LICENSE").read_text()
         assert {component["name"] for component in bill(archive)["components"]} == {"pybind11", "triton", "vulkan"}
+        registration = ROOT / "overlay/python/triton/backends/registration.py"
+        assert archive.read("triton_spirv/registration.py") == registration.read_bytes()
         inside = {name.removeprefix("triton_spirv/") for name in archive.namelist()}
     assert {path.relative_to(ROOT / "backend").as_posix() for path in (ROOT / "backend").rglob("*.py")} <= inside
 

@@ -7,6 +7,8 @@ Outside of the package are the module that torch calls at its import, and `trito
 package is found under the name that it has in a patched triton. A triton that has the backend inside has a folder
 there, which goes before a file; where no triton is installed, that file alone makes the parts of the package importable
 that need none.
+
+Functions of the overlay that need no patch are in the package, too (_FROM_OVERLAY).
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from ..errors import ToolError
 from ..hold import hold
 from ..progress import note
 from ..project import Project
+from ..queue import overlay_files
 from ..upstream import prepare
 from . import sbom
 from .facts import Facts, check_release, check_upstream, facts_of
@@ -28,6 +31,9 @@ from .plugin_check import check_classes
 from .plugins import Plugin
 from .tags import platform_tag, python_tag
 from .wheel import Content, Entry, check_plugins, write_wheel
+
+#: File of the package → file of the overlay.
+_FROM_OVERLAY = {"registration.py": "python/triton/backends/registration.py"}
 
 _GUARD = '''
 
@@ -121,6 +127,9 @@ def package_files(
             left_out.append(name)
         else:
             entries[f"{package}/{inside}"] = Entry(path, os.access(path, os.X_OK))
+    overlay = overlay_files(project)
+    for name, file in _FROM_OVERLAY.items():
+        entries.setdefault(f"{package}/{name}", Entry(overlay[file], False))
     initial = entries.get(f"{package}/__init__.py")
     text = initial.source.read_text() if initial else ""
     guard = _GUARD.format(name=plugin.name, distribution=distribution, requirement=f"{lock.name}=={lock.version}")
