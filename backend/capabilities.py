@@ -100,6 +100,12 @@ class Capabilities:
         """What is known of the driver."""
         return DRIVERS.get(self.driver, OTHER)
 
+    @property
+    def scales(self) -> bool:
+        """Whether a number is multiplied with a power of two by one instruction, rounded once: VSCALEFPS of
+        AVX-512."""
+        return self.processor.startswith("x86-64-v4")
+
     def has(self, feature: str) -> bool:
         """Whether the optional ``feature`` (a key of FEATURES) is there."""
         if feature not in FEATURES:

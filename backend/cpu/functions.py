@@ -64,6 +64,13 @@ def _clamp(t: Translation, values: list[str], to: str, scalar: str) -> str:
     return t.code.intrinsic("minimumnum", to, least, values[2])
 
 
+def _scaled(t: Translation, values: list[str], to: str, scalar: str) -> str:
+    """A number times a power of two whose exponent is an integer of 32 bits."""
+    exponent = to.replace(scalar, "i32")
+    name = f"llvm.ldexp.{suffix(to)}.{suffix(exponent)}"
+    return t.code.call(name, to, [(to, values[0]), (exponent, values[1])])
+
+
 def _highest(t: Translation, values: list[str], to: str, scalar: str) -> str:
     """The place of the highest bit, -1 of 0."""
     name = f"llvm.ctlz.{suffix(to)}"
@@ -82,6 +89,7 @@ def _lowest(t: Translation, values: list[str], to: str, scalar: str) -> str:
 
 _RULES: dict[int, Callable[[Translation, list[str], str, str], str]] = {
     Glsl.InverseSqrt: _inverse_root,
+    Glsl.Ldexp: _scaled,
     Glsl.NClamp: _clamp,
     Glsl.FClamp: _clamp,
     Glsl.FindUMsb: _highest,

@@ -399,6 +399,8 @@ class Numeric:
     def scale(self, x: Real, exponent: Int) -> Real:
         """x 2^exponent, rounded once, for any exponent whose half is that of a normal number and normal ``x`` of
         moderate size."""
+        if self.width == 32 and self.emitter.capabilities.scales:
+            return Real(self, self.f.glsl(Glsl.Ldexp, self.type_id, x.id, exponent.id))
         half = exponent.sar(1)
         return x * self.pow2(half) * self.pow2(exponent - half)
 

@@ -1,0 +1,77 @@
+"""Kernels compiled for a processor and run in this process, without a device."""
+
+from __future__ import annotations
+
+import platform
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.backends.spirv.capabilities import PROFILES
+from triton.backends.spirv.cpu.objects import make
+from triton.backends.spirv.runtime.native_module import native
+from triton.compiler import ASTSource
+
+
+def _levels() -> list[str]:
+    if platform.machine() == "aarch64":
+        return ["aarch64"]
+    flags = Path("/proc/cpuinfo").read_text(encoding="utf-8").split("\n\n")[0].split()
+    wide = {"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd"} <= set(flags)
+    return ["x86-64-v3", "x86-64-v4"] if wide else ["x86-64-v3"]
+
+
+#: The profiles of the CPU device whose code this machine runs.
+PROFILES_HERE = [f"cpu-{level}" for level in _levels()]
+
+_TYPES = {"float32": "fp32", "float16": "fp16", "float64": "fp64", "bool": "i1"}
+_POOL: list[Any] = []
+
+
+def type_name(dtype: np.dtype[Any]) -> str:
+    """Triton's name of a NumPy type."""
+    return _TYPES.get(dtype.name, dtype.name.replace("uint", "u").replace("int", "i"))
+
+
+def compiled(profile: str, kernel: Any, arguments: list[Any], constants: dict[str, Any], **options: Any) -> Any:
+    """The kernel compiled for arrays and numbers: an integer is an i32, a float an fp32."""
+    names = [name for name in kernel.arg_names if name not in constants]
+    signature = {
+        name: f"*{type_name(value.dtype)}"
+        if isinstance(value, np.ndarray)
+        else ("i32" if isinstance(value, int) else "fp32")
+        for name, value in zip(names, arguments, strict=True)
+    }
+    signature |= dict.fromkeys(constants, "constexpr")
+    ordered = {name: signature[name] for name in kernel.arg_names}
+    capabilities = PROFILES[profile]
+    target = GPUTarget("spirv", capabilities.arch(), capabilities.subgroup_size)
+    return triton.compile(ASTSource(kernel, ordered, constants), target=target, options=options)
+
+
+def block_of(arguments: list[Any]) -> bytes:
+    """The argument block (docs/abi.md)."""
+    block = b""
+    for value in arguments:
+        if isinstance(value, np.ndarray):
+            block += bytes(-len(block) % 8) + struct.pack("<Q", value.ctypes.data)
+        else:
+            block += struct.pack("<i" if isinstance(value, int) else "<f", value)
+    return block
+
+
+def run(profile: str, kernel: Any, grid: tuple[int, ...], *arguments: Any, **constants: Any) -> None:
+    """Runs a kernel over a grid; its arrays are written in place. Raises RuntimeError for a fault of its code."""
+    options = {name: constants.pop(name) for name in ("num_warps", "debug") if name in constants}
+    found = compiled(profile, kernel, list(arguments), constants, **options)
+    code = make(found.asm["spv"], PROFILES[profile].subgroup_size, PROFILES[profile].processor)
+    module = native()
+    if not _POOL:
+        _POOL.append(module.CpuPool(2))
+    loaded = module.CpuKernel(module.CpuObject(code.code), found.metadata.name, code.scratch)
+    signal, address, *_ = _POOL[0].run(loaded, block_of(list(arguments)), [*grid, 1, 1][:3])
+    if signal:
+        raise RuntimeError(f"signal {signal} at {address:#x}")

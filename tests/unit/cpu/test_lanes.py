@@ -1,0 +1,236 @@
+"""What lanes do together and apart: control flow, masks and accesses, in every set of instructions of this machine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import triton
+import triton.language as tl
+
+from tests.unit.cpu.kernels import PROFILES_HERE, run
+
+RANDOM = np.random.default_rng(7)
+
+
+@pytest.fixture(params=PROFILES_HERE)
+def profile(request: pytest.FixtureRequest) -> str:
+    """A set of instructions."""
+    return str(request.param)
+
+
+@triton.jit
+def add(x, y, out, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = at < n
+    tl.store(out + at, tl.load(x + at, mask=mask) + tl.load(y + at, mask=mask), mask=mask)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "float64", "int8", "int16", "int32", "int64", "uint8"])
+@pytest.mark.parametrize("n", [1, 15, 16, 17, 1000])
+def test_masks_leave_neighbours_alone(profile: str, dtype: str, n: int) -> None:
+    x, y = (RANDOM.integers(0, 50, n).astype(dtype) for _ in range(2))
+    out = np.full(n + 40, 99, dtype)
+    run(profile, add, (-(-n // 64),), x, y, out, n, BLOCK=64)
+    assert np.array_equal(out[:n], x + y) and (out[n:] == 99).all()
+
+
+@triton.jit
+def collatz(x, out, n, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    number = tl.load(x + at, mask=at < n, other=1)
+    steps = tl.zeros_like(number)
+    while tl.max(number, 0) > 1:
+        steps += (number > 1).to(tl.int32)
+        number = tl.where(number > 1, tl.where(number % 2 == 1, 3 * number + 1, number // 2), number)
+    tl.store(out + at, steps, mask=at < n)
+
+
+def test_a_loop_that_ends_by_what_all_lanes_found(profile: str) -> None:
+    x = np.arange(1, 38, dtype=np.int32)
+    out = np.zeros(37, np.int32)
+    run(profile, collatz, (1,), x, out, 37, BLOCK=64)
+    expected = []
+    for number in x.tolist():
+        steps = 0
+        while number > 1:
+            number, steps = (3 * number + 1 if number % 2 else number // 2), steps + 1
+        expected.append(steps)
+    assert out.tolist() == expected
+
+
+@triton.jit
+def gathered(x, index, out, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = at < n
+    place = tl.load(index + at, mask=mask, other=-(1 << 30))
+    tl.store(out + at, tl.load(x + place, mask=mask & (place >= 0), other=-1), mask=mask)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8", "int16", "float64"])
+@pytest.mark.parametrize("order", ["random", "neighbours", "negative"])
+def test_gathers(profile: str, dtype: str, order: str) -> None:
+    x = RANDOM.integers(0, 100, 300).astype(dtype)
+    index = RANDOM.integers(0, 300, 253).astype(np.int32) if order != "neighbours" else np.arange(253, dtype=np.int32)
+    if order == "negative":
+        index[::3] = -(1 << 30)
+    out = np.zeros(253, dtype)
+    run(profile, gathered, (2,), x, index, out, 253, BLOCK=128)
+    assert np.array_equal(out, np.where(index >= 0, x[np.maximum(index, 0)], np.array(-1, dtype)))
+
+
+@triton.jit
+def scattered(x, index, out, n, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    mask = at < n
+    tl.store(out + tl.load(index + at, mask=mask, other=0), tl.load(x + at, mask=mask), mask=mask)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8", "float64"])
+def test_scatters(profile: str, dtype: str) -> None:
+    x, index = RANDOM.integers(0, 100, 121).astype(dtype), RANDOM.permutation(121).astype(np.int32)
+    out = np.full(125, 77, dtype)
+    run(profile, scattered, (1,), x, index, out, 121, BLOCK=128)
+    expected = np.full(125, 77, dtype)
+    expected[index] = x
+    assert np.array_equal(out, expected)
+
+
+@triton.jit
+def divided(x, y, quotient, remainder, n, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    mask = at < n
+    a, b = tl.load(x + at, mask=mask), tl.load(y + at, mask=mask)
+    tl.store(quotient + at, tl.where(b != 0, a // b, 0), mask=mask)
+    tl.store(remainder + at, tl.where(b != 0, a % b, 0), mask=mask)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"])
+def test_quotients_of_every_divisor(profile: str, dtype: str) -> None:
+    info = np.iinfo(dtype)
+    ends = np.array([info.min, info.min + 1, info.max - 1, info.max, 0, 1, 2, 3, 7, 100], dtype)
+    x, y = (np.ascontiguousarray(part.ravel()) for part in np.meshgrid(ends, ends))
+    if info.min:
+        y = np.where((x == info.min) & (y == y.dtype.type(-1)), y.dtype.type(5), y)
+        y[:10] = np.array([-1, -2, -3, -7, -100, info.min, info.min + 1, -5, -11, -1], dtype)
+        x[9] = info.max
+    quotient, remainder = np.zeros_like(x), np.zeros_like(x)
+    run(profile, divided, (1,), x, y, quotient, remainder, len(x), BLOCK=128)
+    for a, b, q, r in zip(x.tolist(), y.tolist(), quotient.tolist(), remainder.tolist(), strict=True):
+        if b == 0:
+            assert (q, r) == (0, 0)
+        else:
+            wanted = abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+            if wanted <= info.max:  # the smallest number by -1 has no quotient
+                assert (q, r) == (wanted, a - wanted * b), (a, b)
+
+
+@triton.jit
+def widened(out, first, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    number = first + at
+    tl.store(out + at, number.to(tl.int64))
+    tl.store(out + BLOCK + at, number.to(tl.uint32).to(tl.int64))
+
+
+@pytest.mark.parametrize("first", [-8, 2**31 - 8, 5, 0])
+def test_sums_that_wrap_are_widened_lane_by_lane(profile: str, first: int) -> None:
+    out = np.zeros(64, np.int64)
+    run(profile, widened, (1,), out, first, BLOCK=32)
+    with np.errstate(over="ignore"):
+        number = np.int32(first) + np.arange(32, dtype=np.int32)
+    assert np.array_equal(out, np.concatenate([number.astype(np.int64), number.astype(np.uint32).astype(np.int64)]))
+
+
+@triton.jit
+def counted(bins, x, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.atomic_add(bins + tl.load(x + at, mask=at < n, other=0), 1, mask=at < n)
+
+
+def test_atomics_of_lanes_that_meet(profile: str) -> None:
+    x = RANDOM.integers(0, 7, 1000).astype(np.int32)
+    bins = np.zeros(8, np.int32)
+    run(profile, counted, (8,), bins, x, 1000, BLOCK=128)
+    assert bins.tolist() == np.bincount(x, minlength=8).tolist()
+
+
+@triton.jit
+def early(x, out, n):
+    number = tl.program_id(0)
+    if number >= n:
+        return
+    total = 0
+    for i in range(number):
+        if i % 3 == 0:
+            total += i
+    if total > 5:
+        tl.store(out + number, tl.load(x + number) + total)
+    else:
+        tl.store(out + number, total)
+
+
+def test_uniform_branches_and_returns(profile: str) -> None:
+    x, out = np.arange(20, dtype=np.int32) * 100, np.full(20, -1, np.int32)
+    run(profile, early, (20,), x, out, 17)
+    totals = [sum(i for i in range(number) if i % 3 == 0) for number in range(17)]
+    expected = [t + 100 * number if t > 5 else t for number, t in enumerate(totals)]
+    assert out.tolist() == [*expected, -1, -1, -1]
+
+
+@triton.jit
+def rows(x, out, WIDTH: tl.constexpr, HEIGHT: tl.constexpr):
+    at = tl.arange(0, HEIGHT)[:, None] * WIDTH + tl.arange(0, WIDTH)[None, :]
+    value = tl.load(x + at)
+    tl.store(out + tl.arange(0, HEIGHT), tl.sum(value, 1))
+    tl.store(out + HEIGHT + tl.arange(0, WIDTH), tl.max(value, 0))
+
+
+@pytest.mark.parametrize(("height", "width"), [(1, 64), (4, 4), (64, 2), (16, 128), (2, 8)])
+@pytest.mark.parametrize("warps", [1, 4])
+def test_reductions_along_each_axis(profile: str, height: int, width: int, warps: int) -> None:
+    x = RANDOM.integers(-50, 50, (height, width)).astype(np.int32)
+    out = np.zeros(height + width, np.int32)
+    run(profile, rows, (1,), x, out, WIDTH=width, HEIGHT=height, num_warps=warps)
+    assert np.array_equal(out, np.concatenate([x.sum(1), x.max(0)]))
+
+
+def test_several_subgroups_are_more_lanes(profile: str) -> None:
+    from triton.experimental import gluon
+    from triton.experimental.gluon import language as gl
+
+    @gluon.jit
+    def turned(out, LANES: gl.constexpr, WARPS: gl.constexpr):  # type: ignore[no-untyped-def]
+        first: gl.constexpr = gl.BlockedLayout([1, 4], [LANES, 1], [WARPS, 1], [1, 0])
+        second: gl.constexpr = gl.BlockedLayout([4, 1], [1, LANES], [1, WARPS], [0, 1])
+        row = gl.arange(0, 64, gl.SliceLayout(1, first))[:, None]
+        column = gl.arange(0, 64, gl.SliceLayout(0, first))[None, :]
+        value = gl.convert_layout(row * 64 + column, second)
+        row = gl.arange(0, 64, gl.SliceLayout(1, second))[:, None]
+        column = gl.arange(0, 64, gl.SliceLayout(0, second))[None, :]
+        gl.store(out + column * 64 + row, value)
+
+    out = np.zeros((64, 64), np.int32)
+    _run_gluon(profile, turned, out)
+    assert np.array_equal(out, np.arange(4096, dtype=np.int32).reshape(64, 64).T)
+
+
+def _run_gluon(profile: str, kernel: Any, out: np.ndarray[Any, Any]) -> None:
+    from triton.backends.compiler import GPUTarget
+    from triton.backends.spirv.capabilities import PROFILES
+    from triton.backends.spirv.cpu.objects import make
+    from triton.backends.spirv.runtime.native_module import native
+    from triton.experimental.gluon._runtime import GluonASTSource
+
+    from tests.unit.cpu.kernels import block_of
+
+    lanes = PROFILES[profile].subgroup_size
+    signature = {"out": "*i32", "LANES": "constexpr", "WARPS": "constexpr"}
+    source = GluonASTSource(kernel, signature, {"LANES": lanes, "WARPS": 4})
+    target = GPUTarget("spirv", PROFILES[profile].arch(), lanes)
+    found = triton.compile(source, target=target, options={"num_warps": 4})
+    code = make(found.asm["spv"], lanes, PROFILES[profile].processor)
+    module = native()
+    loaded = module.CpuKernel(module.CpuObject(code.code), found.metadata.name, code.scratch)
+    assert module.CpuPool(1).run(loaded, block_of([out]), [1, 1, 1])[0] == 0
