@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from ..spirv.decode import DecodedInstruction, decode
+from ..spirv.decode import instruction_words, string
+from ..spirv.grammar import shape
 from ..spirv.opcodes import Decoration, StorageClass
 from .errors import Untranslatable
 
@@ -14,6 +16,22 @@ _SILENT = frozenset(
     "OpCapability OpExtension OpMemoryModel OpExecutionMode OpString OpName OpMemberName OpSource OpModuleProcessed "
     "OpTypeVoid OpTypeFunction OpTypeBool".split()
 )
+
+
+class _Entry(NamedTuple):
+    """An instruction as it stands in the module: the words after type and result are not looked into."""
+
+    name: str
+    type_id: int
+    result: int
+    words: Sequence[int]
+
+
+def _entries(spirv: bytes) -> Iterator[_Entry]:
+    for opcode, words in instruction_words(spirv):
+        name, typed, has_result, _ = shape(opcode)
+        first = typed + has_result
+        yield _Entry("Op" + name, words[0] if typed else 0, words[typed] if has_result else 0, words[first:])
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +129,7 @@ class Program:
         self._sources: dict[int, str] = {}
         self._strides: dict[int, int] = {}
         self._pointed: dict[int, int] = {}
-        self._read(decode(spirv))
+        self._read(_entries(spirv))
 
     # -- types ---------------------------------------------------------------------------------------------------
     def type(self, value: int) -> Type:
@@ -129,11 +147,11 @@ class Program:
         return 8 if type_.kind == "pointer" else max(type_.bits, 8) // 8
 
     # -- reading -------------------------------------------------------------------------------------------------
-    def _read(self, instructions: object) -> None:
+    def _read(self, instructions: Iterator[_Entry]) -> None:
         block: Block | None = None
         function = 0
         line: tuple[str, int, int] | None = None
-        for entry in instructions:  # type: ignore[attr-defined]
+        for entry in instructions:
             name = entry.name
             if entry.result and entry.type_id:
                 self.type_of[entry.result] = entry.type_id
@@ -152,11 +170,11 @@ class Program:
                 self.first = self.first or entry.result
                 line = None
             elif name == "OpLine":
-                file, number, column = (int(operand.value) for operand in entry.operands)
+                file, number, column = entry.words
                 line = self._strings.get(file, "?"), number, column
             elif name == "OpNoLine":
                 line = None
-            elif name == "OpExtInst" and self.sets[int(entry.operands[0].value)] != "GLSL.std.450":
+            elif name == "OpExtInst" and self.sets[entry.words[0]] != "GLSL.std.450":
                 line = self._debug(entry, line)
             else:
                 assert block is not None, name
@@ -175,19 +193,16 @@ class Program:
                     if pointer in self.tables:
                         raise Untranslatable(self.name, "a store to a variable with an initial value")
 
-    def _debug(self, entry: DecodedInstruction, line: tuple[str, int, int] | None) -> tuple[str, int, int] | None:
+    def _debug(self, entry: _Entry, line: tuple[str, int, int] | None) -> tuple[str, int, int] | None:
         """The place after an instruction of NonSemantic.Shader.DebugInfo.100."""
-        number = int(entry.operands[1].value)
+        number = entry.words[1]
         if number == 103:  # DebugLine: source, first and last line, first and last column
-            source, first, _, column, _ = (int(operand.value) for operand in entry.operands[2:7])
+            source, first, _, column, _ = entry.words[2:7]
             return self._sources.get(source, "?"), self.constants[first].bits, self.constants[column].bits
         return None if number == 104 else line  # DebugNoLine
 
-    def _add(self, block: Block, entry: DecodedInstruction, line: tuple[str, int, int] | None) -> None:
-        operands = tuple(
-            operand.value if not isinstance(operand.value, float) else operand.bits for operand in entry.operands
-        )
-        found = Instruction(entry.name, entry.type_id, entry.result, operands, line)  # type: ignore[arg-type]
+    def _add(self, block: Block, entry: _Entry, line: tuple[str, int, int] | None) -> None:
+        found = Instruction(entry.name, entry.type_id, entry.result, tuple(entry.words), line)
         if found.result:
             self.definitions[found.result] = found
         if found.name == "OpPhi":
@@ -205,41 +220,40 @@ class Program:
         elif found.name not in ("OpName", "OpNop"):
             block.body.append(found)
 
-    def _declare(self, entry: DecodedInstruction) -> None:
-        name, result = entry.name, entry.result
-        values = [operand.value for operand in entry.operands]
+    def _declare(self, entry: _Entry) -> None:
+        name, result, words = entry.name, entry.result, entry.words
         if name == "OpEntryPoint":
-            self._entry, self.name = int(values[1]), str(values[2])
-        elif name == "OpExecutionMode" and int(values[1]) == 17:  # LocalSize
-            self.local_size = int(values[2])
+            self._entry, self.name = words[1], string(words[2:])
+        elif name == "OpExecutionMode" and words[1] == 17:  # LocalSize
+            self.local_size = words[2]
         elif name == "OpExtInstImport":
-            self.sets[result] = str(values[0])
+            self.sets[result] = string(words)
         elif name == "OpString":
-            self._strings[result] = str(values[0])
+            self._strings[result] = string(words)
         elif name == "OpExtInst":
-            if int(values[1]) == 35:  # DebugSource
-                self._sources[result] = self._strings.get(int(values[2]), "?")
+            if words[1] == 35:  # DebugSource
+                self._sources[result] = self._strings.get(words[2], "?")
         elif name == "OpDecorate":
-            self._decorate(int(values[0]), int(values[1]), values[2:])
+            self._decorate(words[0], words[1], words[2:])
         elif name == "OpMemberDecorate":
-            if int(values[2]) == Decoration.Offset:
-                self.offsets[int(values[0]), int(values[1])] = int(values[3])
+            if words[2] == Decoration.Offset:
+                self.offsets[words[0], words[1]] = words[3]
         elif name == "OpVariable":
-            self.variables[result] = Variable(int(values[0]), self.types[entry.type_id].element)
+            self.variables[result] = Variable(words[0], self.types[entry.type_id].element)
         elif name.startswith("OpType"):
-            self.types[result] = self._type(name, [int(value) for value in values], result)
+            self.types[result] = self._type(name, list(words), result)
         elif name.startswith("OpConstant") or name == "OpUndef":
             self.constants[result] = self._constant(entry)
         elif name not in _SILENT:
             raise Untranslatable(self.name, f"a module with {name}")
 
-    def _decorate(self, target: int, decoration: int, values: Sequence[object]) -> None:
+    def _decorate(self, target: int, decoration: int, words: Sequence[int]) -> None:
         if decoration == Decoration.BuiltIn:
-            self.built_ins[target] = int(values[0])  # type: ignore[call-overload]
+            self.built_ins[target] = words[0]
         elif decoration == Decoration.ArrayStride:
-            self._strides[target] = int(values[0])  # type: ignore[call-overload]
+            self._strides[target] = words[0]
         elif decoration == Decoration.LinkageAttributes:
-            self.imports[target] = str(values[0])
+            self.imports[target] = string(words)
 
     def _type(self, name: str, values: list[int], result: int) -> Type:
         match name:
@@ -262,12 +276,12 @@ class Program:
                 return Type("pointer", 64, element=values[1], storage=values[0])
         raise Untranslatable(self.name, f"a module with {name}")
 
-    def _constant(self, entry: DecodedInstruction) -> Constant:
-        name, type_id = entry.name, entry.type_id
+    def _constant(self, entry: _Entry) -> Constant:
+        name, type_id, words = entry.name, entry.type_id, entry.words
         if name == "OpConstant":
-            return Constant(type_id, entry.operands[0].bits)
+            return Constant(type_id, sum(word << 32 * place for place, word in enumerate(words)))
         if name == "OpConstantComposite":
-            return Constant(type_id, parts=tuple(int(operand.value) for operand in entry.operands))
+            return Constant(type_id, parts=tuple(words))
         return Constant(type_id, int(name == "OpConstantTrue"), null=name in ("OpConstantNull", "OpUndef"))
 
 
