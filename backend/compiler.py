@@ -20,6 +20,7 @@ from triton.runtime.errors import OutOfResources
 
 if TYPE_CHECKING:
     from .options import SPIRVOptions
+    from .planning.module_plan import Planned
     from .stages import Chosen
 
 #: The name of this backend's targets.
@@ -263,13 +264,10 @@ class SPIRVBackend(BaseBackend):
                 name = f"{metadata.get('name', 'kernel')}.ttgir"
                 planned = plan(module, schedule, name, self.capabilities, options)
             kernel = emit(planned)
+            if self.capabilities.processor:
+                self._make_machine_code(kernel.spirv, planned)
         end(kernel.name)
         validate_module(kernel.spirv, kernel.name)
-        if self.capabilities.processor:
-            from .cpu.objects import machine_code, made_here
-
-            if made_here(self.capabilities.processor):  # for the cache: no device is to wait for it
-                machine_code(kernel.spirv, self.capabilities.subgroup_size, self.capabilities.processor)
         metadata["name"] = kernel.name
         metadata["shared"] = kernel.shared_bytes
         metadata["workgroup_size"] = kernel.workgroup_size
@@ -283,6 +281,22 @@ class SPIRVBackend(BaseBackend):
         metadata["tensordesc_meta"] = []
         metadata["sha256"] = {self.binary_ext: hashlib.sha256(kernel.spirv).hexdigest()}  # for the patch whole-loads
         return kernel.spirv
+
+    def _make_machine_code(self, spirv: bytes, planned: Planned) -> None:
+        """Puts the processor's code for a module into the cache, with the lines of the source: a module with lines has
+        the same instructions as one without."""
+        from .cpu.objects import machine_code, made_here
+        from .lowering.entry_point import emit
+
+        processor = self.capabilities.processor
+        if not made_here(processor):
+            return
+        options = dataclasses.replace(planned.options, debug_info=True)
+
+        def with_lines() -> bytes:
+            return emit(dataclasses.replace(planned, options=options)).spirv
+
+        machine_code(spirv, self.capabilities.subgroup_size, processor, with_lines)
 
 
 def _convert_custom_types(*arguments: Any, **options: Any) -> Any:

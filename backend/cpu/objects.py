@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import platform
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -39,9 +40,11 @@ def _sources() -> str:
     return digest.hexdigest()
 
 
-def machine_code(spirv: bytes, subgroup: int, processor: str) -> MachineCode:
-    """The code of a module whose subgroups have so many lanes, for Capabilities.processor. Raises Untranslatable,
-    InvalidCode."""
+def machine_code(
+    spirv: bytes, subgroup: int, processor: str, with_lines: Callable[[], bytes] | None = None
+) -> MachineCode:
+    """The code of a module whose subgroups have so many lanes, for Capabilities.processor. ``with_lines`` gives the
+    module with the lines of its source, which the code gets if it is made now. Raises Untranslatable, InvalidCode."""
     from triton.runtime.cache import get_cache_manager
 
     key = hashlib.sha256(spirv + f"\0{subgroup}\0{processor}\0{_sources()}".encode()).hexdigest()
@@ -51,7 +54,7 @@ def machine_code(spirv: bytes, subgroup: int, processor: str) -> MachineCode:
         known = Path(found).read_bytes()
         if len(known) > _HEADER.size:
             return MachineCode(known[_HEADER.size :], *_HEADER.unpack_from(known))
-    made = make(spirv, subgroup, processor)
+    made = make(spirv if with_lines is None else with_lines(), subgroup, processor)
     manager.put(_HEADER.pack(made.scratch) + made.code, _SUFFIX, binary=True)
     return made
 
