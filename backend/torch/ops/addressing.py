@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 import torch
 
+from ...settings import CHECK_BOUNDS
 from .launching import TypedKernel
-from .shapes import Dims, overlaps_itself
+from .shapes import Dims, overlaps_itself, to_the_end
 from .source import kernel_of
 from .types import IN_SOURCE, NAMES, OnHost, number_type, require
 
@@ -206,7 +207,10 @@ class PlannedLaunch:
     grid: tuple[int, int, int]
     integers: tuple[int, ...]
 
-    def launch(self, operands: Operands) -> None:
-        """Run it."""
+    def launch(self, operands: Operands, places: frozenset[str] = frozenset()) -> None:
+        """Run it. ``places``: operands that the kernel reads past their own elements, within their memory."""
         device = operands.device.index or 0
+        if places and CHECK_BOUNDS.get():
+            own = {name: to_the_end(t) if name in places else t for name, t in operands.tensors.items()}
+            operands = replace(operands, tensors=own)
         self.kernel.launch(device, self.grid, [*operands.arguments(), *self.integers])

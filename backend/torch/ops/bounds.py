@@ -6,11 +6,12 @@ So a launch need not wait for the device, and no foreign memory is read or writt
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cache, partial
 
 import torch
 
 from ..device import tensor_memory
+from .elementwise import Body, run
 from .prepared import note_staying
 
 #: Lines that make ``index`` safe: of a dimension of ``size``, where ``bad`` says which are not.
@@ -22,14 +23,23 @@ index = tl.where(bad, 0, index).to(tl.int64)
 CHECK_WRAPPED = "index = tl.where(index < 0, index + size, index)\n" + CHECK
 
 #: What is noted (CHECK notes INDEX), and the error that it becomes, whose class is that of the CPU's.
-INDEX, PROBABILITY, NEGATIVE_CLASS, LARGE_CLASS, ZERO_DIVISION = 1, 2, 3, 4, 5
+INDEX, PROBABILITY, NEGATIVE_CLASS, LARGE_CLASS, ZERO_DIVISION, SEGMENT, PIVOT = 1, 2, 3, 4, 5, 6, 7
 _ERRORS: dict[int, tuple[type[Exception], str]] = {
     INDEX: (IndexError, "an index was out of range"),
     PROBABILITY: (RuntimeError, "a probability was not in [0, 1]"),
     NEGATIVE_CLASS: (RuntimeError, "Class values must be non-negative:"),
     LARGE_CLASS: (RuntimeError, "Class values must be smaller than num_classes:"),
     ZERO_DIVISION: (RuntimeError, "ZeroDivisionError: integers were divided by 0"),
+    SEGMENT: (RuntimeError, "lengths or offsets were not of parts that lie one after the other"),
+    PIVOT: (RuntimeError, "a pivot was not the number of a row, from 1"),
 }
+
+#: Lines that make the places ``begin`` … ``end`` safe, of ``size`` elements.
+CHECK_SEGMENT = f"""wrong = (begin < 0) | (end < begin) | (end > size)
+tl.store(fault + zero, {SEGMENT}, mask=mask & wrong)
+begin = tl.where(wrong, 0, begin)
+end = tl.where(wrong, 0, end)
+"""
 
 _faults: dict[int, torch.Tensor] = {}
 _unread: dict[int, str] = {}
@@ -43,6 +53,20 @@ def fault_of(device: torch.device, name: str) -> torch.Tensor:
     _unread[index] = name
     note_staying(_faults[index], partial(_unread.__setitem__, index, name))
     return _faults[index]
+
+
+@cache
+def _outside(what: int) -> Body:
+    text = f"tl.store(fault + zero, {what}, mask=mask & ((value < low) | (value > high)))"
+    return Body(text, frozenset(("value",)), frozenset(("fault",)))
+
+
+def note_outside(values: torch.Tensor, low: int, high: int, what: int, name: str) -> None:
+    """Note ``what`` is wrong in the operation ``name`` if one of ``values``, which are integers, is not in low … high.
+    What is then left to the CPU does not see it: its copies to the host raise."""
+    if values.numel():
+        fault = fault_of(values.device, name)
+        run(_outside(what), {}, {"value": values, "fault": fault}, torch.int64, {"low": low, "high": high})
 
 
 def check(device: int) -> None:

@@ -85,7 +85,7 @@ def run(
                     given.tensors[name] = tensor.clone()
     plan = _plans.get((body, compute, given.key()), lambda: _plan(body, given, compute))
     if plan is not None:
-        plan.launch(given)
+        plan.launch(given, body.places)
 
 
 def _plan(body: Body, operands: Operands, compute: torch.dtype) -> PlannedLaunch | None:

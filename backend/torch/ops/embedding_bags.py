@@ -7,9 +7,10 @@ from typing import Any
 
 import torch
 
-from .bounds import CHECK, fault_of
+from ..device.tensor_memory import is_ours
+from .bounds import CHECK, CHECK_SEGMENT, SEGMENT, fault_of, note_outside
 from .elementwise import Body, run
-from .indexing import added_at, added_in, check_index, lines_added
+from .indexing import added_at, added_in, by_frequency, check_index, lines_added
 from .reducing import SUM, reduce
 from .searching import places_in
 from .types import IN_SOURCE, NAMES, OnHost, computed_in, require
@@ -19,7 +20,8 @@ _Optional = torch.Tensor | None
 #: Each element goes through the indices of its bag; of equal numbers the first is the greatest, as is NaN.
 _TEXT = """out = zero.to({number})
 best = zero.to(tl.int64) - 1
-size = rows
+size = count
+{segment}size = rows
 n = zero.to(tl.int64)
 left = tl.max(tl.where(mask, end - begin, (end - begin) * 0))
 at = begin + zero
@@ -36,6 +38,8 @@ while left > 0:
     left -= 1
 mask = everything
 {finish}"""
+#: The first bag begins with the first index.
+_SEGMENT = CHECK_SEGMENT.replace("(end > size)", "(end > size) | (first != 0)")
 _TEXT = _TEXT.replace("    __CHECK__\n", "".join(f"    {line}\n" for line in CHECK.splitlines()))
 _ADDED = "out += value"
 _WEIGHTED = "out += value * tl.load(weights + at * weight_step, mask=use, other=0).to({number})"
@@ -58,6 +62,23 @@ def _embedding_bag(
     padding_idx: int = -1,
 ) -> tuple[torch.Tensor, ...]:
     """(bags, the bag of each index, indices that are in each bag, the rows of maxima)."""
+    try:
+        return _bags(weight, indices, offsets, mode, per_sample_weights, include_last_offset, padding_idx)
+    except OnHost:
+        if is_ours(offsets) and not offsets.dtype.is_floating_point:
+            note_outside(offsets, 0, indices.numel(), SEGMENT, "embedding_bag")
+        raise
+
+
+def _bags(
+    weight: torch.Tensor,
+    indices: torch.Tensor,
+    offsets: torch.Tensor,
+    mode: int,
+    per_sample_weights: _Optional,
+    include_last_offset: bool,
+    padding_idx: int,
+) -> tuple[torch.Tensor, ...]:
     for index in (indices, offsets):
         check_index(index, weight)
     require(weight.dtype, weight.device.index or 0)
@@ -79,9 +100,9 @@ def _embedding_bag(
     sizes = torch.empty((count, weight.shape[1]), dtype=torch.int64, device=weight.device)
     action = _GREATEST if mode == _MAX else _ADDED if per_sample_weights is None else _WEIGHTED.format(number=number)
     finish = f"out = out / tl.maximum(n, 1).to({number})" if mode == _MEAN else ""
-    operands: dict[str, Any] = {"begin": begin[:, None], "end": end[:, None]}
+    operands: dict[str, Any] = {"begin": begin[:, None], "end": end[:, None], "first": starts[:1, None]}
     operands |= {"self": weight[0].expand(out.shape), "fault": fault_of(weight.device, "embedding_bag")}
-    counts = {"rows": weight.shape[0], "step": weight.stride(0), "padding": padding_idx}
+    counts = {"rows": weight.shape[0], "step": weight.stride(0), "padding": padding_idx, "count": indices.numel()}
     for name, tensor in (("indices", indices), ("weights", per_sample_weights)):
         if tensor is not None:
             operands[name] = tensor.as_strided(out.shape, (0, 0), tensor.storage_offset())
@@ -89,8 +110,8 @@ def _embedding_bag(
     if per_sample_weights is not None:
         counts["weight_step"] = per_sample_weights.stride(0)
     body = Body(
-        _TEXT.format(number=number, action=action, finish=finish),
-        frozenset(("begin", "end")),
+        _TEXT.format(segment=_SEGMENT, number=number, action=action, finish=finish),
+        frozenset(("begin", "end", "first")),
         frozenset(("self", "fault", "indices", "weights")),
     )
     run(body, {"out": out, "best": best, "n": sizes}, operands, compute, counts)
@@ -111,8 +132,8 @@ def _dense_backward(
     padding_idx: int = -1,
 ) -> torch.Tensor:
     check_index(indices, grad)
-    if scale_grad_by_freq or not grad.dtype.is_floating_point:
-        raise OnHost("gradients by frequency")
+    if not grad.dtype.is_floating_point:
+        raise OnHost("gradients that are not floats")
     total = torch.zeros(num_weights, grad.shape[1], dtype=added_in(grad.dtype, grad.device), device=grad.device)
     if mode == _MAX:
         found = maximum_indices.clamp(min=0)
@@ -124,6 +145,8 @@ def _dense_backward(
     rows = grad.index_select(0, bags)
     if per_sample_weights is not None:
         rows = rows * per_sample_weights[:, None]
+    if scale_grad_by_freq:
+        rows = by_frequency("embedding_bag", rows, indices, num_weights)
     lines_added("embedding_bag", total, indices, rows, padding_idx)
     return total.to(grad.dtype)
 

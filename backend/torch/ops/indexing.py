@@ -293,15 +293,24 @@ def lines_added(name: str, total: torch.Tensor, index: torch.Tensor, rows: torch
     added_at(name, total, 0, index.view(-1, 1), rows, _EMBEDDING, padding=padding)
 
 
+def by_frequency(name: str, rows: torch.Tensor, index: torch.Tensor, count: int) -> torch.Tensor:
+    """Each row divided by how often there is its index, in a line of those below ``count``."""
+    often = torch.zeros(count, dtype=torch.int32, device=rows.device)
+    added_at(name, often, 0, index, torch.ones_like(index, dtype=torch.int32))
+    return rows / often.gather(0, index.to(torch.int64)).clamp_(min=1)[:, None]
+
+
 def _embedding_backward(
     grad_output: torch.Tensor, indices: torch.Tensor, num_weights: int, padding_idx: int, scale_grad_by_freq: bool
 ) -> torch.Tensor:
     check_index(indices, grad_output)
-    if scale_grad_by_freq or not grad_output.dtype.is_floating_point:
-        raise OnHost("gradients by frequency")
+    if not grad_output.dtype.is_floating_point:
+        raise OnHost("gradients that are not floats")
     width, kind = grad_output.shape[-1], added_in(grad_output.dtype, grad_output.device)
     total = torch.zeros(num_weights, width, dtype=kind, device=grad_output.device)
-    lines_added("embedding", total, indices.reshape(-1), grad_output.reshape(-1, width), padding_idx)
+    line, rows = indices.reshape(-1), grad_output.reshape(-1, width)
+    rows = by_frequency("embedding", rows, line, num_weights) if scale_grad_by_freq else rows
+    lines_added("embedding", total, line, rows, padding_idx)
     return total.to(grad_output.dtype)
 
 

@@ -13,6 +13,7 @@ import torch
 import triton
 import triton.language as tl
 
+from .bounds import PIVOT, note_outside
 from .launching import grid_of, launch
 from .library import aten
 from .matrix_batches import put, put_numbers
@@ -277,6 +278,7 @@ def _lu_solve(
     adjoint: bool = False,
     out: torch.Tensor,
 ) -> torch.Tensor:
+    note_outside(pivots, 1, LU.shape[-1], PIVOT, "linalg.lu_solve")
     if left:
         return put(out, _lu_divide(LU, pivots, B, adjoint))
     return put(out, _lu_divide(LU, pivots, B.mT, not adjoint).mT)
@@ -306,6 +308,7 @@ def _unpack(
     if LU_data.shape[-1] != LU_data.shape[-2] or LU_data.dtype not in _LARGEST or not LU_data.numel():
         raise OnHost("matrices that are not square, or of other numbers")
     if unpack_pivots:
+        note_outside(LU_pivots, 1, LU_data.shape[-2], PIVOT, "lu_unpack")
         put(P, _permutation(LU_pivots, LU_data.dtype))
     if unpack_data:
         lower, upper = _triangles(LU_data)

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from .bounds import INDEX, note_outside
 from .types import OnHost, computed_in, require
 
 _NONE, _MEAN = 0, 1
@@ -104,6 +105,7 @@ class _Pairs:
         x, classes = scores.reshape(-1, count).to(kind), target.reshape(-1, count)
         self.lines = x.shape[0]
         named = (classes == -1).cumsum(1) == 0
+        note_outside(torch.where(named, classes, 0), 0, count - 1, INDEX, "multilabel_margin_loss")
         self.classes = torch.where(named, classes, count)
         nothing = x.new_zeros(self.lines, count + 1)
         self.is_target = nothing.scatter(1, self.classes, 1.0)[:, :count]

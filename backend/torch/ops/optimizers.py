@@ -6,7 +6,7 @@ memory of their parameter, and is wrong for momentum of parameters in less than 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -64,7 +64,7 @@ def _step(
 
 
 def _step_of_any(
-    body: Body, outputs: dict[str, List], operands: dict[str, List], numbers: dict[str, float], kind: torch.dtype
+    body: Body, outputs: Mapping[str, List], operands: Mapping[str, List], numbers: dict[str, float], kind: torch.dtype
 ) -> None:
     """A step of tensors of any order of memory: with copies of those that do not have their parameter's. If that does
     not do, of several types or parameters that share memory, the parameters step one after the other."""

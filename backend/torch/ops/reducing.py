@@ -190,11 +190,11 @@ def _run(
     if found is None:
         return
     if found.partial is None:
-        found.plan.launch(given)
+        found.plan.launch(given, what.places)
         return
     partial = torch.empty(found.partial, dtype=compute, device=given.device)
     names = [name for name, _ in what.parts]
-    found.plan.launch(replace(given, outputs=dict(zip(names, partial.unbind(0), strict=True))))
+    found.plan.launch(replace(given, outputs=dict(zip(names, partial.unbind(0), strict=True))), what.places)
     # What is left is a reduction of the parts, in which the accumulators' parts are the elements.
     kept = tuple(next(iter(outputs.values())).shape)
     rest = {f"x_{name}": one.view(*kept, -1) for name, one in zip(names, partial.unbind(0), strict=True)}

@@ -12,6 +12,8 @@ from typing import Any
 
 import torch
 
+from ..device.tensor_memory import is_ours
+from .bounds import CHECK_SEGMENT, SEGMENT, fault_of, note_outside
 from .elementwise import Body, run
 from .indexing import added_at, along, check_index, flat, lines_of
 from .pointwise import of_type
@@ -27,8 +29,9 @@ _FOLDS = {
     "amax": ("fn.lowest(acc)", "fn.maximum(acc, value)"),
     "amin": ("fn.highest(acc)", "fn.minimum(acc, value)"),
 }
+_NAME = "segment_reduce"
 _NAMES = {"max": "amax", "min": "amin"}
-_TEXT = """acc = zero.to({number})
+_TEXT = """{check}acc = zero.to({number})
 acc = acc + {start}
 n = end - begin
 left = tl.max(tl.where(mask, n, n * 0))
@@ -40,6 +43,7 @@ while left > 0:
     at += 1
     left -= 1
 {finish}"""
+_CHECKED = f"size = source_size\n{CHECK_SEGMENT}"
 
 
 def _kind(how: str, dtype: torch.dtype) -> str:
@@ -59,10 +63,12 @@ def reduced(
     end: torch.Tensor,
     mine: str | None,
     initial: float | None = None,
+    checked: str | None = None,
 ) -> None:
     """Each element of ``out`` from the elements of ``source`` at begin … end along ``dim``. These are int64 and
     broadcast to it. ``mine``: the old value is 'included', or 'kept' if there are no elements; None if every
-    element is written, without elements with ``initial`` or the neutral element."""
+    element is written, without elements with ``initial`` or the neutral element. ``checked``: the operation whose
+    callers say where elements begin and end, which may be wrong."""
     compute = computed_in(out.dtype)
     number, how = IN_SOURCE[NAMES[compute]], _kind(how, out.dtype)
     start, combined = _FOLDS[how]
@@ -78,14 +84,18 @@ def reduced(
             finish += f"\nout = tl.where(n > 0, out, {'acc / 0.0' if initial is None else 'initial'})"
     if mine == "kept":
         finish += "\nout = tl.where(n > 0, out, self)"
-    text = _TEXT.format(number=number, start=start, combined=combined, finish=finish)
+    text = _TEXT.format(check=_CHECKED if checked else "", number=number, start=start, combined=combined, finish=finish)
     operands: dict[str, Any] = {"begin": begin, "end": end, "source": flat(source, dim, out.shape)}
     if mine is not None:
         operands["self"] = out
     if start == "initial":
         operands["initial"] = float(initial or 0)
-    body = Body(text, frozenset(("begin", "end")), frozenset(("source",)))
-    run(body, {"out": out}, operands, compute, {"step": source.stride(dim)})
+    counts = {"step": source.stride(dim)}
+    if checked:
+        operands["fault"] = fault_of(out.device, checked)
+        counts["source_size"] = source.shape[dim]
+    body = Body(text, frozenset(("begin", "end")), frozenset(("source", "fault")))
+    run(body, {"out": out}, operands, compute, counts)
 
 
 def _scatter_reduce(
@@ -172,17 +182,26 @@ def _segment_reduce(
     unsafe: bool = False,
     initial: Any = None,
 ) -> torch.Tensor:
-    if indices is not None:
-        raise OnHost("segments that are refused")
-    ends = _ends(data, lengths, offsets, axis)
-    if not unsafe:
-        low, high = torch.stack((ends.diff(dim=axis).amin(), ends.select(axis, -1).amax())).tolist()
-        if low < 0 or high > data.shape[axis]:
+    given = offsets if lengths is None else lengths
+    try:
+        if indices is not None:
             raise OnHost("segments that are refused")
+        ends = _ends(data, lengths, offsets, axis)
+    except OnHost:
+        if (
+            given is not None
+            and is_ours(given)
+            and not given.dtype.is_floating_point
+            and -data.dim() <= axis < data.dim()
+        ):
+            note_outside(given, 0, data.shape[axis], SEGMENT, _NAME)
+        raise
+    if lengths is not None and not unsafe:
+        note_outside(ends.select(axis, -1), data.shape[axis], data.shape[axis], SEGMENT, _NAME)
     begin, end = _begins_and_ends(ends, data, axis)
     shape = (*data.shape[:axis], ends.shape[axis] - 1, *data.shape[axis + 1 :])
     out = torch.empty(shape, dtype=data.dtype, device=data.device)
-    reduced(out, axis, reduce, data, begin, end, None, initial)
+    reduced(out, axis, reduce, data, begin, end, None, initial, _NAME)
     return out
 
 
@@ -216,6 +235,9 @@ def _segment_reduce_backward(
     initial: Any = None,
 ) -> torch.Tensor:
     """The gradient of ``data``: 0 of elements that are in no segment."""
+    given = offsets if lengths is None else lengths
+    if given is not None and is_ours(given) and -data.dim() <= axis < data.dim():
+        note_outside(given, 0, data.shape[axis], SEGMENT, _NAME)
     ends, kind = _ends(data, lengths, offsets, axis), computed_in(data.dtype)
     if not grad.numel():
         return torch.zeros(data.shape, dtype=data.dtype, device=data.device)
@@ -231,25 +253,25 @@ def _segment_reduce_backward(
 
     def together(how: str, elements: torch.Tensor, start: float | None = None) -> torch.Tensor:
         out = torch.empty(grad.shape, dtype=elements.dtype, device=data.device)
-        reduced(out, axis, how, elements, begin, end, None, start)
+        reduced(out, axis, how, elements, begin, end, None, start, _NAME)
         return of_each(out)
 
-    how, given, x = _kind(reduce, data.dtype), of_each(grad), data.to(kind)
+    how, slope, x = _kind(reduce, data.dtype), of_each(grad), data.to(kind)
     if how == "mean":
-        given = given / of_each((end - begin).clamp(min=1))
+        slope = slope / of_each((end - begin).clamp(min=1))
     elif how in ("amax", "amin"):
         chosen = (x == of_each(output)) | x.isnan()
         count = together("sum", chosen.to(kind))
-        given = torch.where((count > 1) & (given > 0), given / count, given)  # torch shares no negative ones
-        given = torch.where(chosen, given, 0)
+        slope = torch.where((count > 1) & (slope > 0), slope / count, slope)  # torch shares no negative ones
+        slope = torch.where(chosen, slope, 0)
     elif how == "prod":
         zero, nan = x == 0, x.isnan()
         others = together("prod", torch.where(zero | nan, 1, x), initial)
         zeros, nans = (together("sum", one.to(kind)) - one.to(kind) for one in (zero, nan))
         others = torch.where(zeros > 0, others * 0, others)
         others = torch.where(nans > 0, float("nan"), others)
-        given = torch.where(zero | nan, given * others, given * of_each(output) / x)
-    return torch.where(inside, given, 0).to(data.dtype)
+        slope = torch.where(zero | nan, slope * others, slope * of_each(output) / x)
+    return torch.where(inside, slope, 0).to(data.dtype)
 
 
 def _running(lengths: torch.Tensor) -> torch.Tensor:

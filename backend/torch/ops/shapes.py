@@ -79,6 +79,12 @@ def empty_in_order_of(like: torch.Tensor, shape: Sequence[int]) -> torch.Tensor:
     return torch.empty(shape, dtype=like.dtype, device=like.device, memory_format=order)
 
 
+def to_the_end(tensor: torch.Tensor) -> torch.Tensor:
+    """All elements of its memory from its first one on, in a line."""
+    size = tensor.untyped_storage().nbytes() // tensor.element_size() - tensor.storage_offset()
+    return tensor.as_strided((size,), (1,))
+
+
 def is_dense(tensor: torch.Tensor) -> bool:
     """Whether its elements fill the memory from the first to the last, each in its own place."""
     return tensor.is_contiguous() or (
