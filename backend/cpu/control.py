@@ -74,6 +74,8 @@ class Control:
             raise Untranslatable(self._program.name, item.name, t.where(item))
         t.code.place = t.lines.place(item.line)
         rule(t, item)
+        if item.result in t.neighbours.roots:
+            t.compare_lanes(item.result)
 
     def _single(self, block: Block, source: int) -> None:
         """Phis of a block that is reached from one only."""

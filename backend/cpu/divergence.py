@@ -45,7 +45,8 @@ class Divergence:
         self.parted: set[int] = set()
         self._exits: dict[int, Loop] = {}
         self._find_loops()
-        self._addresses = _address_values(program)
+        #: 64-bit integers that are used for nothing but addresses of device memory.
+        self.addresses = _address_values(program)
         self._solve()
 
     # -- names of scalars ----------------------------------------------------------------------------------------
@@ -396,7 +397,7 @@ class Divergence:
         if shape.plain or shapes.fits_below(shape, shape.offsets):
             return shape
         # An address in the middle of a tensor of 2^32 elements apart, no sum of 32 bits means to wrap.
-        return shape if item.name == "OpSConvert" and item.result in self._addresses else None
+        return shape if item.name == "OpSConvert" and item.result in self.addresses else None
 
 
 def _plain(found: list[Shape]) -> bool:

@@ -147,26 +147,56 @@ def load(
     shape, code = t.shape(address), t.code
     if result is not None:
         return _load_shared(t, _at(t, address, offset), name, size)
-    type_, mask = t.spread(name), t.mask
     if _stepped(shape, size):
-        pointer = t.pointer(_at(t, address, offset))
-        if mask is None:
-            return code.emit(f"load {type_}, ptr {pointer}, align {size}")
-        instead = "zeroinitializer" if otherwise is None else t.vector(otherwise)
-        if not t.host.masks:
-            helper = spread_access.masked_load(t, name, size)
-            return code.call(helper, type_, [("ptr", pointer), (t.mask_type, mask), (type_, instead)], declared=True)
-        return code.call(
-            f"llvm.masked.load.{t.suffix(name)}.p0",
-            type_,
-            [(f"ptr align {size}", pointer), (t.mask_type, mask), (type_, instead)],
-            declared=_declare_masked(t, "load", name),
-        )
+        return _load_neighbours(t, _at(t, address, offset), name, size, otherwise)
+    root = _root(t, address)
+    if root is None:
+        return _gather(t, address, offset, name, size, otherwise)
+    together, apart, after = (code.name(kind) for kind in ("near", "far", "after"))
+    code.branch(t.near[root][0], together, apart)
+    found = []
+    for label in (together, apart):
+        code.label(label)
+        with code.scope():
+            if label == together:
+                value = _load_neighbours(t, t.lane_0(address), name, size, otherwise)
+            else:
+                value = _gather(t, address, offset, name, size, otherwise)
+        found.append((value, code.block))
+        code.jump(after)
+    code.label(after)
+    return code.phi(t.spread(name), found)
+
+
+def _root(t: Translation, address: Key) -> Key | None:
+    """The number whose lanes say whether those of an address are neighbours; None where nothing says it."""
+    step = t.neighbours.steps.get(address)
+    return step.root if step is not None and step.root in t.near else None
+
+
+def _load_neighbours(t: Translation, first: str, name: str, size: int, otherwise: Key | None) -> str:
+    """Neighbouring elements, from the address of lane 0 on."""
+    code, type_, mask = t.code, t.spread(name), t.mask
+    pointer = t.pointer(first)
+    if mask is None:
+        return code.emit(f"load {type_}, ptr {pointer}, align {size}")
+    instead = "zeroinitializer" if otherwise is None else t.vector(otherwise)
+    if not t.host.masks:
+        arguments = [("ptr", pointer), (t.mask_type, mask), (type_, instead)]
+        return code.call(spread_access.masked_load(t, name, size), type_, arguments, declared=True)
+    arguments = [(f"ptr align {size}", pointer), (t.mask_type, mask), (type_, instead)]
+    return code.call(
+        f"llvm.masked.load.{t.suffix(name)}.p0", type_, arguments, declared=_declare_masked(t, "load", name)
+    )
+
+
+def _gather(t: Translation, address: Key, offset: int, name: str, size: int, otherwise: Key | None) -> str:
+    """Elements of any places."""
     helper = spread_access.gather(t, name, size)
-    instead = "zeroinitializer" if otherwise is None or mask is None else t.vector(otherwise)
+    instead = "zeroinitializer" if otherwise is None or t.mask is None else t.vector(otherwise)
     addresses = _spread_addresses(t, address, offset)
-    arguments = [(t.spread("i64"), addresses), (t.mask_type, t.active()), (type_, instead)]
-    return code.call(helper, type_, arguments, declared=True)
+    arguments = [(t.spread("i64"), addresses), (t.mask_type, t.active()), (t.spread(name), instead)]
+    return t.code.call(helper, t.spread(name), arguments, declared=True)
 
 
 def _declare_masked(t: Translation, kind: str, name: str) -> bool:
@@ -247,24 +277,50 @@ def store(t: Translation, address: Key, offset: int, value: Key, size: int) -> N
         _store_shared(t, _at(t, address, offset), value, size)
         return
     text, name = _in_memory(t, t.vector(value), name, True)
-    type_ = t.spread(name)
     if _stepped(shape, size):
-        pointer = t.pointer(_at(t, address, offset))
-        if t.mask is None:
-            code.do(f"store {type_} {text}, ptr {pointer}, align {size}")
-        elif not t.host.masks:
-            helper = spread_access.masked_store(t, name, size)
-            code.call(helper, "void", [(type_, text), ("ptr", pointer), (t.mask_type, t.mask)], declared=True)
-        else:
-            arguments = [(type_, text), (f"ptr align {size}", pointer), (t.mask_type, t.mask)]
-            code.call(
-                f"llvm.masked.store.{t.suffix(name)}.p0", "void", arguments, declared=_declare_masked(t, "store", name)
-            )
+        _store_neighbours(t, _at(t, address, offset), text, name, size)
         return
+    root = _root(t, address)
+    if root is None:
+        _scatter(t, address, offset, text, name, size)
+        return
+    together, apart, after = (code.name(kind) for kind in ("near", "far", "after"))
+    code.branch(t.near[root][0], together, apart)
+    for label in (together, apart):
+        code.label(label)
+        with code.scope():
+            if label == together:
+                _store_neighbours(t, t.lane_0(address), text, name, size)
+            else:
+                _scatter(t, address, offset, text, name, size)
+        code.jump(after)
+    code.label(after)
+
+
+def _store_neighbours(t: Translation, first: str, text: str, name: str, size: int) -> None:
+    """Stores neighbouring elements, from the address of lane 0 on."""
+    code, type_ = t.code, t.spread(name)
+    pointer = t.pointer(first)
+    if t.mask is None:
+        code.do(f"store {type_} {text}, ptr {pointer}, align {size}")
+    elif not t.host.masks:
+        helper = spread_access.masked_store(t, name, size)
+        code.call(helper, "void", [(type_, text), ("ptr", pointer), (t.mask_type, t.mask)], declared=True)
+    else:
+        arguments = [(type_, text), (f"ptr align {size}", pointer), (t.mask_type, t.mask)]
+        declared = _declare_masked(t, "store", name)
+        code.call(f"llvm.masked.store.{t.suffix(name)}.p0", "void", arguments, declared=declared)
+
+
+def _scatter(t: Translation, address: Key, offset: int, text: str, name: str, size: int) -> None:
+    """Stores elements at any places."""
     helper = spread_access.scatter(t, name, size)
-    addresses = _spread_addresses(t, address, offset)
-    arguments = [(type_, text), (t.spread("i64"), addresses), (t.mask_type, t.active())]
-    code.call(helper, "void", arguments, declared=True)
+    arguments = [
+        (t.spread(name), text),
+        (t.spread("i64"), _spread_addresses(t, address, offset)),
+        (t.mask_type, t.active()),
+    ]
+    t.code.call(helper, "void", arguments, declared=True)
 
 
 def _in_memory(t: Translation, text: str, name: str, spread: bool) -> tuple[str, str]:

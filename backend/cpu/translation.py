@@ -9,6 +9,7 @@ from .code import Code, literal, suffix, type_name
 from .divergence import Divergence, Key
 from .host import Host
 from .lines import Lines
+from .neighbours import Neighbours
 from .program import IN_SCRATCH, Instruction, Program
 from .shapes import Shape
 
@@ -28,6 +29,11 @@ class Translation:
         self.program, self.subgroup, self.host = program, subgroup, host
         self.lanes = program.local_size
         self.divergence = Divergence(program, subgroup)
+        self.neighbours = Neighbours(program, self.divergence)
+        #: Spread number → what makes it where it is needed.
+        self.deferred: dict[Key, Callable[[], str]] = {}
+        #: Root of addresses → whether its lanes are neighbours, and that of lane 0 in 64 bits.
+        self.near: dict[Key, tuple[str, str]] = {}
         self.code = Code()
         self.code.block = "start"
         self.lines = Lines(program.name)
@@ -116,7 +122,7 @@ class Translation:
         """A scalar's numbers of all lanes."""
         shape = self.shape(key)
         if shape is None:
-            return self.values[key]
+            return self._spread_value(key)
         scalar = self.type_name(key)
         if shape.known:
             return self.constant_vector(scalar, shape.offsets)
@@ -130,6 +136,11 @@ class Translation:
                 found = self.code.emit(f"add {type_} {found}, {self.constant_vector(scalar, shape.offsets)}")
             self.code.remember(key, found)
         return found
+
+    def _spread_value(self, key: Key) -> str:
+        if key in self.values:
+            return self.values[key]
+        return self.code.recall(key) or self.code.remember(key, self.deferred[key]())
 
     def splat(self, scalar: str, value: str) -> str:
         """A number in all lanes."""
@@ -152,11 +163,56 @@ class Translation:
         if shape is not None and shape.known:
             return
         if shape is None:
-            values = [self.vector(source) for source in sources]
-            self.values[key] = rule(values, self.vector_type(sources[0]), self.vector_type(key))
+
+            def make() -> str:
+                values = [self.vector(source) for source in sources]
+                return rule(values, self.vector_type(sources[0]), self.vector_type(key))
+
+            if key in self.neighbours.parts:
+                self.deferred[key] = make
+            else:
+                self.values[key] = make()
         else:
             values = [self.scalar(source) for source in sources]
             self.values[key] = rule(values, self.type_name(sources[0]), self.type_name(key))
+
+    # -- lanes that are neighbours at run time ----------------------------------------------------------------------
+    def compare_lanes(self, key: Key) -> None:
+        """Has the program find out whether the lanes of a number that addresses are made of follow each other, and do
+        not pass the end of its type."""
+        if key not in self.neighbours.roots or key in self.near:
+            return
+        code, scalar, signed = self.code, self.type_name(key), self.neighbours.roots[key]
+        type_, vector, width = self.spread(scalar), self.vector(key), int(scalar[1:])
+        first = code.emit(f"extractelement {type_} {vector}, i32 0")
+        following = code.emit(
+            f"add {type_} {self.splat(scalar, first)}, {self.constant_vector(scalar, range(self.lanes))}"
+        )
+        near = self.all_of(code.emit(f"icmp eq {type_} {vector}, {following}"))
+        if width < 64:
+            most = ((1 << (width - 1)) if signed else (1 << width)) - self.lanes
+            fits = code.emit(f"icmp {'sle' if signed else 'ule'} {scalar} {first}, {literal(scalar, most)}")
+            near = code.emit(f"and i1 {near}, {fits}")
+            first = code.emit(f"{'sext' if signed else 'zext'} {scalar} {first} to i64")
+        self.near[key] = near, first
+
+    def lane_0(self, key: Key) -> str:
+        """The number of lane 0 of a spread part of an address."""
+        if self.shape(key) is not None:
+            return self.scalar(key)
+        if key in self.near:
+            return self.near[key][1]
+        found = self.code.recall(("lane 0", key))
+        if found is None:
+            item = self.neighbours.definition(key)
+            assert item is not None
+            operands = [self.keys(operand)[0] for operand in item.operands[:2]]
+            name = {"OpIAdd": "add", "OpISub": "sub", "OpIMul": "mul", "OpShiftLeftLogical": "shl"}.get(item.name)
+            if name is None:  # an extension, of which the root's is known, or a pointer
+                return self.lane_0(operands[0])
+            values = [self.lane_0(operand) for operand in operands]
+            found = self.code.remember(("lane 0", key), self.code.emit(f"{name} i64 {values[0]}, {values[1]}"))
+        return found
 
     # -- masks ---------------------------------------------------------------------------------------------------
     def active(self) -> str:

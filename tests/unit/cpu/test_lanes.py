@@ -234,3 +234,26 @@ def _run_gluon(profile: str, kernel: Any, out: np.ndarray[Any, Any]) -> None:
     module = native()
     loaded = module.CpuKernel(module.CpuObject(code.code), found.metadata.name, code.scratch)
     assert module.CpuPool(1).run(loaded, block_of([out]), [1, 1, 1])[0] == 0
+
+
+@triton.jit
+def wrapped(x, out, first, modulus, n, BLOCK: tl.constexpr, STEP: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    place = (first + at) % modulus
+    for i in range(n):
+        value = tl.load(x + i * 3 + place * STEP)
+        tl.store(out + i * 50 + place, value)
+
+
+@pytest.mark.parametrize("first", [0, 5, 30])
+@pytest.mark.parametrize("modulus", [48, 17, 33])
+@pytest.mark.parametrize("step", [1, 2])
+def test_places_that_start_anew(profile: str, first: int, modulus: int, step: int) -> None:
+    x = RANDOM.integers(0, 1000, 200).astype(np.int32)
+    out = np.full((4, 50), -1, np.int32)
+    run(profile, wrapped, (1,), x, out, first, modulus, 4, BLOCK=32, STEP=step)
+    expected = np.full((4, 50), -1, np.int32)
+    places = (first + np.arange(32)) % modulus
+    for i in range(4):
+        expected[i, places] = x[i * 3 + places * step]
+    assert np.array_equal(out, expected)
