@@ -191,8 +191,8 @@ void write_scalar(const Argument& argument, PyObject* object, std::byte* at) {
       } else {
         value = PyLong_AsUnsignedLongLong(number.ptr());
         if (value == static_cast<uint64_t>(-1) && PyErr_Occurred()) raise_for(argument, object, "an integer");
-        const uint64_t largest = argument.packing == Packing::kBool ? 1 : ~uint64_t{0} >> (64 - 8 * argument.bytes);
-        check_range(argument, object, value <= largest);
+        check_range(argument, object, value <= ~uint64_t{0} >> (64 - 8 * argument.bytes));
+        if (argument.packing == Packing::kBool) value &= 1;  // as upstream: the lowest bit of the byte counts
       }
       write_integer(at, value, argument.bytes);
       return;

@@ -60,6 +60,30 @@ def test_print_numbers_its_operands_and_knows_hexadecimal(capfd):
 
 
 @triton.jit
+def print_floats_kernel(x_ptr, BLOCK: tl.constexpr):
+    tl.device_print("x", tl.load(x_ptr + tl.arange(0, BLOCK)), hex=True)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "smallest"),
+    [
+        (torch.float16, "0x1p-24"),
+        (torch.bfloat16, "0x1p-133"),
+        (torch.float32, "0x1p-149"),
+        (torch.float64, "0x0.0000000000001p-1022"),
+    ],
+    ids=str,
+)
+def test_hexadecimal_floats_are_those_of_c(capfd, dtype, smallest):
+    bits = {2: torch.int16, 4: torch.int32, 8: torch.int64}[dtype.itemsize]
+    x = torch.tensor([1.5, -2.25, 0.0, -0.0, float("inf"), -float("inf"), float("nan"), 0.0], dtype=dtype)
+    x.view(bits)[7] = 1
+    print_floats_kernel[(1,)](x, BLOCK=8)
+    values = [line.partition(": ")[2] for line in sorted(capfd.readouterr().out.splitlines())]
+    assert values == ["0x1.8p+0", "-0x1.2p+1", "0x0p+0", "-0x0p+0", "inf", "-inf", "nan", smallest]
+
+
+@triton.jit
 def print_much_kernel(x_ptr, BLOCK: tl.constexpr):
     tl.device_print("", tl.load(x_ptr + tl.arange(0, BLOCK)))
 

@@ -186,10 +186,11 @@ def lines_of(function: JITFunction[Any], what: str) -> range:
 
 @pytest.mark.parametrize("what", MESSAGES)
 def test_the_error_says_where_and_what_to_write(what: str) -> None:
-    """FILE:LINE and the message in its first line, the user's line, then the calls that led there; no causes."""
+    """FILE:LINE and the message in its first line, the user's line, upstream's words for the place, then the calls
+    that led there."""
     with pytest.raises(CompilationError, match=rf"{MESSAGES[what]}") as raised:
         launch(what)
-    first, line, caret, *calls = str(raised.value).splitlines()
+    first, line, caret, here, *calls = str(raised.value).splitlines()
     place = re.match(rf"{re.escape(__file__)}:(\d+): ", first)
     assert place and len(re.findall(MESSAGES[what], first)) == 1 and "bound method" not in first, first
     called = {"axis in a helper": helper, "recursion": factorial}.get(what)
@@ -197,10 +198,34 @@ def test_the_error_says_where_and_what_to_write(what: str) -> None:
     assert number in (lines_of(called, "") if called else lines_of(wrong, what)), first
     assert line.strip() == Path(__file__).read_text().splitlines()[number - 1].strip()
     assert caret.strip() == "^" and bool(calls) == (called is not None)
-    assert all(call.startswith("called from ") for call in calls)
-    assert raised.value.__cause__ is None and raised.value.__suppress_context__
+    assert re.fullmatch(rf"at \d+:\d+: in {(called or wrong).__name__}\(\)", here)
+    assert all(re.match(r"at \d+:\d+: called from ", call) for call in calls)
+    cause: BaseException | None = raised.value
+    while (cause := cause.__cause__) is not None:
+        assert cause.__traceback__ is None, "frames of Triton's"
     frames = traceback.extract_tb(raised.value.__traceback__)
     assert sum("/triton/" in frame.filename for frame in frames) <= 3, frames
+
+
+def test_causes_and_places_are_upstreams() -> None:
+    """Programs read upstream's own words for a place, and its own errors as the causes."""
+
+    @triton.jit
+    def kernel():
+        tl.arange(2, 7)
+
+    with pytest.raises(CompilationError) as raised:
+        triton.compile(triton.compiler.ASTSource(fn=kernel, signature={}, constexprs={}))
+    assert str(raised.value.__cause__) == "arange's range must be a power of 2"
+    assert "at 2:4:" in str(raised.value)
+    assert raised.value.__cause__ is not None and raised.value.__cause__.__traceback__ is not None
+    with pytest.raises(CompilationError) as raised:
+        launch("axis in a helper")
+    inner = raised.value.__cause__
+    assert isinstance(inner, CompilationError) and re.search(r"^at 3:11:$", str(inner), re.MULTILINE), inner
+    line = next(n for n, text in enumerate((wrong.src or "").splitlines(), 1) if "helper(tile)" in text)
+    assert f"at {line}:12: called from wrong()" in str(raised.value)
+    assert "at 3:11: in helper()" in str(raised.value)
 
 
 def test_debugging_the_front_end_keeps_all_frames() -> None:

@@ -127,7 +127,6 @@ BAD: list[tuple[str, Any, str, str]] = [
         r"has elements of type float8_e8m0fnu.*x_ptr\.view\(torch\.uint8\)",
     ),
     ("x_ptr", torch.empty(SIZE, dtype=torch.bits8), "x_ptr", "has elements of type bits8"),
-    ("n", 1 << 70, "n", r"is 1180591620717411303424: integers from -2\*\*63 to 2\*\*64 - 1 are taken"),
     ("x_ptr", torch.eye(SIZE).to_sparse(), "x_ptr", r"is a tensor with the layout torch\.sparse_coo.*to_dense"),
     ("x_ptr", NoType(), "x_ptr", r"has data_ptr\(\), but no dtype"),
 ]
@@ -140,6 +139,16 @@ def test_arguments_that_no_kernel_takes(
     launch(arguments)
     with pytest.raises(TypeError, match=rf"kernel 'scaled': argument '{re.escape(named)}' {message}") as raised:
         launch(arguments, **{parameter: value})
+    assert raised.value.__suppress_context__
+    launch(arguments)
+    assert_right(arguments)
+
+
+@pytest.mark.parametrize("value", [1 << 64, -(1 << 63) - 1, 1 << 70])
+def test_a_number_past_64_bits_is_an_overflow(arguments: dict[str, Any], value: int) -> None:
+    message = rf"kernel 'scaled': argument 'n' is {value}: integers from -2\*\*63 to 2\*\*64 - 1 are taken"
+    with pytest.raises(OverflowError, match=message) as raised:
+        launch(arguments, n=value)
     assert raised.value.__suppress_context__
     launch(arguments)
     assert_right(arguments)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 import sys
 from typing import Any
@@ -48,12 +49,18 @@ def _value(facts: dict[str, Any], bits: int, hexadecimal: bool) -> str:
     if type_.startswith("!tt.ptr"):
         return f"0x{bits:016x}"
     width = {"i1": 8, "bf16": 16}.get(type_) or int("".join(filter(str.isdigit, type_.partition("E")[0]))[:2])
+    if type_ == "bf16":
+        type_, width, bits = "f32", 32, bits << 16
+    if type_ in _FLOATS:
+        number = struct.unpack(_FLOATS[type_], bits.to_bytes(width // 8, "little"))[0]
+        return _hexadecimal_float(number) if hexadecimal else f"{number:f}"
     if hexadecimal:
         return f"0x{bits:0{width // 4}x}"
-    if type_ == "bf16":
-        return f"{struct.unpack('<f', (bits << 16).to_bytes(4, 'little'))[0]:f}"
-    if type_ in _FLOATS:
-        return f"{struct.unpack(_FLOATS[type_], bits.to_bytes(width // 8, 'little'))[0]:f}"
     if type_.startswith("i") and facts["signed"] and type_ != "i1" and bits >> (width - 1):
         return str(bits - (1 << width))
     return str(bits)
+
+
+def _hexadecimal_float(number: float) -> str:
+    """As C99's ``%a``: ``0x1.8p+0``, without zeros at the end of the fraction."""
+    return re.sub(r"\.?0*p", "p", number.hex())

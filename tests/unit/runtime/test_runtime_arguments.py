@@ -47,8 +47,6 @@ def test_half_ties_to_even() -> None:
 @pytest.mark.parametrize(
     ("type_", "low", "high"),
     [
-        ("i1", 0, 1),
-        ("u1", 0, 1),
         ("i8", -128, 127),
         ("u8", 0, 255),
         ("i16", -(2**15), 2**15 - 1),
@@ -66,6 +64,15 @@ def test_integer_ranges(type_: str, low: int, high: int) -> None:
         assert int.from_bytes(block[:size], "little", signed=low < 0) == value
         assert not any(block[size:])
     for value in (low - 1, high + 1):
+        with pytest.raises(OverflowError, match=rf"argument 'a' \({type_}\): {value} does not fit"):
+            _pack(type_, value)
+
+
+@pytest.mark.parametrize("type_", ["i1", "u1"])
+def test_one_bit_is_the_lowest_of_a_byte(type_: str) -> None:
+    for value in (0, 1, 2, 3, 255, True, False):
+        assert _pack(type_, value)[0] == value & 1
+    for value in (-1, 256):
         with pytest.raises(OverflowError, match=rf"argument 'a' \({type_}\): {value} does not fit"):
             _pack(type_, value)
 

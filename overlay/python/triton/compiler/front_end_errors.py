@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from .. import knobs
 from .errors import CompilationError
 
 #: What the front end says of a None that a kernel uses as if it were a tensor or a number.
@@ -127,8 +126,8 @@ _ADVICE: list[tuple[str, str | Callable[[re.Match[str]], str]]] = [
 def explain(source: Any, error: Exception) -> None:
     """Has what the front end raised for `source` say in its first line where it is and what is wrong: the message that
     led to it, the names of arguments that are not what the kernel uses them for, what to do. The user's line follows,
-    then the calls that led there. Errors that led to it are part of that text and left out of the traceback, unless
-    knobs.compilation.front_end_debugging asks for them."""
+    then the calls that led there, each with upstream's own words for the place (`at 2:4:`). `__cause__` stays upstream's
+    error, with its words."""
     if not isinstance(error, CompilationError):
         if isinstance(error, RuntimeError) and error.args == ("error encountered during parsing", ):
             error.args = (f"{source.name}: error encountered during parsing: the message above has the line and the reason", )
@@ -142,19 +141,19 @@ def explain(source: Any, error: Exception) -> None:
         found = [(part, place) for part in _compilation_errors(error) if (place := _place(part)) is not None]
         places = [place for part, place in found if not _is_of_language(part)] or [place for _, place in found]
         error.message = "\n".join(_said(places, text)) if places else error._format_message()
-        if places and not knobs.compilation.front_end_debugging:
-            error.__cause__, error.__suppress_context__ = None, True
 
 
 @dataclass(frozen=True)
 class _Place:
-    """Where an error of the front end is: the file's line of that number, which is `text`, and its column."""
+    """Where an error of the front end is: the file's line of that number, which is `text`, its column, and its number
+    in the function's source."""
 
     file: str
     line: int
     column: int
     text: str
     function: str
+    line_of_function: int
 
 
 def _place(error: CompilationError) -> _Place | None:
@@ -169,18 +168,25 @@ def _place(error: CompilationError) -> _Place | None:
     if generator is None or not generator.file_name or not 0 < number <= len(lines):
         return None
     column = getattr(error.node, "col_offset", 0)
-    return _Place(generator.file_name, generator.begin_line + number, column, lines[number - 1], _function(error))
+    function = _function(error)
+    return _Place(generator.file_name, generator.begin_line + number, column, lines[number - 1], function, number)
 
 
 def _said(places: list[_Place], text: str) -> Iterator[str]:
-    """`text` at the last of `places`, the line there, and the lines of the calls that led to it."""
+    """`text` at the last of `places`, the line there, and the lines of the calls that led to it. Upstream's error has
+    `at LINE:COLUMN:`, counted from the function's start, which programs look for."""
     here = places[-1]
     yield f"{here.file}:{here.line}: {text}"
     start = len(here.text) - len(here.text.lstrip())
     yield f"    {here.text.strip()}"
     yield " " * (4 + max(0, here.column - start)) + "^"
+    yield f"{_at(here)} in {here.function}()"
     for place in reversed(places[:-1]):
-        yield f"called from {place.function}(), {place.file}:{place.line}: {place.text.strip()}"
+        yield f"{_at(place)} called from {place.function}(), {place.file}:{place.line}: {place.text.strip()}"
+
+
+def _at(place: _Place) -> str:
+    return f"at {place.line_of_function}:{place.column}:"
 
 
 def _advice(message: str) -> str:

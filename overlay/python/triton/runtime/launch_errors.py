@@ -43,8 +43,8 @@ def called_without_grid(function: Any) -> RuntimeError:
 
 
 def shortened(call: Callable[..., Any], *args: Any) -> Any:
-    """What `call` returns for `args`. An error of the user's code that it raises has none of the frames of Triton's that
-    it came through, unless knobs.compilation.front_end_debugging asks for them."""
+    """What `call` returns for `args`. An error of the user's code that it raises, and the errors that led to it, have
+    none of the frames of Triton's that they came through, unless knobs.compilation.front_end_debugging asks for them."""
     from ..compiler.errors import CompilationError
 
     try:
@@ -53,6 +53,9 @@ def shortened(call: Callable[..., Any], *args: Any) -> Any:
         if knobs.compilation.front_end_debugging:
             raise
         shown = error.with_traceback(None)
+        cause: BaseException | None = error.__cause__
+        while cause is not None:
+            cause.__traceback__, cause = None, cause.__cause__
     raise shown
 
 
@@ -78,7 +81,8 @@ def grid_rank(function: Any, grid: Any) -> int:
 
 
 def explain_arguments(function: Any, backend: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
-    """Raises TypeError with the name of the argument that no kernel takes, or that is missing.
+    """Raises TypeError with the name of the argument that no kernel takes, or that is missing; OverflowError, as
+    upstream, with that of a number past 64 bits.
 
     Returns where there is none, or where the argument itself raised an error.
     """
@@ -96,8 +100,8 @@ def explain_arguments(function: Any, backend: Any, args: tuple[Any, ...], keywor
             try:
                 native_specialize_impl(backend, value, *flags)
             except (TypeError, KeyError, AttributeError, OverflowError, NotImplementedError):
-                raise TypeError(
-                    f"kernel '{function.__name__}': argument '{name}' {_reason(name, value, backend)}") from None
+                error = OverflowError if isinstance(value, int) else TypeError
+                raise error(f"kernel '{function.__name__}': argument '{name}' {_reason(name, value, backend)}") from None
             except Exception:  # the argument's own
                 return
 
