@@ -22,10 +22,11 @@ from .inspection.profile import add_profile, run_profile
 from .inspection.report import add_inspect, run_inspect
 from .matrices import MatrixConfiguration
 from .runtime import context
+from .runtime.device_choice import choose, devices
+from .runtime.device_kind import DeviceInfo
 from .runtime.errors import VulkanUnavailable
 from .runtime.measuring.measured import capabilities_of
-from .runtime.vulkan.device_choice import choose
-from .runtime.vulkan.devices import DeviceInfo, devices
+from .settings import IMPORTED, STAGED, ZERO_COPY
 from .warming.warm import add_warm, run_warm
 
 
@@ -37,10 +38,10 @@ def _device(index: int, device: DeviceInfo) -> dict[str, Any]:
         "uuid": device.uuid,
         "driver": device.driver,
         "driver_version": device.driver_version,
-        "vulkan": f"{device.api_version[0]}.{device.api_version[1]}",
+        "interface": device.interface,
         "usable": not device.lacks,
         "lacks": list(device.lacks),
-        "extensions": sorted(device.extensions),
+        **device.details(),
     }
     capabilities = capabilities_of(device)
     if capabilities is not None:
@@ -73,7 +74,7 @@ def information() -> dict[str, Any]:
     except (VulkanUnavailable, ValueError) as error:
         result["error"] = str(error)
         return result
-    in_place = opened.host_memory == context.ZERO_COPY
+    in_place = opened.host_memory == ZERO_COPY
     result["used"] = {
         "index": found.index(chosen),
         "name": chosen.name,
@@ -87,9 +88,9 @@ def information() -> dict[str, Any]:
 
 
 _HOST_MEMORY = {
-    context.ZERO_COPY: "used in place",
-    context.STAGED: "copied to the device and back at every launch: keep tensors on the torch device",
-    context.IMPORTED: "read by the device over the bus, in place",
+    ZERO_COPY: "used in place",
+    STAGED: "copied to the device and back at every launch: keep tensors on the torch device",
+    IMPORTED: "read by the device over the bus, in place",
 }
 
 
@@ -98,7 +99,7 @@ def _text(known: dict[str, Any]) -> str:
     for device in known["devices"]:
         lines.append(f"{device['index']}: {device['name']}")
         lines.append(
-            f"   {device['kind']}, Vulkan {device['vulkan']}, driver {device['driver']} {device['driver_version']}"
+            f"   {device['kind']}, {device['interface']}, driver {device['driver']} {device['driver_version']}"
         )
         if device["uuid"]:
             lines.append(f"   UUID {device['uuid']}")

@@ -250,7 +250,7 @@ class SPIRVBackend(BaseBackend):
         from .lowering.entry_point import emit
         from .patience import end
         from .planning.cost import named_layouts
-        from .runtime.kernels.validate import validate_module
+        from .runtime.modules.validate import validate_module
         from .stages import plan
         from .transforms.schedule import Schedule
 

@@ -62,9 +62,9 @@ def unavailable_reason() -> str | None:
     """Why no kernel can be run, with what to do about it; None if one can."""
     if compile_only():
         return None
+    from .runtime.device_choice import selected
     from .runtime.errors import VulkanUnavailable
     from .runtime.native_module import native
-    from .runtime.vulkan.device_choice import selected
 
     try:
         selected()

@@ -30,7 +30,7 @@ import triton.language as tl
 from triton.backends.spirv.compiler import tensor_specialization
 from triton.backends.spirv.runtime import array, zeros
 from triton.backends.spirv.runtime.context import Context, current
-from triton.backends.spirv.runtime.kernels.pipeline import Kernel
+from triton.backends.spirv.runtime.kernel import Kernel
 from triton.backends.spirv.runtime.launches.launch import make_launcher
 from triton.backends.spirv.runtime.vulkan.devices import compute_queue_family
 from triton.backends.spirv.runtime.vulkan.loader import vulkan
@@ -97,7 +97,7 @@ def assemble(text: str) -> bytes:
 def by_hand(context: Context, pipeline: int, address: int) -> Callable[[], None]:
     """The launch as a careful user of the ``vulkan`` package writes it."""
     vk = vulkan()
-    device = context.handle
+    device = context.opened.handle
     family = compute_queue_family(context.device)
     queue = vk.vkGetDeviceQueue(device, family, 0)
     pool = vk.vkCreateCommandPool(
@@ -120,7 +120,7 @@ def by_hand(context: Context, pipeline: int, address: int) -> Callable[[], None]
         push = vk.ffi.from_buffer(struct.pack("<Q", address))
         vk.vkBeginCommandBuffer(commands, begin)
         vk.vkCmdBindPipeline(commands, vk.VK_PIPELINE_BIND_POINT_COMPUTE, bound)
-        vk.vkCmdPushConstants(commands, context.pipeline_layout, vk.VK_SHADER_STAGE_COMPUTE_BIT, 0, 8, push)
+        vk.vkCmdPushConstants(commands, context.opened.pipeline_layout, vk.VK_SHADER_STAGE_COMPUTE_BIT, 0, 8, push)
         vk.vkCmdDispatch(commands, 1, 1, 1)
         vk.vkEndCommandBuffer(commands)
         vk.vkQueueSubmit(queue, 1, submit, fence)
@@ -243,8 +243,8 @@ def main() -> int:
     argument, jit_argument = array(native_values), array(jit_values)
     warps = max(1, 64 // context.capabilities.subgroup_size)
     functions: dict[str, Callable[[], Any]] = {
-        "native": lambda: launcher(1, 1, 1, 0, kernel.pipeline, None, None, None, None, argument),
-        "by hand": by_hand(context, kernel.pipeline, array(hand_values).data_ptr()),
+        "native": lambda: launcher(1, 1, 1, 0, kernel.handle, None, None, None, None, argument),
+        "by hand": by_hand(context, kernel.handle, array(hand_values).data_ptr()),
         "jit": lambda: increment[(1,)](jit_argument, BLOCK=64, num_warps=warps),
     }
     medians = measure(functions, options.launches)

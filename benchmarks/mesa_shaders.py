@@ -32,7 +32,7 @@ class Compiler:
 
 def check(modules: Sequence[Path]) -> None:
     """Raises ValueError on a damaged module."""
-    from triton.backends.spirv.runtime.kernels.pipeline import read_module
+    from triton.backends.spirv.runtime.modules.module_info import read_module
 
     for module in modules:
         try:
@@ -49,7 +49,7 @@ def shaders(modules: Sequence[Path], compiler: Compiler) -> dict[str, Any]:
     from triton.backends.spirv.capabilities import PROFILES
     from triton.backends.spirv.drivers import DRIVERS
     from triton.backends.spirv.inspection.compilers import compiled_offline
-    from triton.backends.spirv.runtime.kernels.pipeline import read_module
+    from triton.backends.spirv.runtime.modules.module_info import read_module
 
     check(modules)
     target = PROFILES[compiler.profile]

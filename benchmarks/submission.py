@@ -64,7 +64,7 @@ class Submission:
     def __init__(self, context: Context, pipeline: int, address: int, signal: str, commands: str) -> None:
         self._vk, self._ffi = vulkan().lib, vulkan().ffi
         vk, ffi = self._vk, self._ffi
-        self._device, self._signal, self._made = context.handle, signal, commands
+        self._device, self._signal, self._made = context.opened.handle, signal, commands
         family = compute_queue_family(context.device)
         queue = ffi.new("VkQueue*")
         vk.vkGetDeviceQueue(self._device, family, 0, queue)
@@ -78,7 +78,7 @@ class Submission:
         self._commands = ffi.new("VkCommandBuffer*")
         vk.vkAllocateCommandBuffers(self._device, info, self._commands)
         self._begin = new("VkCommandBufferBeginInfo")
-        self._pipeline, self._layout = ffi.cast("VkPipeline", pipeline), context.pipeline_layout
+        self._pipeline, self._layout = ffi.cast("VkPipeline", pipeline), context.opened.pipeline_layout
         self._push = ffi.new("uint64_t*", address)
         self._barrier = new("VkMemoryBarrier")
         self._barrier.srcAccessMask, self._barrier.dstAccessMask = 0x1840, 0x1860  # shader and transfer, read and write

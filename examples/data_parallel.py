@@ -26,8 +26,7 @@ import torch
 import torch.distributed as dist
 import triton
 import triton.language as tl
-from triton.backends.spirv.runtime.vulkan.device_choice import choose
-from triton.backends.spirv.runtime.vulkan.devices import devices
+from triton.backends.spirv.runtime.device_choice import choose, devices
 
 from examples import layer_norm_backward as backward
 from examples.harness import device_name

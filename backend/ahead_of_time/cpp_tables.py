@@ -10,14 +10,11 @@ from pathlib import Path
 
 from ..capabilities import FLOAT_CONTROLS, REQUIRED
 from ..drivers import DRIVER_IDS, DRIVERS, OTHER
-from ..runtime.vulkan.device_features import CAPABILITY_FEATURES, FEATURE_STRUCTS, features_of
-from ..runtime.vulkan.loader import Chain, vulkan
+from ..runtime.vulkan.device_features import CAPABILITY_FEATURES, FEATURE_STRUCTS, place_of
 
 PATH = Path(__file__).resolve().parents[1] / "include" / "triton_spirv.hpp"
 _BEGIN = "// Written by python -m backend.ahead_of_time.cpp_tables: change the Python tables.\n"
 _END = "// end of what is written\n"
-#: Bytes of a structure before its features: sType and pNext.
-_HEAD = 16
 
 
 def text() -> str:
@@ -51,20 +48,8 @@ def _features() -> Iterator[str]:
     for key, needed in {"": tuple(REQUIRED), **CAPABILITY_FEATURES}.items():
         for feature in needed:
             struct = next(name for name, (_, features) in FEATURE_STRUCTS.items() if feature in features)
-            number, index = _place(struct, feature)
+            number, index = place_of(struct, feature)
             yield f'"{key}", "{feature}", "{FEATURE_STRUCTS[struct][0] or ""}", {number}, {index}'
-
-
-def _place(struct: str, feature: str) -> tuple[int, int]:
-    """The number of a structure's VkStructureType, and which of its flags the feature is."""
-    ffi = vulkan().ffi
-    chain = Chain([struct])
-    setattr(features_of(chain, struct), feature, 1)
-    head = chain.head
-    pointer = getattr(head, "struct", head)
-    size = ffi.sizeof(ffi.typeof(pointer).item)
-    words = ffi.unpack(ffi.cast("uint32_t*", pointer), size // 4)
-    return words[0], words.index(1, _HEAD // 4) - _HEAD // 4
 
 
 if __name__ == "__main__":

@@ -22,22 +22,19 @@ from typing import Any
 from ..capabilities import Capabilities
 from ..drivers import DRIVERS
 from ..runtime.cuda.cuda_driver import CudaError, compute_capability
+from ..runtime.device_choice import devices, selected
 from ..runtime.errors import VulkanUnavailable
-from ..runtime.kernels.compiled_code import cached_program
-from ..runtime.kernels.statistics import (
+from ..runtime.vulkan.compiled_code import driver_code
+from ..runtime.vulkan.devices import VulkanDeviceInfo
+from ..runtime.vulkan.statistics import (
     EXTENSION,
     FEATURE,
     Executable,
     Representation,
     Statistic,
-    executables,
     plausible,
     registers_and_spills,
 )
-from ..runtime.vulkan.device_choice import selected
-from ..runtime.vulkan.devices import DeviceInfo, compute_queue_family, devices
-from ..runtime.vulkan.loader import vulkan
-from ..runtime.vulkan.logical_device import create_device, create_pipeline_layout
 from . import sass
 from .nvidia_code import NoMachineCode, disassembled, machine_code
 from .offline import COMPILERS, NoMesa, processes
@@ -137,33 +134,23 @@ def _read(known: dict[str, Any]) -> Answer:
     return Answer(known["device"], known["why"], found, known["registers"], known["spills"])
 
 
-def _device(driver: str) -> DeviceInfo | None:
+def _device(driver: str) -> VulkanDeviceInfo | None:
     """The driver's device that this process uses, or its first one."""
-    able = [one for one in devices() if one.driver == driver and one.capabilities is not None]
+    ours = (one for one in devices() if isinstance(one, VulkanDeviceInfo))
+    able = [one for one in ours if one.driver == driver and one.capabilities is not None]
     with suppress(VulkanUnavailable):  # TRITON_SPIRV_DEVICE may name another driver's
         used = selected()
-        if used in able:
-            return used
+        return next((one for one in able if one is used), able[0] if able else None)
     return able[0] if able else None
 
 
-def _answer(device: DeviceInfo, spirv: bytes, subgroup_size: int) -> Answer:
+def _answer(device: VulkanDeviceInfo, spirv: bytes, subgroup_size: int) -> Answer:
     if FEATURE not in device.vulkan_features:
         return Answer(device.name, f"{device.name} ({device.driver_version}) does not offer {EXTENSION}")
-    assert device.capabilities is not None
-    vk = vulkan()
-    handle = create_device(device, compute_queue_family(device))
-    layout = create_pipeline_layout(handle, device.capabilities)
-    why = ""
-    try:
-        found = executables(handle, layout, spirv, subgroup_size, texts=True, chooses_size=device.chooses_subgroup_size)
-        found = plausible(device.driver, found)
-        if device.driver == NVIDIA:
-            cached = cached_program(handle, layout, spirv, subgroup_size, device.chooses_subgroup_size)
-            found, why = _with_machine_code(found, cached, device.uuid)
-    finally:
-        vk.lib.vkDestroyPipelineLayout(handle, layout, vk.ffi.NULL)
-        vk.lib.vkDestroyDevice(handle, vk.ffi.NULL)
+    found, cached = driver_code(device, spirv, subgroup_size, device.driver == NVIDIA)
+    found, why = plausible(device.driver, found), ""
+    if device.driver == NVIDIA:
+        found, why = _with_machine_code(found, cached, device.uuid)
     return Answer(device.name, why, tuple(found), *registers_and_spills(device.driver, found))
 
 

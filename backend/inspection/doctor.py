@@ -18,12 +18,10 @@ from ..autoload import OLDEST_TORCH, is_too_old
 from ..autoload.others import HOW_TO_CLAIM, other_accelerator
 from ..capabilities import FEATURES
 from ..runtime import context
+from ..runtime.device_choice import choose, devices
 from ..runtime.errors import VulkanUnavailable
+from ..runtime.files import kept_folder
 from ..runtime.vulkan import manifests
-from ..runtime.vulkan.device_choice import choose
-from ..runtime.vulkan.devices import devices
-from ..runtime.vulkan.loader import vulkan
-from ..runtime.vulkan.pipeline_cache import folder as pipeline_folder
 
 GOOD, NOTE, FAULT = "ok", "note", "FAULT"
 #: Seconds after which the trial kernel is given up.
@@ -104,7 +102,6 @@ def _drivers() -> Iterator[Finding]:
 
 def _devices() -> Iterator[Finding]:
     try:
-        vulkan()
         found = devices()
     except VulkanUnavailable as error:
         yield Finding(FAULT, str(error))
@@ -142,7 +139,7 @@ def _size(folder: Path) -> int:
 
 
 def _caches() -> Iterator[Finding]:
-    pipelines = pipeline_folder()
+    pipelines = kept_folder()
     cache = pipelines.parent
     nearest = next(folder for folder in (cache, *cache.parents) if folder.exists())
     if not os.access(nearest, os.W_OK | os.X_OK) or not nearest.is_dir():

@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ..runtime.vulkan.pipeline_cache import folder as pipeline_folder
+from ..runtime.files import kept_folder
 
 #: Stages of a kernel that the cache keeps, in order: file suffixes.
 STAGES = ("source", "ttir", "ttgir", "spv")
@@ -85,7 +85,7 @@ class CachedKernel:
 
 def cache_folder() -> Path:
     """Triton's cache."""
-    return pipeline_folder().parent
+    return kept_folder().parent
 
 
 def _read(path: Path) -> CachedKernel | None:
@@ -110,7 +110,7 @@ def cached(folder: Path | None = None) -> list[CachedKernel]:
         except OSError:
             return
         for entry in entries:
-            if entry.is_dir() and entry.name != pipeline_folder().name:
+            if entry.is_dir() and entry.name != kept_folder().name:
                 yield from Path(entry.path).glob("*.spv")
 
     found = [kernel for path in modules() if (kernel := _read(path)) is not None]

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from ..capabilities import Capabilities
 from ..drivers import DRIVERS, OTHER
-from ..runtime.vulkan.device_choice import choose
-from ..runtime.vulkan.devices import devices
+from ..runtime.device_choice import choose, devices
 from ..spirv import opcodes as op
 from ..spirv.decode import DecodedInstruction, decode
 from ..spirv.disassemble import heading_lines

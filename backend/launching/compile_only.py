@@ -8,7 +8,7 @@ from typing import Any
 
 from .. import settings
 from ..capabilities import Capabilities
-from ..runtime.vulkan.compute_units import ComputeUnits
+from ..runtime.device_kind import ComputeUnits
 
 _log = logging.getLogger(__name__)
 

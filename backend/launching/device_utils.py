@@ -18,8 +18,7 @@ from ..patience import TooLong, what_helps
 from ..resources import CompilesTooLong
 from ..runtime import context as vulkan_context
 from ..runtime.errors import DamagedModule, VulkanUnavailable
-from ..runtime.kernels.pipeline import Kernel
-from ..runtime.kernels.statistics import FEATURE, executables, registers_and_spills
+from ..runtime.kernel import Kernel
 from ..runtime.measuring.measured import capabilities_of
 from .compile_only import device_properties
 
@@ -79,10 +78,13 @@ class DeviceUtils:
                 raise
             advice = f"it comes from Triton's cache: delete {' and '.join(folders)}, and the kernel is compiled again"
             raise DamagedModule(f"{error.reason}; {advice}", error.path) from None
-        registers, spills = _figures(context, kernel) if settings.STATISTICS.get() else (None, None)
+        registers = spills = None
+        if settings.STATISTICS.get():
+            with context.in_use():
+                registers, spills = context.opened.statistics(kernel)
         if registers is None and context.device.kind == "cpu":
             registers = HOST_REGISTERS
-        return loaded, loaded.pipeline, registers, spills, loaded.max_invocations
+        return loaded, loaded.handle, registers, spills, loaded.max_invocations
 
     def unload_module(self, module: Any) -> None:
         """Give a loaded kernel back."""
@@ -102,18 +104,3 @@ class DeviceUtils:
         if info.kind == "cpu":
             properties["max_num_regs"] = HOST_REGISTERS * capabilities.max_workgroup_invocations
         return properties
-
-
-def _figures(context: vulkan_context.Context, spirv: bytes) -> tuple[int | None, int | None]:
-    """Registers and spills, by the driver's statistics of a second pipeline."""
-    if FEATURE not in context.device.vulkan_features:
-        return None, None
-    with context.in_use():
-        found = executables(
-            context.handle,
-            context.pipeline_layout,
-            spirv,
-            context.capabilities.subgroup_size,
-            chooses_size=context.device.chooses_subgroup_size,
-        )
-    return registers_and_spills(context.device.driver, found)

@@ -15,7 +15,7 @@ from typing import Any
 
 from ..abi.launch_arguments import FIRST_ARGUMENT, LaunchArgument
 from ..runtime.context import Context
-from ..runtime.kernels.pipeline import Kernel
+from ..runtime.kernel import Kernel
 from . import kernel_records
 
 
@@ -68,8 +68,8 @@ class SplitVariant:
         with self._lock:
             if self._ready is None:
                 self._ready = self._compile()
-        launch, pipeline = self._ready
-        launch(*args[: LaunchArgument.FUNCTION], pipeline, *args[LaunchArgument.FUNCTION + 1 :])
+        launch, handle = self._ready
+        launch(*args[: LaunchArgument.FUNCTION], handle, *args[LaunchArgument.FUNCTION + 1 :])
         return launch.transfers
 
     def _compile(self) -> tuple[PartsLauncher, int]:
@@ -91,4 +91,4 @@ class SplitVariant:
         kernel_records.note(source, compiled.metadata)
         kernel = Kernel(self._context, metadata.name, compiled.asm["spv"])
         weakref.finalize(self, kernel.unload).atexit = False
-        return self._make(compiled.metadata), kernel.pipeline
+        return self._make(compiled.metadata), kernel.handle

@@ -1,57 +1,38 @@
 // Device memory that submitted work can use.
 #pragma once
 
-#include <memory>
-#include <utility>
+#include <cstdint>
 
-#include "vulkan_api.h"
+#include "dispatch.h"
 
 namespace triton_spirv {
 
-class Device;
-
-// A buffer. A joined buffer has no memory of its own; every other buffer has. `address` is its device address, and
-// `host` its mapped address or null.
+// A range of a device's memory. `address` is its device address, 0 once it is freed, and `host` its mapped address or
+// null. The destructor does not wait: the memory is given back when no submitted work can use it any more.
 class Buffer {
  public:
-  Buffer(std::shared_ptr<Device> device, VkBuffer buffer, VkDeviceMemory memory, VkDeviceSize bytes,
-         VkDeviceAddress address, void* host)
-      : device_(std::move(device)), buffer_(buffer), memory_(memory), bytes_(bytes), address_(address), host_(host) {}
-  // Does not wait: the memory is freed when no submitted work can use it any more.
-  ~Buffer();
+  Buffer(uint64_t bytes, Address address, void* host) : bytes_(bytes), address_(address), host_(host) {}
+  virtual ~Buffer() = default;
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
 
   // Waits for all submitted work and frees the memory. A second call does nothing. If it throws, the buffer is
   // unchanged.
-  void free();
-  VkBuffer buffer() const { return buffer_; }
-  VkDeviceSize bytes() const { return bytes_; }
-  VkDeviceAddress address() const { return address_; }
+  virtual void free() = 0;
+  uint64_t bytes() const { return bytes_; }
+  Address address() const { return address_; }
   void* host() const { return host_; }
 
- private:
-  friend class Device;
-  void give_back();
-
-  std::shared_ptr<Device> device_;
-  VkBuffer buffer_;
-  VkDeviceMemory memory_;
-  VkDeviceSize bytes_;
-  VkDeviceAddress address_;
+ protected:
+  uint64_t bytes_;
+  Address address_;
   void* host_;
-  bool ended_ = false;  // its owner released it
 };
 
 // Where an allocation lies.
 enum class MemoryKind {
-  kDevice,   // device-local, for kernels
-  kStaging,  // host-visible and coherent; cached if the device has such memory
+  kDevice,   // for kernels
+  kStaging,  // mapped, and what either side writes is visible to the other
 };
-
-// The uses of every buffer.
-constexpr VkBufferUsageFlags kBufferUsage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
-                                            VK_BUFFER_USAGE_TRANSFER_DST_BIT |
-                                            VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT;
 
 }  // namespace triton_spirv

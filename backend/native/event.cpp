@@ -5,7 +5,7 @@
 namespace triton_spirv {
 
 Event::~Event() {
-  if (query_) device_->release_query(*query_);
+  if (time_) device_->release_timestamp(*time_);
 }
 
 void Event::record() {
@@ -16,30 +16,30 @@ void Event::record() {
     return;
   }
   if (!device_->has_timestamps())
-    throw std::runtime_error("the queue of the Vulkan device has no timestamps: record events without enable_timing");
-  Query query = device_->acquire_query();
+    throw std::runtime_error("the device has no timestamps: record events without enable_timing");
+  Timestamp time = device_->acquire_timestamp();
   try {
-    device_->write_timestamp(query);
+    device_->write_timestamp(time);
   } catch (...) {
-    device_->release_query(query);
+    device_->release_timestamp(time);
     throw;
   }
-  std::optional<Query> before = query;
+  std::optional<Timestamp> before = time;
   {
     const std::lock_guard<std::mutex> guard(mutex_);
-    value_ = query.written;
-    query_.swap(before);
+    value_ = time.written;
+    time_.swap(before);
   }
-  if (before) device_->release_query(*before);
+  if (before) device_->release_timestamp(*before);
 }
 
 double Event::elapsed_ms(Event& end) {
   device_->check_usable();  // before the mutexes, which threads of the parent may hold in a forked child
   const auto read = [](Event& event) {
     const std::lock_guard<std::mutex> guard(event.mutex_);
-    return event.query_;
+    return event.time_;
   };
-  const std::optional<Query> from = read(*this), to = read(end);
+  const std::optional<Timestamp> from = read(*this), to = read(end);
   if (!from || !to)
     throw std::runtime_error("elapsed_time() needs two recorded events that were made with enable_timing=True");
   if (device_ != end.device_) throw std::runtime_error("elapsed_time() needs two events of one device");

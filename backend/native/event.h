@@ -31,7 +31,7 @@ class Event {
   std::shared_ptr<Device> device_;
   bool timing_;
   std::mutex mutex_;
-  std::optional<Query> query_;  // with mutex_
+  std::optional<Timestamp> time_;  // with mutex_
   std::atomic<uint64_t> value_{0};
 };
 

@@ -90,7 +90,7 @@ Launcher::Launcher(std::shared_ptr<Device> device, std::shared_ptr<ArgumentPlan>
       resolver_(std::move(resolver)),
       oversized_(std::move(oversized)),
       places_(plan_->pointer_count(), kHost) {
-  const uint32_t limit = device_->limits().maxPushConstantsSize;
+  const uint32_t limit = device_->limits().block_bytes;
   if (!indirect_ && plan_->bytes() > limit)
     throw std::invalid_argument("kernel '" + name_ + "' has " + std::to_string(plan_->bytes()) +
                                 " bytes of arguments, more than the device's " + std::to_string(limit) +
@@ -112,7 +112,7 @@ Launcher::Grid Launcher::read_grid(const py::args& args) const {
     }
     int overflow = 0;
     const long long size = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
-    const uint32_t limit = device_->limits().maxComputeWorkGroupCount[axis];
+    const uint32_t limit = device_->limits().grid[axis];
     if (overflow < 0 || (overflow == 0 && size < 0)) throw py::value_error(size_of_axis() + " is negative");
     if (overflow > 0 || size > kMostPrograms || (size > limit && oversized_.is_none()))
       throw py::value_error(
@@ -125,17 +125,14 @@ Launcher::Grid Launcher::read_grid(const py::args& args) const {
   return grid;
 }
 
-std::array<uint32_t, 3> Launcher::grid_limits() const {
-  const uint32_t* const limits = device_->limits().maxComputeWorkGroupCount;
-  return {limits[0], limits[1], limits[2]};
-}
+std::array<uint32_t, 3> Launcher::grid_limits() const { return device_->limits().grid; }
 
-VkPipeline Launcher::pipeline(const py::args& args) const {
+KernelHandle Launcher::kernel(const py::args& args) const {
   PyObject* function = PyTuple_GET_ITEM(args.ptr(), kFunction);
   const unsigned long long handle = PyLong_AsUnsignedLongLong(function);
   if (handle == static_cast<unsigned long long>(-1) && PyErr_Occurred()) throw py::error_already_set();
   if (handle == 0) throw py::value_error("kernel '" + name_ + "' is not loaded");
-  return reinterpret_cast<VkPipeline>(handle);
+  return handle;
 }
 
 py::dict Launcher::transfers() const {
@@ -153,7 +150,7 @@ void Launcher::note(const py::args& args, const std::byte* block) const {
   Recording* const recording = Recording::current(*device_);
   if (recording == nullptr) return;
   recording->keep(shared(args));
-  recording->note(pipeline(args), shared(plan_->tensors(args.ptr(), kKernelArguments, block)));
+  recording->note(kernel(args), shared(plan_->tensors(args.ptr(), kKernelArguments, block)));
 }
 
 uint8_t Launcher::pack(const py::args& args, std::byte* block, Place* places) const {
@@ -210,7 +207,7 @@ void Launcher::launch(const py::args& args) {
   call_hook(enter, metadata);
   if (runs) {
     const Dispatch dispatch{
-        pipeline(args), {grid.sizes[0], grid.sizes[1], grid.sizes[2]}, block.data(), plan_->bytes(), indirect_, label_};
+        kernel(args), {grid.sizes[0], grid.sizes[1], grid.sizes[2]}, block.data(), plan_->bytes(), indirect_, label_};
     note(args, block.data());
     if (resolved)
       run_resolved(args, dispatch, block.data(), pointers, ways);
@@ -220,8 +217,8 @@ void Launcher::launch(const py::args& args) {
   call_hook(leave, metadata);
 }
 
-void Launcher::launch_again(VkPipeline pipeline, const std::array<uint32_t, 3>& grid, const std::byte* block) const {
-  const Dispatch dispatch{pipeline, {grid[0], grid[1], grid[2]}, block, plan_->bytes(), indirect_};
+void Launcher::launch_again(KernelHandle kernel, const std::array<uint32_t, 3>& grid, const std::byte* block) const {
+  const Dispatch dispatch{kernel, {grid[0], grid[1], grid[2]}, block, plan_->bytes(), indirect_, nullptr};
   const WithoutGil unlocked;
   device_->launch(dispatch);
 }
@@ -250,7 +247,7 @@ void Launcher::run_resolved(const py::args& args, const Dispatch& dispatch, std:
       device_->run(dispatch, copies);
     } else {
       const auto [semaphore, value] = incoming.cast<std::pair<std::size_t, uint64_t>>();
-      const ExternalWait wait = device_->incoming(semaphore, value);
+      const ExternalWait wait{semaphore, value};
       const WithoutGil unlocked;
       submission = device_->launch(dispatch, &wait);
     }

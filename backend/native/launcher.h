@@ -39,7 +39,7 @@ class Launcher {
   std::array<uint32_t, 3> grid_limits() const;
 
   // Submits a launch with a finished argument block. Its tensors are on the device, and its grid is within the limits.
-  void launch_again(VkPipeline pipeline, const std::array<uint32_t, 3>& grid, const std::byte* block) const;
+  void launch_again(KernelHandle kernel, const std::array<uint32_t, 3>& grid, const std::byte* block) const;
   const ArgumentPlan& plan() const { return *plan_; }
 
   // How each pointer argument of the last launch() reached the device: "transfers" in the launch metadata.
@@ -66,7 +66,7 @@ class Launcher {
   // to `transfers`.
   void run_resolved(const pybind11::args& args, const Dispatch& dispatch, std::byte* block,
                     const pybind11::list& pointers, const pybind11::dict& transfers);
-  VkPipeline pipeline(const pybind11::args& args) const;
+  KernelHandle kernel(const pybind11::args& args) const;
   // Adds the launch with these packed arguments to this thread's recording, if it makes one.
   void note(const pybind11::args& args, const std::byte* block) const;
 

@@ -9,8 +9,8 @@
 
 #include "arguments.h"
 #include "casting.h"
-#include "cpu/bindings.h"
 #include "device.h"
+#include "device_kinds.h"
 #include "dlpack.h"
 #include "event.h"
 #include "gil.h"
@@ -22,17 +22,11 @@
 #include "specialization.h"
 #include "torch_operations.h"
 #include "torch_views.h"
-#include "validation.h"
 
 namespace py = pybind11;
 using namespace triton_spirv;
 
 namespace {
-
-template <typename Handle>
-Handle handle(uint64_t value) {
-  return reinterpret_cast<Handle>(value);
-}
 
 // Runs `wait` without the GIL, and then releases what finished work used.
 template <typename Wait>
@@ -53,14 +47,7 @@ void tell_of_failure() {
   if (!result) PyErr_WriteUnraisable(when_failed);
 }
 
-PyObject* vulkan_error = nullptr;
-
-void set_vulkan_error(const VulkanError& error) {
-  py::object value = py::reinterpret_borrow<py::object>(vulkan_error)(error.what());
-  value.attr("result") = static_cast<int>(error.result);
-  if (error.result == VK_TIMEOUT || error.result == VK_ERROR_DEVICE_LOST) tell_of_failure();
-  PyErr_SetObject(vulkan_error, value.ptr());
-}
+PyObject* device_error = nullptr;
 
 // The function that is registered last runs first.
 void end_without_exit_handlers() {
@@ -81,26 +68,37 @@ void check_signals() {
 
 }  // namespace
 
+void triton_spirv::raise_device_error(PyObject* type, const py::object& value, const DeviceError& error) {
+  value.attr("no_memory") = error.kind == DeviceError::Kind::kNoMemory;
+  if (error.abandons()) tell_of_failure();
+  PyErr_SetObject(type, value.ptr());
+}
+
+void triton_spirv::set_device_error(const DeviceError& error) {
+  if (set_vulkan_error(error)) return;
+  raise_device_error(device_error, py::reinterpret_borrow<py::object>(device_error)(error.what()), error);
+}
+
 PYBIND11_MODULE(_native, m) {
   m.doc() = "The launch path of Triton's SPIR-V backend: packs arguments and submits dispatches.";
   Device::while_waiting = check_signals;
 
-  vulkan_error =
-      PyErr_NewExceptionWithDoc("triton.backends.spirv._native.VulkanError",
-                                "A Vulkan call failed. `result` is its VkResult.", PyExc_RuntimeError, nullptr);
-  m.add_object("VulkanError", py::reinterpret_borrow<py::object>(vulkan_error));
+  device_error = PyErr_NewExceptionWithDoc(
+      "triton.backends.spirv._native.DeviceError",
+      "A device could not do what it was asked for. `no_memory`: memory that is given back may help.",
+      PyExc_RuntimeError, nullptr);
+  m.add_object("DeviceError", py::reinterpret_borrow<py::object>(device_error));
   py::register_exception_translator([](std::exception_ptr pointer) {
     try {
       if (pointer) std::rethrow_exception(pointer);
-    } catch (const VulkanError& error) {
-      set_vulkan_error(error);
+    } catch (const DeviceError& error) {
+      set_device_error(error);
     }
   });
-  set_error_in_kernel = set_vulkan_error;
 
   bind_cpu(m);
 
-  py::class_<Buffer>(m, "Buffer", "A Vulkan buffer with its own memory.")
+  py::class_<Buffer>(m, "Buffer", "A range of a device's memory.")
       .def("free", &Buffer::free, py::call_guard<WithoutGil>(),
            "Give the memory back once all submitted work is done. A second call does nothing.")
       .def_property_readonly("bytes", &Buffer::bytes)
@@ -109,17 +107,7 @@ PYBIND11_MODULE(_native, m) {
           "host", [](const Buffer& self) { return reinterpret_cast<uint64_t>(self.host()); },
           "Its mapped host address; 0 where it is not mapped.");
 
-  py::class_<Device, std::shared_ptr<Device>>(m, "Device", "An open Vulkan device, given by the handles of its owner.")
-      .def(py::init([](uint64_t instance, uint64_t physical, uint64_t device, uint64_t queue, uint32_t family,
-                       uint64_t layout, bool host_addresses, bool shares_semaphores, uint64_t timeout_ns) {
-             return std::make_shared<Device>(handle<VkInstance>(instance), handle<VkPhysicalDevice>(physical),
-                                             handle<VkDevice>(device), handle<VkQueue>(queue), family,
-                                             handle<VkPipelineLayout>(layout), host_addresses, shares_semaphores,
-                                             timeout_ns);
-           }),
-           py::kw_only(), py::arg("instance"), py::arg("physical_device"), py::arg("device"), py::arg("queue"),
-           py::arg("queue_family"), py::arg("pipeline_layout"), py::arg("host_addresses"), py::arg("shares_semaphores"),
-           py::arg("timeout_ns"))
+  py::class_<Device, std::shared_ptr<Device>>(m, "Device", "An open device: memory, and work that runs in order.")
       .def(
           "stop",
           [](Device& self) {
@@ -143,29 +131,23 @@ PYBIND11_MODULE(_native, m) {
           "False, "
           "with nothing destroyed, where a dispatch never ended, a call does not return, or in a forked child.")
       .def(
-          "forget", [](Device& self, uint64_t pipeline) { self.forget(handle<VkPipeline>(pipeline)); },
-          py::arg("pipeline"), py::call_guard<WithoutGil>(),
-          "Forget the launches of a pipeline that is destroyed next. None of them may be running.")
+          "forget", [](Device& self, KernelHandle kernel) { self.forget(kernel); }, py::arg("kernel"),
+          py::call_guard<WithoutGil>(),
+          "Forget the launches of a kernel that is destroyed next. None of them may be running.")
       .def("check_usable", &Device::check_usable, "Raise RuntimeError in a forked child, or once closed.")
       .def(
           "allocate_device", [](Device& self, uint64_t bytes) { return self.allocate(bytes, MemoryKind::kDevice); },
-          py::arg("bytes"), "A device-local buffer.")
+          py::arg("bytes"), "A buffer for kernels.")
       .def(
           "allocate_staging", [](Device& self, uint64_t bytes) { return self.allocate(bytes, MemoryKind::kStaging); },
-          py::arg("bytes"), "A mapped, coherent buffer.")
+          py::arg("bytes"), "A mapped buffer: what either side writes is visible to the other.")
       .def(
           "import_host",
           [](Device& self, uint64_t pointer, uint64_t bytes) {
             return self.import_host(reinterpret_cast<void*>(pointer), bytes);
           },
           py::arg("pointer"), py::arg("bytes"),
-          "Host memory as a buffer; pointer and size are multiples of minImportedHostPointerAlignment.")
-      .def("import_fd", &Device::import_fd, py::arg("fd"), py::arg("bytes"),
-           "Memory that another API exported as an opaque file descriptor, which is taken over.")
-      .def(
-          "join", &Device::join, py::arg("parts"), py::call_guard<WithoutGil>(),
-          "The memory of imported buffers as one buffer, one behind the other; free it before them. RuntimeError where "
-          "the device cannot.")
+          "Host memory as a buffer; pointer and size are multiples of DeviceInfo.host_import_alignment.")
       .def(
           "synchronize",
           [](Device& self) {
@@ -192,15 +174,6 @@ PYBIND11_MODULE(_native, m) {
       .def_property_readonly("submitted", &Device::submitted, "Number of submissions until now.")
       .def("done", &Device::done, py::arg("value"), "Whether the submission of that number is done.")
       .def(
-          "launch_nothing",
-          [](Device& self, std::size_t pipeline) {
-            return self.launch_nothing(reinterpret_cast<VkPipeline>(pipeline));
-          },
-          py::call_guard<WithoutGil>(), py::arg("pipeline"),
-          "Submit a launch of no programs, alone, so that a driver that compiles late compiles the pipeline once all "
-          "work "
-          "before is done. Returns its number.")
-      .def(
           "upload",
           [](Device& self, uint64_t address, uint64_t host, uint64_t bytes) {
             self.upload(address, reinterpret_cast<const std::byte*>(host), bytes);
@@ -218,27 +191,14 @@ PYBIND11_MODULE(_native, m) {
            "Copy between ranges of device memory that do not overlap.")
       .def("fill", &Device::fill, py::call_guard<WithoutGil>(), py::arg("address"), py::arg("bytes"), py::arg("word"),
            "Repeat a 32-bit word; address and size are multiples of 4.")
-      .def(
-          "dispatch_nothing",
-          [](Device& self, uint64_t pipeline) { self.launch({handle<VkPipeline>(pipeline), {0, 0, 0}, nullptr, 0}); },
-          py::call_guard<WithoutGil>(), py::arg("pipeline"),
-          "Launch a pipeline with no program: drivers that compile at the first launch do so.")
-      .def("export_timeline", &Device::export_timeline,
-           "The semaphore whose value counts finished submissions, as an opaque file descriptor.")
-      .def(
-          "make_incoming",
-          [](Device& self) {
-            const Incoming made = self.make_incoming();
-            return py::make_tuple(made.number, made.fd);
-          },
-          "A semaphore that launches can wait for: its number, and an opaque file descriptor.")
       .def("owns", &Device::owns, py::arg("address"), py::arg("bytes"), "Whether the range is in one of its buffers.")
       .def_property_readonly("failed", &Device::failed, "Whether it was lost, or work on it did not end in time.")
       .def("leave", &Device::leave, py::call_guard<WithoutGil>(),
            "Another one takes its place. Tensors in its memory are refused from then on.")
       .def_property_readonly("has_timestamps", &Device::has_timestamps)
-      .def("set_host_addresses", &Device::set_host_addresses, py::arg("holds"),
-           "Whether host addresses are device addresses.");
+      .def_property_readonly("host_addresses", &Device::host_addresses, "Whether host addresses are device addresses.");
+
+  bind_vulkan(m);
 
   py::class_<Recording>(m, "Recording", "Launches that are recorded once and submitted again together.")
       .def(py::init<std::shared_ptr<Device>>(), py::arg("device"))
@@ -261,13 +221,9 @@ PYBIND11_MODULE(_native, m) {
           "(object, address then) of each pointer argument of the recorded launches.")
       .def_property_readonly("launches", &Recording::launches, "How many launches were recorded.")
       .def_property_readonly(
-          "pipelines",
-          [](const Recording& self) {
-            std::vector<uint64_t> handles;
-            for (const VkPipeline pipeline : self.pipelines()) handles.push_back(reinterpret_cast<uint64_t>(pipeline));
-            return handles;
-          },
-          "The pipelines of the recorded launches, and of one that is being recorded.");
+          "kernels",
+          [](const Recording& self) { return std::vector<KernelHandle>(self.kernels().begin(), self.kernels().end()); },
+          "The kernels of the recorded launches, and of one that is being recorded.");
 
   py::class_<Event>(m, "Event", "A point on the device's timeline.")
       .def(py::init<std::shared_ptr<Device>, bool>(), py::arg("device"), py::arg("timing"))
@@ -529,13 +485,4 @@ PYBIND11_MODULE(_native, m) {
         "it, and nothing was entered.");
   m.def("dlpack_capsule", &dlpack_capsule, py::arg("memory"), py::arg("shape"), py::arg("strides"), py::arg("device"),
         py::arg("code"), py::arg("bits"), "A DLPack capsule over an Allocation, which it keeps.");
-
-  py::class_<Messenger>(m, "Messenger", "Collects the errors that the validation layer reports.")
-      .def(py::init([](uint64_t instance) {
-             Device::validated = true;
-             return std::make_unique<Messenger>(handle<VkInstance>(instance));
-           }),
-           py::arg("instance"))
-      .def("take", &Messenger::take, "The messages since the last call.")
-      .def("close", &Messenger::close);
 }

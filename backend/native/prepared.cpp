@@ -242,7 +242,7 @@ bool PreparedPlan::add_patch(Step& step, uint32_t offset, const std::vector<Rang
 bool PreparedPlan::add_launch(std::shared_ptr<Launcher> launcher, uint64_t function,
                               const std::array<uint32_t, 3>& grid, const py::tuple& arguments,
                               const std::vector<Range>& ranges, py::object kept) {
-  Step step{std::move(launcher), reinterpret_cast<VkPipeline>(function), grid, std::move(kept), 0, 0, {}, {}};
+  Step step{std::move(launcher), function, grid, std::move(kept), 0, 0, {}, {}};
   const ArgumentPlan& plan = step.launcher->plan();
   step.block.resize(plan.bytes());
   std::vector<Place> places(plan.pointer_count());
@@ -259,7 +259,7 @@ bool PreparedPlan::add_launch(std::shared_ptr<Launcher> launcher, uint64_t funct
 }
 
 bool PreparedPlan::add_copy(uint64_t to, uint64_t from, uint64_t bytes, const std::vector<Range>& ranges) {
-  Step step{nullptr, VK_NULL_HANDLE, {}, {}, bytes, 0, std::vector<std::byte>(2 * sizeof(uint64_t)), {}};
+  Step step{nullptr, 0, {}, {}, bytes, 0, std::vector<std::byte>(2 * sizeof(uint64_t)), {}};
   std::memcpy(step.block.data(), &to, sizeof(to));
   std::memcpy(step.block.data() + sizeof(to), &from, sizeof(from));
   if (!add_patch(step, 0, ranges) || !add_patch(step, sizeof(to), ranges)) return false;
@@ -268,7 +268,7 @@ bool PreparedPlan::add_copy(uint64_t to, uint64_t from, uint64_t bytes, const st
 }
 
 bool PreparedPlan::add_fill(uint64_t address, uint64_t bytes, uint32_t word, const std::vector<Range>& ranges) {
-  Step step{nullptr, VK_NULL_HANDLE, {}, {}, bytes, word, std::vector<std::byte>(sizeof(uint64_t)), {}};
+  Step step{nullptr, 0, {}, {}, bytes, word, std::vector<std::byte>(sizeof(uint64_t)), {}};
   std::memcpy(step.block.data(), &address, sizeof(address));
   if (!add_patch(step, 0, ranges)) return false;
   steps_.push_back(std::move(step));
@@ -277,7 +277,7 @@ bool PreparedPlan::add_fill(uint64_t address, uint64_t bytes, uint32_t word, con
 
 void PreparedPlan::submit(const Step& step, const std::byte* block) const {
   if (step.launcher) {
-    step.launcher->launch_again(step.pipeline, step.grid, block);
+    step.launcher->launch_again(step.kernel, step.grid, block);
     return;
   }
   uint64_t addresses[2] = {};

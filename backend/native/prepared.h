@@ -117,7 +117,7 @@ class PreparedPlan {
   // A launch. Without a launcher, a copy or a fill of `bytes`, whose block has one or two addresses.
   struct Step {
     std::shared_ptr<Launcher> launcher;
-    VkPipeline pipeline;
+    KernelHandle kernel;
     std::array<uint32_t, 3> grid;
     pybind11::object kept;
     uint64_t bytes;

@@ -10,17 +10,22 @@
 
 namespace triton_spirv {
 
-// A command buffer of recorded launches, and everything that they use.
-struct Recorded {
-  explicit Recorded(std::shared_ptr<Device> device);
-  ~Recorded();
+// Launches as a kind of device records them, and everything that they use. From begin() to end() it is used by one
+// thread.
+class Recorded {
+ public:
+  Recorded() = default;
+  virtual ~Recorded() = default;
   Recorded(const Recorded&) = delete;
   Recorded& operator=(const Recorded&) = delete;
 
-  std::shared_ptr<Device> device;
-  VkCommandPool pool = VK_NULL_HANDLE;
-  VkCommandBuffer commands = VK_NULL_HANDLE;
-  std::vector<std::unique_ptr<Buffer>> blocks;  // argument blocks of indirect dispatches
+  virtual void begin() = 0;
+  // Adds a launch, whose block it copies.
+  virtual void add(const Dispatch& dispatch) = 0;
+  virtual void end() = 0;
+  // Submits all launches in order, behind all earlier work. Returns the timeline's value when they are done.
+  virtual uint64_t submit() = 0;
+
   std::vector<std::shared_ptr<void>> kept;
 };
 
@@ -42,13 +47,17 @@ class Recording {
   static Recording* current(const Device& device);
   // Keeps an object that the recorded launches use until this object is destroyed and all replays are done.
   void keep(std::shared_ptr<void> used) { recorded_->kept.push_back(std::move(used)); }
-  // Called before a launch of `pipeline`. `tensors` stands for the launch's tensors.
-  void note(VkPipeline pipeline, std::shared_ptr<void> tensors) {
-    pipelines_.insert(pipeline);
+  // Called before a launch of `kernel`. `tensors` stands for the launch's tensors.
+  void note(KernelHandle kernel, std::shared_ptr<void> tensors) {
+    kernels_.insert(kernel);
     tensors_.push_back(std::move(tensors));
   }
+  // Called for a launch of this thread.
+  void add(const Dispatch& dispatch);
+  // A launch uses host memory.
+  void use_host_memory() { host_ = true; }
   const std::vector<std::shared_ptr<void>>& tensors() const { return tensors_; }
-  const std::set<VkPipeline>& pipelines() const { return pipelines_; }
+  const std::set<KernelHandle>& kernels() const { return kernels_; }
 
   // Submits all launches in order, behind all earlier work. Returns the timeline's value when they are done. If a
   // launch uses host memory, waits until they are done.
@@ -58,14 +67,12 @@ class Recording {
   std::size_t launches() const { return launches_; }
 
  private:
-  friend class Device;
-
   static thread_local Recording* recording_;
 
   std::shared_ptr<Device> device_;
   std::shared_ptr<Recorded> recorded_;
   std::vector<std::shared_ptr<void>> tensors_;
-  std::set<VkPipeline> pipelines_;
+  std::set<KernelHandle> kernels_;
   std::size_t launches_ = 0;
   bool host_ = false;  // a launch uses host memory
   bool begun_ = false;

@@ -448,8 +448,8 @@ void with_errors(const Function& function) {
   try {
     function();
     return;
-  } catch (const VulkanError& error) {
-    set_error_in_kernel(error);
+  } catch (const DeviceError& error) {
+    set_device_error(error);
   } catch (const py::builtin_exception& error) {
     error.set_error();
   } catch (const std::invalid_argument& error) {
@@ -547,8 +547,6 @@ bool call_cast(const TorchOperation& operation, const Arguments& arguments, Cast
 }
 
 }  // namespace
-
-void (*set_error_in_kernel)(const VulkanError& error) = nullptr;
 
 bool has_torch_operations() { return torch_interface() != nullptr; }
 

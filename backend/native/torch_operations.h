@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "prepared.h"
-#include "vulkan_api.h"
 
 namespace triton_spirv {
 
@@ -42,9 +41,6 @@ struct TorchOperation {
 
 // What floats are cast to under an autocast: its type, float32, or the wider of both among the arguments.
 enum class CastTo { kLower, kSingle, kWidest };
-
-// Sets the Python error of a Vulkan call that failed. Python's lock is held.
-extern void (*set_error_in_kernel)(const VulkanError& error);
 
 // Whether this torch passes calls to native kernels: 2.10 and newer do.
 bool has_torch_operations();

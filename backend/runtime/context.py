@@ -1,10 +1,8 @@
-"""An open Vulkan device: its queue, its native launch object, and the kernels that it holds."""
+"""An open device: its native launch object, its memory, and the kernels that it holds."""
 
 from __future__ import annotations
 
 import atexit
-import hashlib
-import mmap
 import os
 import threading
 import time
@@ -14,41 +12,26 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from .. import settings
 from ..capabilities import Capabilities
-from ..settings import IMPORTED, STAGED, ZERO_COPY
 from .cuda import CudaSharing
+from .device_choice import choose, is_chosen, open_device, select
+from .device_choice import devices as all_devices
+from .device_kind import DeviceInfo
+from .ending import ENDING
 from .errors import ValidationError, VulkanUnavailable
 from .memory.allocator import DeviceAllocator
 from .memory.host_memory import BufferPool, Loan
 from .native_module import native
 from .once import once_a_process
-from .vulkan.compilations import Compilations
-from .vulkan.device_choice import choose, is_chosen, select
-from .vulkan.device_features import SHARING_EXTENSIONS
-from .vulkan.devices import DeviceInfo, again, compute_queue_family
-from .vulkan.devices import devices as all_devices
-from .vulkan.ending import ENDING
-from .vulkan.loader import handle, instance, vulkan
-from .vulkan.logical_device import create_device, create_pipeline_layout
-from .vulkan.pipeline_cache import folder
 
 #: What a device is called as the place of a tensor; ``spirv:<index>`` is devices()[index].
 NAME = "spirv"
 
-_FOREVER = 2**64 - 1
-
-
-def _timeout_ns() -> int:
-    seconds = settings.TIMEOUT.get()
-    return _FOREVER if seconds is None else int(seconds * 1e9)
-
 
 class Context:
-    """A VkDevice with one compute queue. ``native`` is its _native.Device, ``native_module`` the C++ module;
-    ``host_memory`` one of
-    ZERO_COPY, IMPORTED and STAGED;
-    ``index`` its number in devices(), that of ``spirv:<index>``; ``memory`` allocates device memory.
+    """A device that is open. ``opened`` is what its kind opened (device_kind.py), ``native`` its _native.Device,
+    ``native_module`` the C++ module; ``host_memory`` one of ZERO_COPY, IMPORTED and STAGED; ``index`` its number in
+    devices(), that of ``spirv:<index>``; ``memory`` allocates device memory.
 
     TRITON_SPIRV_HOST_MEMORY asks for another way than the best that the device has.
     """
@@ -56,90 +39,38 @@ class Context:
     def __init__(self, device: DeviceInfo, failed: bool = False) -> None:
         """``failed``: an earlier context of it, which was left."""
         self.index = devices().index(device)
-        self._instance, device = again(device) if failed else (instance(), device)
         if device.capabilities is None:
             raise VulkanUnavailable(f"{device.describe()} cannot run Triton kernels")
-        self.device = device
+        self.native_module = native()
+        self.native_module.when_failed(_leave_failed)
+        self.opened = open_device(device, failed)
+        self.native = self.opened.native
+        self.device = self.opened.info
         self.capabilities: Capabilities = device.capabilities
+        self.host_memory = self.opened.host_memory
+        #: Whether CUDA's memory and semaphores can be shared.
+        self.shares_memory = self.opened.shares_memory
+        #: Whether a validation layer is on.
+        self.validates = self.opened.validates
         self.pid = os.getpid()
         #: The thread that got the error, where the device failed.
         self.left_by: int | None = None
-        #: Whether CUDA's memory and semaphores can be shared: its driver is the device's, too.
-        self.shares_memory = device.driver == "nvidia_proprietary" and device.extensions.issuperset(SHARING_EXTENSIONS)
-        self.native_module = native()
-        self._messenger = None
-        if self._instance.validation:
-            self._messenger = self.native_module.Messenger(handle(self._instance.handle))
         self._cuda: CudaSharing | None = None
         self._kernels: dict[int, Any] = {}
         #: Kernels that were removed, and are still needed by launches or graphs.
         self._removed: set[Any] = set()
-        self.compilations = Compilations()
         self._graphs: weakref.WeakSet[Any] = weakref.WeakSet()
         #: Launchers whose kernels ran since their reports were last read (reports.launchers.raise_reports).
         self.unread_reports: set[Any] = set()
         # A kernel may be collected, and so removed, while this thread has it.
         self._lock = threading.RLock()
         self._uses = 0
+        self._closed = False
         self._returned = True
-        vk = vulkan()
-        family = compute_queue_family(device)
-        self.handle = create_device(device, family)
-        queue = vk.ffi.new("VkQueue*")
-        vk.lib.vkGetDeviceQueue(self.handle, family, 0, queue)
-        self.pipeline_layout = create_pipeline_layout(self.handle, self.capabilities)
-        key = hashlib.sha256(f"{device.driver_version}".encode()).hexdigest()[:8]
-        #: The folder of what the driver compiled for this device.
-        self.kept_pipelines = folder() / f"{device.driver}-{device.uuid}-{key}"
-        self.native_module.when_failed(_leave_failed)
-        self.native = self.native_module.Device(
-            instance=handle(self._instance.handle),
-            physical_device=handle(device.handle),
-            device=handle(self.handle),
-            queue=handle(queue[0]),
-            queue_family=family,
-            pipeline_layout=handle(self.pipeline_layout),
-            host_addresses=False,
-            shares_semaphores=self.shares_memory,
-            timeout_ns=_timeout_ns(),
-        )
         self.memory = DeviceAllocator(self.native.allocate_device)
         self.device_pool = BufferPool(self.native.allocate_device)
         self.staging_pool = BufferPool(self.native.allocate_staging)
-        self.host_memory = self._choose_host_memory()
-        self.native.set_host_addresses(self.host_memory == ZERO_COPY)
         self.raise_validation_errors()
-
-    def _choose_host_memory(self) -> str:
-        best = ZERO_COPY if self._host_addresses_are_device_addresses() else STAGED
-        wanted = settings.HOST_MEMORY.get() or best
-        if wanted == ZERO_COPY != best:
-            raise ValueError(
-                f"TRITON_SPIRV_HOST_MEMORY={wanted!r}: host addresses are not device addresses on {self.device.name}"
-            )
-        if wanted == IMPORTED and not self.device.host_import_alignment:
-            raise ValueError(
-                f"TRITON_SPIRV_HOST_MEMORY={wanted!r}: {self.device.name} lacks VK_EXT_external_memory_host"
-            )
-        return wanted
-
-    def _host_addresses_are_device_addresses(self) -> bool:
-        """Whether a page, imported, has its host address: then the driver runs in this process's address space."""
-        alignment = self.device.host_import_alignment
-        if self.device.kind != "cpu" or not alignment:
-            return False
-        with mmap.mmap(-1, 2 * max(alignment, mmap.PAGESIZE)) as page:
-            view = vulkan().ffi.from_buffer(page)
-            start = -(-int(vulkan().ffi.cast("uintptr_t", view)) // alignment) * alignment
-            try:
-                imported = self.native.import_host(start, alignment)
-            except self.native_module.VulkanError:
-                return False
-            finally:
-                del view
-            same = imported.address == start
-            imported.free()
-        return same
 
     def cuda(self) -> CudaSharing:
         """The sharing with CUDA of this device. Raises NotShareable if CUDA's memory cannot be used."""
@@ -154,19 +85,14 @@ class Context:
 
     def raise_validation_errors(self) -> None:
         """Raise ValidationError with what the validation layer reported since the last call, if anything."""
-        messages = self._messenger.take() if self._messenger is not None else ()
+        messages = self.opened.messages()
         if messages:
             raise ValidationError("the Vulkan validation layer reported:\n" + "\n".join(messages))
 
-    @property
-    def validates(self) -> bool:
-        """Whether the validation layer is on."""
-        return self._messenger is not None
-
     @contextmanager
     def in_use(self) -> Iterator[None]:
-        """Around Vulkan calls other than ``native``'s, and uses of mapped memory: close() waits for the block's end.
-        Raises as check_usable()."""
+        """Around calls of the driver other than ``native``'s, and uses of mapped memory: close() waits for the end of
+        the block. Raises as check_usable()."""
         with self._lock:
             self._uses += 1
         try:
@@ -176,25 +102,25 @@ class Context:
             with self._lock:
                 self._uses -= 1
 
-    def add_kernel(self, pipeline: int, kernel: Any) -> None:
-        """Own ``kernel`` (with ``destroy()``), known by its VkPipeline, until it is removed or the context closes."""
+    def add_kernel(self, handle: int, kernel: Any) -> None:
+        """Own ``kernel`` (with ``destroy()``), known by its handle, until it is removed or the context closes."""
         with self._lock:
-            self._kernels[pipeline] = kernel
+            self._kernels[handle] = kernel
 
-    def remove_kernel(self, pipeline: int) -> None:
+    def remove_kernel(self, handle: int) -> None:
         """Destroy the kernel once its launches are done and no graph has it; nothing happens where it is gone
         already."""
         if self.pid != os.getpid():  # where another thread may have had the lock when the process was forked
             return
         with self._lock:
-            kernel = self._kernels.pop(pipeline, None)
+            kernel = self._kernels.pop(handle, None)
             if kernel is None:
                 return
             self._removed.add(kernel)
             needed = Loan()
             needed.add(partial(self._destroy, kernel))
             for graph in self._graphs:
-                if graph.has_kernel(pipeline):
+                if graph.has_kernel(handle):
                     graph.keep(needed)
             self.native.keep(needed)
 
@@ -224,21 +150,21 @@ class Context:
         False if another thread may still be in a call of the driver. If the driver's queue compiles what nobody waits
         for, no work is waited for, and later launches are not refused.
         """
-        if self.handle is None or self.pid != os.getpid():
+        if self._closed or self.pid != os.getpid():
             return self._returned
-        vk = vulkan()
-        if self.capabilities.traits.compiles_late and self.compilations.go_on:  # which the last work would wait for
-            self.handle, self._returned = None, False
+        opened = self.opened
+        if opened.waits_for_compiler():
+            self._closed, self._returned = True, False
             return False
         if not self.native.stop():  # a kernel never ended: nothing can be destroyed under it
-            self.handle = None
-            self._returned = self.native.calls_returned() and not self._uses and self.compilations.left() is not None
+            self._closed = True
+            self._returned = self.native.calls_returned() and not self._uses and not opened.compiles()
             return self._returned
         while self._uses:
             time.sleep(0.001)
-        left = self.compilations.left() if self.native.close() else None
-        if left is None:  # the driver still compiles what nobody waits for, or a call does not return
-            self.handle = None
+        closed = self.native.close()
+        self._closed = True
+        if not closed or opened.compiles():  # a call does not return, or the driver goes on compiling
             self._returned = False
             return False
         self.memory.close()
@@ -250,14 +176,7 @@ class Context:
             self._removed.clear()
         for kernel in kernels:
             kernel.destroy()
-        for module, pipeline in left:
-            vk.lib.vkDestroyPipeline(self.handle, pipeline, vk.ffi.NULL)
-            vk.lib.vkDestroyShaderModule(self.handle, module, vk.ffi.NULL)
-        vk.lib.vkDestroyPipelineLayout(self.handle, self.pipeline_layout, vk.ffi.NULL)
-        vk.lib.vkDestroyDevice(self.handle, vk.ffi.NULL)
-        self.handle = None
-        if self._messenger is not None:
-            self._messenger.close()
+        opened.close()
         return True
 
 

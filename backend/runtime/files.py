@@ -1,10 +1,18 @@
-"""Writing files as a whole, or not at all, so that many processes can share them."""
+"""Files that many processes share: where what is known of devices is kept, and writing as a whole or not at all."""
 
 from __future__ import annotations
 
 import os
 import tempfile
 from pathlib import Path
+
+
+def kept_folder() -> Path:
+    """Where what drivers compiled, and what was measured of devices, is kept: in TRITON_CACHE_DIR, or where Triton's
+    cache is without it."""
+    cache = os.environ.get("TRITON_CACHE_DIR", "").strip()
+    home = os.environ.get("TRITON_HOME", "").strip() or os.path.expanduser("~")
+    return Path(cache or os.path.join(home, ".triton", "cache")) / "spirv-pipelines"
 
 
 def write_whole(path: Path, data: bytes, private: bool = False) -> None:

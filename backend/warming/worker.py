@@ -43,9 +43,7 @@ def warm(line: Mapping[str, Any], hits: list[bool]) -> dict[str, Any]:
         raise DoesNotFit("a hook of Triton's left it out")
     compiled._init_handles()
     if not compile_only():
-        context = compiled.module.context
-        context.native.dispatch_nothing(compiled.function)  # drivers of CPUs compile at the first launch
-        context.native.synchronize()
+        compiled.module.context.opened.compile_now(compiled.function)
     same = compiled.hash == line["key"] if compiler_key(target) == line["compiler"] else None
     return {"status": THERE if all(hits) else COMPILED, "same": same}
 

@@ -23,13 +23,13 @@ from pathlib import Path
 from triton.backends.spirv.runtime import array, buffer as buffers
 from triton.backends.spirv.runtime.context import current
 from triton.backends.spirv.runtime.launches.launch import make_launcher
-from triton.backends.spirv.runtime.kernels.pipeline import Kernel
+from triton.backends.spirv.runtime.kernel import Kernel
 module = Path(sys.argv[1]).read_bytes() if len(sys.argv) > 1 else b""
 ADD = [((0,), "x", "*fp32"), ((1,), "y", "*fp32"), ((2,), "z", "*fp32"), ((3,), "n", "i32")]
 def load(entries=ADD):
     kernel = Kernel(current(), "test", module)
     launch = make_launcher(current(), "test", entries, indirect=False)
-    return lambda grid, *args: launch(*grid, 0, kernel.pipeline, None, None, None, None, *args)
+    return lambda grid, *args: launch(*grid, 0, kernel.handle, None, None, None, None, *args)
 def last(launch, seconds):
     launch((1, 1, 1))  # a driver may compile at the first launch
     current().native.synchronize()

@@ -17,7 +17,7 @@ from triton.backends.spirv.capabilities import PROFILES
 from triton.backends.spirv.inspection.compilers import NVIDIA
 from triton.backends.spirv.inspection.listing import machine_text
 from triton.backends.spirv.runtime import context
-from triton.backends.spirv.runtime.kernels.compiled_code import cached_program
+from triton.backends.spirv.runtime.vulkan.compiled_code import cached_program
 from triton.backends.spirv.runtime.vulkan.manifests import installed
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -95,8 +95,8 @@ def test_the_instructions_of_a_device(tmp_path: Path) -> None:
 def test_what_the_driver_caches_of_one_kernel(kernel: triton.compiler.CompiledKernel) -> None:
     """Vulkan's header, then the driver's own form of the program; of NVIDIA's driver the device's instructions."""
     device = context.current()
-    layout, size = device.pipeline_layout, device.capabilities.subgroup_size
-    data = cached_program(device.handle, layout, kernel.asm["spv"], size, device.device.chooses_subgroup_size)
+    layout, size = device.opened.pipeline_layout, device.capabilities.subgroup_size
+    data = cached_program(device.opened.handle, layout, kernel.asm["spv"], size, device.device.chooses_subgroup_size)
     length, version = struct.unpack_from("<2I", data)
     assert (length, version) == (32, 1)  # Mesa 26.2.6's CPU driver gives 20 of the 32 bytes
     if device.device.driver == NVIDIA:
@@ -104,7 +104,7 @@ def test_what_the_driver_caches_of_one_kernel(kernel: triton.compiler.CompiledKe
         assert re.search(r"^// LDG\S* +\d+ +[1-9]", text, re.MULTILINE), text
         assert re.search(r"^// Register Count +[1-9]", text, re.MULTILINE), text
     with pytest.raises(ValueError, match="SPIR-V"):
-        cached_program(device.handle, layout, kernel.asm["spv"][:-4], size, device.device.chooses_subgroup_size)
+        cached_program(device.opened.handle, layout, kernel.asm["spv"][:-4], size, device.device.chooses_subgroup_size)
 
 
 @pytest.mark.skipif(not CPU, reason="the driver shows its code")

@@ -8,7 +8,7 @@ import triton
 import triton.language as tl
 from triton.backends.spirv.runtime import array
 from triton.backends.spirv.runtime import context as vulkan_context
-from triton.backends.spirv.runtime.kernels.statistics import FEATURE, executables, registers_and_spills
+from triton.backends.spirv.runtime.vulkan.statistics import FEATURE, executables, registers_and_spills
 from triton.language.extra.spirv import libdevice
 
 driver = triton.runtime.driver.active
@@ -64,8 +64,8 @@ def test_registers_and_spills_are_the_drivers_where_it_has_such_figures(monkeypa
     kinds = vulkan_context.current().device
     if FEATURE in kinds.vulkan_features:
         figures = executables(
-            vulkan_context.current().handle,
-            vulkan_context.current().pipeline_layout,
+            vulkan_context.current().opened.handle,
+            vulkan_context.current().opened.pipeline_layout,
             binary,
             kinds.capabilities.subgroup_size,
         )

@@ -1,4 +1,4 @@
-#include "bindings.h"
+#include "../device_kinds.h"
 
 #include <pybind11/stl.h>
 

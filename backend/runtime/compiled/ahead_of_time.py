@@ -15,11 +15,11 @@ from ...abi.block import ArgumentBlock
 from ...capabilities import Capabilities
 from ..arrays import array
 from ..context import Context, current
-from ..kernels.pipeline import Kernel
+from ..device_kind import DeviceInfo
+from ..kernel import Kernel
 from ..launches.launch import argument_block, make_launcher
 from ..measuring.measured import capabilities_of
 from ..reports.launchers import ReportingLauncher
-from ..vulkan.devices import DeviceInfo
 from .kernel_file import Abi, IncompatibleModule, Parameter, read_abi
 
 #: The driver of targets that count on nothing that only one driver has.
@@ -148,7 +148,7 @@ class LoadedKernel:
             for parameter, value in zip(self._passed, values, strict=True)
             for part in self._parts(parameter, value)
         ]
-        self._launcher(*sizes, 0, self._kernel.pipeline, None, None, None, None, *passed)
+        self._launcher(*sizes, 0, self._kernel.handle, None, None, None, None, *passed)
 
     def _bind(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> Sequence[Any]:
         """The arguments in the order of the parameters."""

@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol
 
+from ..device_kind import DeviceInfo
 from ..errors import NotShareable
 from ..memory.host_memory import storage_of
 from ..native_module import native
-from ..vulkan.devices import DeviceInfo
 from .cuda_driver import DeviceContext, Semaphore, new_stream
 from .cuda_memory import ImportedMemory
 from .stream_watch import StreamWatch

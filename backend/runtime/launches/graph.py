@@ -119,9 +119,9 @@ class Graph:
         """Keep an object for as long as the graph, or a replay of it that still runs."""
         self._recording.keep(used)
 
-    def has_kernel(self, pipeline: int) -> bool:
-        """Whether the kernel of a VkPipeline was captured."""
-        return pipeline in self._recording.pipelines
+    def has_kernel(self, handle: int) -> bool:
+        """Whether the kernel of that handle was captured."""
+        return handle in self._recording.kernels
 
     def add_report(self, reset: Callable[[], None], read: Callable[[], Callable[[], None]]) -> None:
         """For a captured launch that reports: ``reset`` is called before each replay, ``read`` after it; what ``read``

@@ -249,7 +249,7 @@ class Resolver:
         end = -(-memory.end // alignment) * alignment
         try:
             buffer = self._context.native.import_host(start, end - start)
-        except native().VulkanError:
+        except native().DeviceError:
             return None
         loan.add(buffer.free)
         return int(buffer.address) + memory.start - start

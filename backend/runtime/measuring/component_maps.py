@@ -8,10 +8,9 @@ from collections.abc import Sequence
 from ...capabilities import PROFILES
 from ...matrices import ComponentMap, MatrixConfiguration
 from ..context import Context, devices, of_device
-from ..vulkan.devices import DeviceInfo
-from ..vulkan.matrix_properties import MatrixProperties
+from ..device_kind import DeviceInfo, MatrixProperties
 from .component_probe import probe_data, probe_module, read_map
-from .probing import Record, driver_faults, run
+from .probing import DRIVER_FAULTS, Record, run
 
 _log = logging.getLogger(__name__)
 
@@ -67,7 +66,7 @@ def _measured(device: DeviceInfo) -> list[MatrixConfiguration] | None:
     maps: dict[Matrix, ComponentMap | None] = {}
     try:
         context = of_device(devices().index(device))
-    except driver_faults() as error:  # kernels run without matrix units
+    except DRIVER_FAULTS as error:  # kernels run without matrix units
         _log.warning("%s: its matrix units are not used: %s: %s", device.name, type(error).__name__, error)
         return None
     failed = False
@@ -78,7 +77,7 @@ def _measured(device: DeviceInfo) -> list[MatrixConfiguration] | None:
             for matrix in ((a, m, k, 0), (b, k, n, 1), (c, m, n, 2), (result, m, n, 2)):
                 if matrix not in maps:
                     maps[matrix] = measure(context, *matrix)
-        except driver_faults() as error:  # kernels run without this one
+        except DRIVER_FAULTS as error:  # kernels run without this one
             _log.warning("%s: %s are not used: %s: %s", device.name, properties, type(error).__name__, error)
             failed = True
             continue

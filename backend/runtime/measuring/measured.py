@@ -9,10 +9,10 @@ from functools import cache
 
 from ...capabilities import NATIVE_MATH, Capabilities
 from ..context import Context, devices, of_device
-from ..vulkan.devices import DeviceInfo
+from ..device_kind import DeviceInfo
 from .component_maps import configurations
 from .native_probe import BOUND, judged, probe_data, probe_module
-from .probing import Record, driver_faults, run
+from .probing import DRIVER_FAULTS, Record, run
 
 _log = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ def native_math(device: DeviceInfo) -> frozenset[str]:
     if known is None:
         try:
             known = measure(of_device(devices().index(device)))
-        except driver_faults() as error:  # kernels compute the functions themselves
+        except DRIVER_FAULTS as error:  # kernels compute the functions themselves
             _log.warning("%s: its own functions are not used: %s: %s", device.name, type(error).__name__, error)
             return frozenset()
         record.write(sorted(known))

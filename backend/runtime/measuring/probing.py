@@ -17,15 +17,17 @@ from ...spirv.module import ModuleBuilder
 from ...spirv.opcodes import BuiltIn, Capability_, StorageClass
 from ..arrays import array
 from ..context import Context
-from ..files import write_whole
-from ..kernels.pipeline import Kernel
+from ..device_kind import DeviceInfo
+from ..files import kept_folder, write_whole
+from ..kernel import Kernel
 from ..launches.launch import make_launcher
-from ..vulkan.devices import DeviceInfo
-from ..vulkan.loader import vulkan
-from ..vulkan.pipeline_cache import folder
 
 _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
+
+#: What a driver may make of a probe: a call fails, the module is rejected, or validation reports it (RuntimeErrors).
+#: Anything else is a mistake in the probe.
+DRIVER_FAULTS = (RuntimeError, OSError)
 
 
 def read_inputs(module: ModuleBuilder, f: FunctionBuilder) -> tuple[int, int]:
@@ -46,15 +48,9 @@ def run(context: Context, module: bytes, data: Any) -> None:
     kernel = Kernel(context, "probe", module)
     try:
         launch = make_launcher(context, "probe", [((0,), "data", "*i8")], False, {"data"})
-        launch(1, 1, 1, 0, kernel.pipeline, None, None, None, None, array(data.view("int8")))
+        launch(1, 1, 1, 0, kernel.handle, None, None, None, None, array(data.view("int8")))
     finally:
         kernel.unload()
-
-
-def driver_faults() -> tuple[type[Exception], ...]:
-    """What a driver may make of a probe: a call fails (VulkanError, a RuntimeError, from C++; VkError from Python), the
-    module is rejected, or validation reports it (both RuntimeErrors). Anything else is a mistake in the probe."""
-    return RuntimeError, OSError, vulkan().VkError
 
 
 class Record:
@@ -65,7 +61,7 @@ class Record:
         assert device.capabilities is not None
         parts = (key, device.driver_version, device.capabilities.subgroup_size)
         digest = hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
-        self._path = folder() / f"{device.driver}-{device.uuid}-{digest}.{subject}.json"
+        self._path = kept_folder() / f"{device.driver}-{device.uuid}-{digest}.{subject}.json"
 
     def read(self, parse: Callable[[list[str]], _T]) -> _T | None:
         """What ``parse`` makes of the texts that were written; None if there are none, or they are damaged."""

@@ -125,13 +125,10 @@ def _collide(one: HostRange, other: HostRange) -> bool:
 #: Of all devices.
 CLAIMS = Claims()
 
-#: VK_ERROR_OUT_OF_HOST_MEMORY, VK_ERROR_OUT_OF_DEVICE_MEMORY, VK_ERROR_TOO_MANY_OBJECTS.
-_OUT_OF_MEMORY = (-1, -2, -10)
-
 
 def out_of_memory(error: RuntimeError) -> bool:
     """Whether a native call failed for want of memory, so that giving idle memory back may help."""
-    return getattr(error, "result", None) in _OUT_OF_MEMORY
+    return bool(getattr(error, "no_memory", False))
 
 
 class BufferPool:

@@ -8,37 +8,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from ...drivers import DRIVERS, OTHER
+from ..device_kind import ComputeUnits
 from .loader import Chain, vulkan
-
-#: Compute units of a GPU that does not tell them: as many as a larger integrated GPU has.
-ESTIMATED_COUNT = 32
-
-
-@dataclass(frozen=True)
-class ComputeUnits:
-    """Multiprocessors of NVIDIA, compute units of AMD, shader cores of Arm, threads of a CPU.
-
-    ``count``: how many there are; ``threads``: invocations that reside on one; ``registers``: 32-bit registers of one.
-    None: not told. ``estimated``: ``count`` is ESTIMATED_COUNT.
-    """
-
-    count: int | None = None
-    threads: int | None = None
-    registers: int | None = None
-
-    @property
-    def estimated(self) -> bool:
-        """Whether the number of units is not told."""
-        return self.count is None
-
-    @property
-    def count_or_estimate(self) -> int:
-        """How many there are, or ESTIMATED_COUNT."""
-        return ESTIMATED_COUNT if self.count is None else self.count
 
 
 def _nvidia(properties: Any, subgroup_size: int) -> ComputeUnits:

@@ -102,6 +102,9 @@ FEATURE_STRUCTS: dict[str, tuple[str | None, tuple[str, ...]]] = {
     ),
 }
 
+#: Bytes of a structure before its features: sType and pNext.
+_HEAD = 16
+
 #: Key of capabilities.FEATURES → the Vulkan features that it needs, all of them.
 CAPABILITY_FEATURES: dict[str, tuple[str, ...]] = {
     "float16": ("shaderFloat16",),
@@ -135,6 +138,18 @@ def feature_chain(extensions: frozenset[str], enabled: frozenset[str] = frozense
 def features_of(chain: Chain, struct: str) -> Any:
     """The structure of a chain that holds the features of ``struct``."""
     return chain[struct].features if struct == "VkPhysicalDeviceFeatures2" else chain[struct]
+
+
+def place_of(struct: str, feature: str) -> tuple[int, int]:
+    """The number of a structure's VkStructureType, and which of its flags the feature is."""
+    ffi = vulkan().ffi
+    chain = Chain([struct])
+    setattr(features_of(chain, struct), feature, 1)
+    head = chain.head
+    pointer = getattr(head, "struct", head)
+    size = ffi.sizeof(ffi.typeof(pointer).item)
+    words = ffi.unpack(ffi.cast("uint32_t*", pointer), size // 4)
+    return words[0], words.index(1, _HEAD // 4) - _HEAD // 4
 
 
 def device_extensions(physical: Any) -> frozenset[str]:

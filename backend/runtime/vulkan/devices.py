@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 from ...capabilities import REQUIRED, Capabilities
 from ...drivers import DRIVER_IDS, DRIVERS, OTHER
+from ..device_kind import DeviceInfo, MatrixProperties
+from ..ending import ENDING
 from ..errors import VulkanUnavailable
-from ..once import once_a_process
-from .compute_units import ComputeUnits, compute_units
+from .compute_units import compute_units
 from .device_features import (
     CAPABILITY_FEATURES,
     EXTENSIONS,
@@ -19,12 +20,11 @@ from .device_features import (
     features_of,
     float_controls,
 )
-from .ending import ENDING
 from .loader import Chain, Instance, instance, remedy, vulkan
-from .matrix_properties import MatrixProperties, matrix_properties
+from .matrix_properties import matrix_properties
+from .memory_heaps import device_memory
 
-#: Kinds of VkPhysicalDeviceType, best first.
-KINDS = ("discrete", "integrated", "virtual", "cpu", "other")
+#: VkPhysicalDeviceType → one of SORTS.
 _KIND_OF_TYPE = {2: "discrete", 1: "integrated", 3: "virtual", 4: "cpu", 0: "other"}
 
 _PROPERTY_STRUCTS = (
@@ -36,42 +36,38 @@ _PROPERTY_STRUCTS = (
 _COMPUTE_STAGE = 0x20
 
 
-@dataclass(frozen=True, eq=False)
-class DeviceInfo:
-    """A Vulkan device as probed. ``lacks`` names what it lacks of the required; ``capabilities`` is None then.
+@dataclass(frozen=True, eq=False, repr=False)
+class VulkanDeviceInfo(DeviceInfo):
+    """A Vulkan device as probed.
 
-    Two devices may be alike in everything, their UUID included: only the object tells them apart.
-
-    ``host_import_alignment`` is minImportedHostPointerAlignment in bytes, 0 where host memory cannot be imported.
-    ``max_subgroups`` is maxComputeWorkgroupSubgroups. ``chooses_subgroup_size``: pipelines may name the size of their
-    subgroups; where they may not, there is one size only. ``driver_version`` is the driver's own text. ``matrices`` is
-    what it reports of its matrix units; those that kernels may use are in measured.capabilities_of().
+    ``handle`` is its VkPhysicalDevice. ``max_subgroups`` is maxComputeWorkgroupSubgroups. ``chooses_subgroup_size``:
+    pipelines may name the size of their subgroups; where they may not, there is one size only.
     """
 
-    name: str
-    kind: str
-    uuid: str
-    driver: str
-    api_version: tuple[int, int]
-    lacks: tuple[str, ...]
-    capabilities: Capabilities | None
-    vulkan_features: frozenset[str]
-    extensions: frozenset[str]
-    host_import_alignment: int
-    max_subgroups: int
-    handle: Any = field(repr=False)
-    driver_version: str = ""
+    api: ClassVar[str] = "Vulkan"
+
+    handle: Any = None
+    api_version: tuple[int, int] = (0, 0)
+    vulkan_features: frozenset[str] = frozenset()
+    extensions: frozenset[str] = frozenset()
+    max_subgroups: int = 0
     chooses_subgroup_size: bool = True
-    matrices: tuple[MatrixProperties, ...] = ()
-    compute_units: ComputeUnits = ComputeUnits()
 
-    def describe(self) -> str:
-        """One line: name, kind, and what it lacks, if anything."""
-        lacking = f", lacks {', '.join(self.lacks)}" if self.lacks else ""
-        return f"{self.name} ({self.kind}, Vulkan {self.api_version[0]}.{self.api_version[1]}{lacking})"
+    @property
+    def interface(self) -> str:
+        """Such as ``Vulkan 1.3``."""
+        return f"{self.api} {self.api_version[0]}.{self.api_version[1]}"
+
+    def details(self) -> dict[str, Any]:
+        """As DeviceInfo's: the version of Vulkan, and the extensions that are used."""
+        return {"vulkan": self.interface.removeprefix(f"{self.api} "), "extensions": sorted(self.extensions)}
+
+    def memory(self) -> tuple[int | None, int]:
+        """As DeviceInfo's, by VK_EXT_memory_budget."""
+        return device_memory(self.handle)
 
 
-def probe(instance: Instance, physical: Any) -> DeviceInfo:
+def probe(instance: Instance, physical: Any) -> VulkanDeviceInfo:
     """What the VkPhysicalDevice, of ``instance``, can do."""
     vk = vulkan()
     ffi, lib = vk.ffi, vk.lib
@@ -81,9 +77,8 @@ def probe(instance: Instance, physical: Any) -> DeviceInfo:
     name = ffi.string(basic.deviceName).decode(errors="replace")
     kind = _KIND_OF_TYPE.get(basic.deviceType, "other")
     if api_version < (1, 3):
-        return DeviceInfo(
-            name, kind, "", "unknown", api_version, ("Vulkan 1.3",), None, frozenset(), frozenset(), 0, 0, physical
-        )
+        lacks_all = ("Vulkan 1.3",)
+        return VulkanDeviceInfo(name, kind, "", "unknown", lacks_all, None, handle=physical, api_version=api_version)
 
     extensions = device_extensions(physical)
     features = feature_chain(extensions)
@@ -132,7 +127,7 @@ def probe(instance: Instance, physical: Any) -> DeviceInfo:
             features=frozenset(key for key, needs in CAPABILITY_FEATURES.items() if supported.issuperset(needs))
             | float_controls(properties["VkPhysicalDeviceVulkan12Properties"], supported),
         )
-    return DeviceInfo(
+    return VulkanDeviceInfo(
         name=name,
         kind=kind,
         uuid=bytes(vulkan11.deviceUUID).hex(),
@@ -179,7 +174,7 @@ def _compute_queue_family(physical: Any) -> int | None:
     return None
 
 
-def compute_queue_family(device: DeviceInfo) -> int:
+def compute_queue_family(device: VulkanDeviceInfo) -> int:
     """Index of the queue family that kernels are submitted to."""
     family = _compute_queue_family(device.handle)
     if family is None:
@@ -198,7 +193,7 @@ def _physical_devices(loaded: Any) -> list[Any]:
         ) from None
 
 
-def again(device: DeviceInfo) -> tuple[Instance, DeviceInfo]:
+def again(device: VulkanDeviceInfo) -> tuple[Instance, VulkanDeviceInfo]:
     """The same device in a new instance: drivers share what a device failed with among the devices of one
     instance. Mesa's CPU driver lets no kernel of it run while another one does. Raises VulkanUnavailable."""
     opened = Instance()
@@ -209,11 +204,9 @@ def again(device: DeviceInfo) -> tuple[Instance, DeviceInfo]:
     raise VulkanUnavailable(f"{device.describe()} failed and has disappeared")
 
 
-@once_a_process
-def devices() -> tuple[DeviceInfo, ...]:
-    """All Vulkan devices, best first: usable ones, then by kind. Raises VulkanUnavailable without a loader, and
+def devices() -> tuple[VulkanDeviceInfo, ...]:
+    """All Vulkan devices, in the loader's order. Raises VulkanUnavailable without a loader, and
     RuntimeError where the process is ending."""
     with ENDING.awaited():
         opened = instance()
-        found = [probe(opened, physical) for physical in _physical_devices(opened)]
-    return tuple(sorted(found, key=lambda device: (bool(device.lacks), KINDS.index(device.kind))))
+        return tuple(probe(opened, physical) for physical in _physical_devices(opened))

@@ -6,13 +6,13 @@ from typing import Any
 
 from ...capabilities import Capabilities
 from .device_features import feature_chain
-from .devices import DeviceInfo
+from .devices import VulkanDeviceInfo
 from .loader import check, new, used_before_fork, vulkan
 
 _COMPUTE_STAGE = 0x20
 
 
-def create_device(device: DeviceInfo, family: int) -> Any:
+def create_device(device: VulkanDeviceInfo, family: int) -> Any:
     """A VkDevice with one queue of the family, and all that is of use enabled. The caller destroys it. Raises
     RuntimeError where the driver refuses, as NVIDIA's does in the child of a process that has asked for the devices."""
     vk = vulkan()

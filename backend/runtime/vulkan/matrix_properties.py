@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+from ..device_kind import MatrixProperties
 from .loader import Instance, check, vulkan
 
 EXTENSION = "VK_KHR_cooperative_matrix"
@@ -27,17 +27,6 @@ COMPONENT_TYPES = {
     1000491002: "f8E4M3FN",
     1000491003: "f8E5M2",
 }
-
-
-@dataclass(frozen=True)
-class MatrixProperties:
-    """A VkCooperativeMatrixPropertiesKHR of matrices that a subgroup holds. The types are keys of COMPONENT_BITS."""
-
-    m: int
-    n: int
-    k: int
-    types: tuple[str, str, str, str]
-    saturating: bool
 
 
 def matrix_properties(instance: Instance, physical: Any) -> tuple[MatrixProperties, ...]:

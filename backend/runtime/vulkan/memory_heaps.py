@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from ..ending import ENDING
 from .device_features import device_extensions
-from .devices import DeviceInfo
-from .ending import ENDING
 from .loader import Chain, vulkan
 
 _BUDGET = "VkPhysicalDeviceMemoryBudgetPropertiesEXT"
 _DEVICE_LOCAL = 1  # VK_MEMORY_HEAP_DEVICE_LOCAL_BIT
 
 
-def device_memory(device: DeviceInfo) -> tuple[int | None, int]:
-    """(bytes that this process may still allocate, bytes that there are) in the heaps that are the device's own.
+def device_memory(physical: Any) -> tuple[int | None, int]:
+    """(bytes that this process may still allocate, bytes that there are) in the heaps of a VkPhysicalDevice's own.
 
     The first is None if the driver does not tell it (VK_EXT_memory_budget). Raises RuntimeError if the process is
     ending.
     """
     properties = "VkPhysicalDeviceMemoryProperties2"
     with ENDING.awaited():
-        has_budget = "VK_EXT_memory_budget" in device_extensions(device.handle)
+        has_budget = "VK_EXT_memory_budget" in device_extensions(physical)
         chain = Chain((properties, _BUDGET) if has_budget else (properties,))
-        vulkan().lib.vkGetPhysicalDeviceMemoryProperties2(device.handle, chain.head)
+        vulkan().lib.vkGetPhysicalDeviceMemoryProperties2(physical, chain.head)
     memory = chain[properties].memoryProperties
     own = [index for index in range(memory.memoryHeapCount) if memory.memoryHeaps[index].flags & _DEVICE_LOCAL]
     total = sum(memory.memoryHeaps[index].size for index in own)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,13 +22,6 @@ _MAGIC = b"triton-spirv pipelines 1\n"
 _DIGEST_BYTES = hashlib.sha256().digest_size
 
 _log = logging.getLogger(__name__)
-
-
-def folder() -> Path:
-    """Where the files are: in TRITON_CACHE_DIR, or where Triton's cache is without it."""
-    cache = os.environ.get("TRITON_CACHE_DIR", "").strip()
-    home = os.environ.get("TRITON_HOME", "").strip() or os.path.expanduser("~")
-    return Path(cache or os.path.join(home, ".triton", "cache")) / "spirv-pipelines"
 
 
 def pack(data: bytes) -> bytes:

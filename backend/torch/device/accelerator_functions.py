@@ -14,8 +14,8 @@ import torch
 from ... import settings
 from ...runtime import context as vulkan_context
 from ...runtime.context import NAME
+from ...runtime.device_choice import selected
 from ...runtime.errors import VulkanUnavailable
-from ...runtime.vulkan.device_choice import selected
 from .spirv_module import MODULE
 from .torch_streams import Stream
 

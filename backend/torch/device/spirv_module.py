@@ -11,10 +11,9 @@ from uuid import UUID
 import torch
 
 from ...runtime import context as vulkan_context
+from ...runtime.device_choice import selected
 from ...runtime.errors import VulkanUnavailable
 from ...runtime.streams import DeviceInterface, device_index
-from ...runtime.vulkan.device_choice import selected
-from ...runtime.vulkan.memory_heaps import device_memory
 from . import torch_streams
 from .cpu_fallback import FALLBACKS
 from .random_state import GENERATOR, Generator, default_generator
@@ -54,7 +53,7 @@ def _properties(index: int) -> DeviceProperties:
         name=device.name,
         kind=device.kind,
         driver=f"{device.driver} {device.driver_version}",
-        total_memory=device_memory(device)[1],
+        total_memory=device.memory()[1],
         warp_size=known.subgroup_size,
         max_threads_per_block=known.max_workgroup_invocations,
         shared_memory_per_block=known.shared_bytes,
@@ -218,7 +217,7 @@ class DeviceModule(DeviceInterface):
         """(bytes that this process may still allocate, bytes that the device has). If the driver does not report
         the first (VK_EXT_memory_budget), it is what this process has not reserved; other processes are ignored."""
         index = device_index(device)
-        free, total = device_memory(vulkan_context.devices()[index])
+        free, total = vulkan_context.devices()[index].memory()
         return max(0, total - vulkan_context.of_device(index).memory.pool.reserved) if free is None else free, total
 
     def empty_cache(self) -> None:

@@ -14,7 +14,6 @@ from ...runtime import context as vulkan_context
 from ...runtime.context import NAME, Context
 from ...runtime.memory.allocator import OutOfDeviceMemory
 from ...runtime.streams import device_index
-from ...runtime.vulkan.memory_heaps import device_memory
 
 #: DLPack's code of an element type. What is not here is made as bytes and retyped.
 DLPACK_CODES = {
@@ -72,7 +71,7 @@ class OutOfMemory(OutOfDeviceMemory, torch.OutOfMemoryError):
     """torch's own error of this name, with what was asked for and how much there is."""
 
     def __init__(self, context: Context, error: OutOfDeviceMemory) -> None:
-        free, total = device_memory(context.device)
+        free, total = context.device.memory()
         free = max(0, total - context.memory.pool.reserved) if free is None else free
         super().__init__(
             f"{NAME}:{context.index} is out of memory. {free} of its {total} bytes are free for this process; {error}"

@@ -16,7 +16,7 @@ import numpy
 import pytest
 from triton.backends.spirv.runtime import array
 from triton.backends.spirv.runtime.context import Context, current
-from triton.backends.spirv.runtime.kernels.pipeline import Kernel
+from triton.backends.spirv.runtime.kernel import Kernel
 from triton.backends.spirv.runtime.launches.launch import make_launcher
 
 _HEADER = """
@@ -287,7 +287,7 @@ class Launchable:
         self, grid: tuple[int, ...], *arguments: Any, hooks: tuple[Any, Any] = (None, None), launch_metadata: Any = None
     ) -> None:
         grid = (*grid, 1, 1)[:3]
-        self.launcher(*grid, 0, self.kernel.pipeline, None, launch_metadata, *hooks, *arguments)
+        self.launcher(*grid, 0, self.kernel.handle, None, launch_metadata, *hooks, *arguments)
 
 
 @pytest.fixture(params=["default", "staged", "imported"])

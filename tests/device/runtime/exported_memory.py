@@ -18,7 +18,7 @@ class ExportedMemory:
 
     def __init__(self, context: Context, bytes: int) -> None:
         vk = vulkan()
-        ffi, lib, self._device = vk.ffi, vk.lib, context.handle
+        ffi, lib, self._device = vk.ffi, vk.lib, context.opened.handle
         external, info = new("VkExternalMemoryBufferCreateInfo"), new("VkBufferCreateInfo")
         external.handleTypes = _OPAQUE_FD
         info.size, info.usage, info.pNext = bytes, _USAGE, external

@@ -494,7 +494,7 @@ def test_exit_while_the_driver_stays_in_a_call(add_file: Path, faulty_layer: dic
     script = (
         """
 import atexit, ctypes, threading
-from triton.backends.spirv.runtime.vulkan.ending import ENDING
+from triton.backends.spirv.runtime.ending import ENDING
 ENDING.begin.__func__.__defaults__ = (0.5, )  # seconds
 threading.Thread(target=current, daemon=True).start()
 since = time.monotonic()

@@ -237,13 +237,13 @@ def test_pipeline_cache_is_replaced_where_it_is_damaged(tmp_path: Any, context: 
     for contents in (None, b"", b"damaged", b"triton-spirv pipelines 1\n" + bytes(100)):
         if contents is not None:
             path.write_bytes(contents)
-        cache = PipelineCache(context.handle, path)
+        cache = PipelineCache(context.opened.handle, path)
         cache._saved_bytes = -1  # as if a pipeline had been added
         cache.save()
         cache.destroy()
         assert unpack(path.read_bytes())
         assert [entry.name for entry in path.parent.iterdir()] == ["device.bin"]
-    foreign = PipelineCache(context.handle, tmp_path / "missing" / "x.bin")
+    foreign = PipelineCache(context.opened.handle, tmp_path / "missing" / "x.bin")
     foreign.save()
     assert not (tmp_path / "missing").exists()
     foreign.destroy()

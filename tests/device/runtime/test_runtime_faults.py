@@ -13,7 +13,7 @@ import numpy
 import pytest
 from triton.backends.spirv.runtime import KernelRejected
 from triton.backends.spirv.runtime.context import Context, current
-from triton.backends.spirv.runtime.kernels.pipeline import Kernel
+from triton.backends.spirv.runtime.kernel import Kernel
 from triton.backends.spirv.runtime.launches.launch import make_launcher
 from triton.backends.spirv.runtime.vulkan import pipeline_cache
 from triton.backends.spirv.runtime.vulkan.pipeline_cache import PipelineCache
@@ -109,7 +109,7 @@ def test_fork_before_the_first_launch(add_file: Path) -> None:
     script = (
         _RUN
         + """
-from triton.backends.spirv.runtime.vulkan.device_choice import selected
+from triton.backends.spirv.runtime.device_choice import selected
 selected()
 pid = os.fork()
 try:
@@ -200,7 +200,7 @@ def test_closed_context_refuses(add_module: bytes) -> None:
     context.close()
     kernel.unload()
     with pytest.raises(RuntimeError, match="the Vulkan device is closed"):
-        launch(1, 1, 1, 0, kernel.pipeline, None, None, None, None)
+        launch(1, 1, 1, 0, kernel.handle, None, None, None, None)
     with pytest.raises(RuntimeError, match="the Vulkan device is closed"):
         Kernel(context, "add", add_module)
 
@@ -234,7 +234,7 @@ def test_two_contexts_at_once(add_module: bytes) -> None:
         from triton.backends.spirv.runtime import array
 
         one, z = numpy.ones(64, numpy.float32), numpy.zeros(64, numpy.float32)
-        launch(1, 1, 1, 0, kernel.pipeline, None, None, None, None, array(one), array(one), array(z), 64)
+        launch(1, 1, 1, 0, kernel.handle, None, None, None, None, array(one), array(one), array(z), 64)
         results.append(z.sum())
         kernel.unload()
     second.close()
@@ -269,7 +269,7 @@ def test_each_module_keeps_what_its_driver_compiled(
             saved.append(self.path.name)
 
     monkeypatch.setattr(PipelineCache, "save", saved_if_empty)
-    monkeypatch.setattr(current(), "kept_pipelines", tmp_path / "kept")
+    monkeypatch.setattr(current().opened, "kept_pipelines", tmp_path / "kept")
     for _ in range(2):
         Kernel(current(), "test", add_module).unload()
     (path,) = (tmp_path / "kept").iterdir()

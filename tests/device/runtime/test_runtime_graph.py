@@ -309,7 +309,7 @@ from triton.backends.spirv.runtime import Graph
 kernel, x, graph = Kernel(current(), "test", module), buffers.full(64, 1, "float32"), Graph()
 launch = make_launcher(current(), "test", ADD, indirect=False)
 with graph.capture():
-    launch(1, 1, 1, 0, kernel.pipeline, None, None, None, None, x, x, x, 64)
+    launch(1, 1, 1, 0, kernel.handle, None, None, None, None, x, x, x, 64)
 kernel.unload()
 graph.replay()
 current().close()

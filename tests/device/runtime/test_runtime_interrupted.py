@@ -35,7 +35,7 @@ def reporting():
     entries = [*ADD, ((4,), "the report buffer", "u64")]
     launch = make_launcher(current(), "test", entries, indirect=False)
     report = ReportingLauncher(current(), "test", launch, [], entries)
-    return lambda *args: report(1, 1, 1, 0, kernel.pipeline, None, None, None, None, *args)
+    return lambda *args: report(1, 1, 1, 0, kernel.handle, None, None, None, None, *args)
 
 def pending(on):
     os.environ["FAULTY_PENDING"] = str(int(on))
@@ -165,7 +165,7 @@ kernel, x = Kernel(current(), "test", module), buffers.full(64, 1, "float32")
 launch = make_launcher(current(), "test", ADD, indirect=False)
 x.to_numpy()
 pending(True)
-launch(1, 1, 1, 0, kernel.pipeline, None, None, None, None, x, x, x, 64)
+launch(1, 1, 1, 0, kernel.handle, None, None, None, None, x, x, x, 64)
 kernel.unload()
 print(kernel.loaded)
 pending(False)
@@ -309,7 +309,7 @@ for _ in range(2):  # the driver has these
 add((1, 1, 1), x, x, seen.address, 64)
 os.environ["FAULTY_MEMORY"] = "1"
 try:
-    indirect(1, 1, 1, 0, kernel.pipeline, None, None, None, None, x, x, x, 64)
+    indirect(1, 1, 1, 0, kernel.handle, None, None, None, None, x, x, x, 64)
 except RuntimeError as error:
     print("failed")
 """,

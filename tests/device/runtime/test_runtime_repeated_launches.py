@@ -116,9 +116,9 @@ launch = make_launcher(current(), "test", ADD, indirect=False)
 handles = set()
 for code in (module, module.replace(add_opcode, multiply_opcode), module):
     kernel = Kernel(current(), "test", code)
-    handles.add(kernel.pipeline)
+    handles.add(kernel.handle)
     for _ in range(2):
-        launch(1, 1, 1, 0, kernel.pipeline, None, None, None, None, two, five, z, 64)
+        launch(1, 1, 1, 0, kernel.handle, None, None, None, None, two, five, z, 64)
         current().native.synchronize()
     print(set(z.to_numpy().tolist()))
     kernel.unload()
@@ -132,7 +132,7 @@ def test_forgetting_a_pipeline(add_file: Path, faulty_layer: dict[str, str]) -> 
     script = """
 kernel = Kernel(current(), "test", module)
 launch = make_launcher(current(), "test", ADD, indirect=False)
-def waited(pipeline=kernel.pipeline):
+def waited(pipeline=kernel.handle):
     launch(1, 1, 1, 0, pipeline, None, None, None, None, x[0], one, x[0], 64)
     native.synchronize()
 heading("first")
@@ -140,7 +140,7 @@ waited()
 heading("again")
 waited()
 heading("forgotten")
-native.forget(kernel.pipeline)
+native.forget(kernel.handle)
 waited()
 """
     first, *others = _begun(script, add_file, faulty_layer)

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from triton.backends.spirv.runtime.vulkan.device_choice import selected
+from triton.backends.spirv.runtime.device_choice import selected
 
 _KERNEL = """
 import os, time

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from triton.backends.spirv.runtime.vulkan import devices as spirv_devices
+from triton.backends.spirv.runtime.device_choice import devices
 
 from tests.device.processes import run, run_script
 
@@ -33,7 +33,7 @@ def _cpu_manifests() -> list[Path]:
 def two_devices(tmp_path: Path) -> dict[str, str]:
     """The environment of a process that has two devices of one kind."""
     environment = {"TRITON_SPIRV_DEVICE": "", "LOCAL_RANK": "", "TRITON_SPIRV_BACKEND": "1"}
-    usable = [device.kind for device in spirv_devices.devices() if not device.lacks]
+    usable = [device.kind for device in devices() if not device.lacks]
     if usable[:2] == usable[:1] * 2:
         return environment
     manifests = _cpu_manifests()
@@ -82,8 +82,8 @@ def test_ranks_take_devices_in_turn(two_devices: dict[str, str], rank: int) -> N
     """A rank sees the device that it takes alone: it is 'spirv:0' there. Ranks past the last device share."""
     script = """
 from triton.backends.spirv.runtime import context
-from triton.backends.spirv.runtime.vulkan import devices
-found, mine = devices.devices(), context.current()
+from triton.backends.spirv.runtime.device_choice import devices
+found, mine = devices(), context.current()
 alike = sum(found[0].kind == device.kind for device in found)
 print(found.index(mine.device), mine.index, len(context.devices()), alike)
 try:
@@ -102,8 +102,8 @@ except RuntimeError as error:
 
 def test_a_wish_goes_before_the_rank(two_devices: dict[str, str]) -> None:
     script = """
-from triton.backends.spirv.runtime.vulkan import devices
-print(devices.devices().index(current().device), current().index)
+from triton.backends.spirv.runtime.device_choice import devices
+print(devices().index(current().device), current().index)
 """
     for wanted in ("0", "1"):
         done = run_script(script, **{**two_devices, "TRITON_SPIRV_DEVICE": wanted, "LOCAL_RANK": "0"})

@@ -6,8 +6,8 @@ import array
 
 import pytest
 from triton.backends.spirv.runtime.context import current
-from triton.backends.spirv.runtime.kernels import validate
-from triton.backends.spirv.runtime.kernels.pipeline import Kernel
+from triton.backends.spirv.runtime.kernel import Kernel
+from triton.backends.spirv.runtime.modules import validate
 
 from tests.device.validation import needs_layer
 from tests.lowering.harness import compile_body

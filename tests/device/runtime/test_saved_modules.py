@@ -15,7 +15,7 @@ SPIRV = b"garbage!" * 9
 SCRIPT = f"""
 from triton.backends.spirv.runtime import KernelRejected
 from triton.backends.spirv.runtime.context import current
-from triton.backends.spirv.runtime.kernels.pipeline import Kernel
+from triton.backends.spirv.runtime.kernel import Kernel
 for _ in range(2):
     try:
         Kernel(current(), "add", {SPIRV!r})

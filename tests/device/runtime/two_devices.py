@@ -16,7 +16,7 @@ from triton.backends.spirv.runtime import array
 from triton.backends.spirv.runtime import buffer as buffers
 from triton.backends.spirv.runtime.context import of_device
 from triton.backends.spirv.runtime.errors import VulkanUnavailable
-from triton.backends.spirv.runtime.kernels.pipeline import Kernel
+from triton.backends.spirv.runtime.kernel import Kernel
 from triton.backends.spirv.runtime.launches.launch import make_launcher
 
 N, ROUNDS = 10_000, 50
@@ -202,13 +202,13 @@ def events_and_waits() -> None:
     with interface.device(1):
         while True:
             timing[0].record()
-            launch(min(count, 65535), -(-count // 65535), 1, 0, kernel.pipeline, None, None, None, None, zero)
+            launch(min(count, 65535), -(-count // 65535), 1, 0, kernel.handle, None, None, None, None, zero)
             timing[1].record()
             if timing[0].elapsed_time(timing[1]) > 50:
                 break
             count *= 2
         for _ in range(20):
-            launch(min(count, 65535), -(-count // 65535), 1, 0, kernel.pipeline, None, None, None, None, zero)
+            launch(min(count, 65535), -(-count // 65535), 1, 0, kernel.handle, None, None, None, None, zero)
     other, idle = interface.current_stream("spirv:1"), interface.current_stream()
     assert (other.device_index, idle.device_index) == (1, 0)
     event = other.record_event()

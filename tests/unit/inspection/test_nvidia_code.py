@@ -16,7 +16,7 @@ from triton.backends.spirv.inspection.nvidia_code import NoMachineCode, disassem
 from triton.backends.spirv.inspection.zstandard import NoZstandard
 from triton.backends.spirv.runtime.cuda import cuda_driver
 from triton.backends.spirv.runtime.errors import VulkanUnavailable
-from triton.backends.spirv.runtime.kernels.statistics import Executable, Statistic
+from triton.backends.spirv.runtime.vulkan.statistics import Executable, Statistic
 
 PTX = """
 .version 8.0

@@ -6,10 +6,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from triton.backends.spirv.runtime.device_kind import MatrixProperties
 from triton.backends.spirv.runtime.errors import KernelRejected, ValidationError, VulkanUnavailable
 from triton.backends.spirv.runtime.measuring import component_maps
-from triton.backends.spirv.runtime.vulkan.loader import vulkan
-from triton.backends.spirv.runtime.vulkan.matrix_properties import MatrixProperties
 
 F16 = MatrixProperties(16, 16, 16, ("f16", "f16", "f32", "f32"), False)
 DEVICE: Any = SimpleNamespace(name="a device", matrices=(F16,))
@@ -27,7 +26,6 @@ def one_device(monkeypatch: pytest.MonkeyPatch) -> None:
         RuntimeError("vkQueueSubmit failed: VK_ERROR_DEVICE_LOST (-4)"),
         KernelRejected("kernel 'probe'", "probe.spv"),
         ValidationError("no such capability"),
-        vulkan().VkErrorOutOfDeviceMemory(),
     ],
     ids=lambda fault: type(fault).__name__,
 )

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from triton.backends.spirv.capabilities import PROFILES
 from triton.backends.spirv.launching.compile_only import CompileOnlyUtils, UnreportedProperty, device_properties
-from triton.backends.spirv.runtime.vulkan.compute_units import ESTIMATED_COUNT, STRUCTS, ComputeUnits, combine
-from triton.backends.spirv.runtime.vulkan.devices import devices
+from triton.backends.spirv.runtime.device_choice import devices
+from triton.backends.spirv.runtime.device_kind import ESTIMATED_COUNT, ComputeUnits
+from triton.backends.spirv.runtime.vulkan.compute_units import STRUCTS, combine
 from triton.backends.spirv.runtime.vulkan.loader import new
 
 NVIDIA = "VkPhysicalDeviceShaderSMBuiltinsPropertiesNV"

@@ -14,7 +14,7 @@ ALIGNMENT, LARGEST_SHARED = native().MemoryPool.ALIGNMENT, native().MemoryPool.L
 
 
 class NoRoom(RuntimeError):
-    result = -2
+    no_memory = True
 
 
 class FakeBuffer:

@@ -7,14 +7,15 @@ from dataclasses import replace
 
 import pytest
 from triton.backends.spirv import cli
+from triton.backends.spirv.runtime import device_choice
+from triton.backends.spirv.runtime.device_choice import choose
+from triton.backends.spirv.runtime.device_kind import DeviceInfo
 from triton.backends.spirv.runtime.errors import VulkanUnavailable
-from triton.backends.spirv.runtime.vulkan import device_choice
-from triton.backends.spirv.runtime.vulkan.device_choice import choose
-from triton.backends.spirv.runtime.vulkan.devices import DeviceInfo
+from triton.backends.spirv.runtime.vulkan.devices import VulkanDeviceInfo
 
 
 def _device(name: str, kind: str, uuid: str, lacks: tuple[str, ...] = ()) -> DeviceInfo:
-    return DeviceInfo(name, kind, uuid, "test", (1, 3), lacks, None, frozenset(), frozenset(), 0, 32, None)
+    return VulkanDeviceInfo(name, kind, uuid, "test", lacks, None, api_version=(1, 3), max_subgroups=32)
 
 
 FOUND = (

@@ -8,30 +8,18 @@ import pytest
 from triton.backends.spirv import cli, driver
 from triton.backends.spirv.capabilities import FEATURES, FLOAT_CONTROLS, PROFILES, REQUIRED
 from triton.backends.spirv.drivers import DRIVER_IDS, DRIVERS
-from triton.backends.spirv.runtime import VulkanUnavailable
-from triton.backends.spirv.runtime.kernels.pipeline import ModuleInfo, read_module
+from triton.backends.spirv.runtime import VulkanUnavailable, device_choice
+from triton.backends.spirv.runtime.device_choice import select
+from triton.backends.spirv.runtime.modules.module_info import ModuleInfo, read_module
 from triton.backends.spirv.runtime.vulkan import devices
-from triton.backends.spirv.runtime.vulkan.device_choice import select
 from triton.backends.spirv.runtime.vulkan.device_features import CAPABILITY_FEATURES, FEATURE_STRUCTS
-from triton.backends.spirv.runtime.vulkan.devices import DeviceInfo
+from triton.backends.spirv.runtime.vulkan.devices import VulkanDeviceInfo
 from triton.backends.spirv.runtime.vulkan.loader import vulkan
 
 
-def _device(name: str, kind: str, uuid: str, lacks: tuple[str, ...] = ()) -> DeviceInfo:
-    return DeviceInfo(
-        name,
-        kind,
-        uuid,
-        "generic",
-        (1, 3),
-        lacks,
-        None if lacks else PROFILES["generic"],
-        frozenset(),
-        frozenset(),
-        0,
-        32,
-        None,
-    )
+def _device(name: str, kind: str, uuid: str, lacks: tuple[str, ...] = ()) -> VulkanDeviceInfo:
+    able = None if lacks else PROFILES["generic"]
+    return VulkanDeviceInfo(name, kind, uuid, "generic", lacks, able, api_version=(1, 3), max_subgroups=32)
 
 
 _FOUND = (
@@ -86,7 +74,7 @@ def test_drivers_without_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
             raise RuntimeError("vkEnumeratePhysicalDevices failed: VK_ERROR_INITIALIZATION_FAILED (-3)")
 
     monkeypatch.setattr(devices, "instance", Loaded)
-    monkeypatch.setattr(devices.devices, "_found", [])
+    monkeypatch.setattr(device_choice.devices, "_found", [])
     with pytest.raises(VulkanUnavailable, match="the drivers that are used have none .*apt-get install"):
         devices.devices()
     assert "have none" in cli.information()["error"]

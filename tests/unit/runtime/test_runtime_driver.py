@@ -13,8 +13,8 @@ from triton.backends.spirv.capabilities import PROFILES
 from triton.backends.spirv.driver import SPIRVDriver
 from triton.backends.spirv.launching.compile_only import CompileOnlyLauncher
 from triton.backends.spirv.launching.signatures import flat_signature
+from triton.backends.spirv.runtime import device_choice
 from triton.backends.spirv.runtime.buffer import DeviceBuffer
-from triton.backends.spirv.runtime.vulkan import device_choice
 
 
 def test_flat_signature() -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from triton.backends.spirv.runtime.vulkan.pipeline_cache import folder, pack, unpack
+from triton.backends.spirv.runtime.files import kept_folder
+from triton.backends.spirv.runtime.vulkan.pipeline_cache import pack, unpack
 
 
 def test_contents_come_back() -> None:
@@ -30,7 +31,7 @@ def test_damage_is_seen(damage: object) -> None:
 
 def test_it_lies_beside_tritons_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
-    assert folder() == tmp_path / "spirv-pipelines"
+    assert kept_folder() == tmp_path / "spirv-pipelines"
     monkeypatch.delenv("TRITON_CACHE_DIR")
     monkeypatch.setenv("TRITON_HOME", str(tmp_path))
-    assert folder() == tmp_path / ".triton" / "cache" / "spirv-pipelines"
+    assert kept_folder() == tmp_path / ".triton" / "cache" / "spirv-pipelines"

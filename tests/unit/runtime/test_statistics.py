@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from triton.backends.spirv.runtime.kernels.statistics import Executable, Statistic, plausible, registers_and_spills
+from triton.backends.spirv.runtime.vulkan.statistics import Executable, Statistic, plausible, registers_and_spills
 
 
 @pytest.mark.parametrize(

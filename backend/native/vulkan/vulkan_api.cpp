@@ -1,4 +1,4 @@
-#include "vulkan_api.h"
+#include "vulkan/vulkan_api.h"
 
 #include <dlfcn.h>
 
@@ -26,12 +26,30 @@ const char* result_name(VkResult result) {
   }
 }
 
+DeviceError::Kind kind_of(VkResult result) {
+  switch (result) {
+    case VK_ERROR_OUT_OF_HOST_MEMORY:
+    case VK_ERROR_OUT_OF_DEVICE_MEMORY:
+    case VK_ERROR_TOO_MANY_OBJECTS:  // of memory
+      return DeviceError::Kind::kNoMemory;
+    case VK_TIMEOUT:
+      return DeviceError::Kind::kTimeout;
+    case VK_ERROR_DEVICE_LOST:
+      return DeviceError::Kind::kLost;
+    default:
+      return DeviceError::Kind::kOther;
+  }
+}
+
 }  // namespace
 
 VulkanError::VulkanError(const char* function, VkResult result)
-    : std::runtime_error(std::string(function) + " failed: " + result_name(result) + " (" +
-                         std::to_string(static_cast<int>(result)) + ")"),
-      result(result) {}
+    : VulkanError(std::string(function) + " failed: " + result_name(result) + " (" +
+                      std::to_string(static_cast<int>(result)) + ")",
+                  result) {}
+
+VulkanError::VulkanError(const std::string& message, VkResult result)
+    : DeviceError(message, kind_of(result)), result(result) {}
 
 PFN_vkGetInstanceProcAddr load_loader() {
   // The library is never closed, because driver threads may run until the process ends.

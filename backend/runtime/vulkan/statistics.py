@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from ...drivers import DRIVERS, OTHER
-from ..vulkan.loader import check, new, vulkan
-from .pipeline import create_module, create_pipeline, read_module
+from ..modules.module_info import read_module
+from .loader import check, new, vulkan
+from .pipeline import create_module, create_pipeline
 
 EXTENSION = "VK_KHR_pipeline_executable_properties"
 #: The feature of VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR that a device must have.

@@ -1,4 +1,4 @@
-#include "validation.h"
+#include "vulkan/validation.h"
 
 #include <string_view>
 

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <tuple>
 
-#include "device.h"
+#include "vulkan/vulkan_device.h"
 
 namespace triton_spirv {
 namespace {
@@ -18,9 +18,9 @@ constexpr uint32_t kQueriesAPool = 256;
 
 // Holds the chunks for one transfer at a time. While a transfer waits, a signal handler may begin another one in the
 // same thread. The second transfer gets chunks of its own.
-class Device::Transfer {
+class VulkanDevice::Transfer {
  public:
-  explicit Transfer(Device& device) : device_(device), use_(device) {
+  explicit Transfer(VulkanDevice& device) : device_(device), use_(device) {
     device_.check_usable();  // before the mutex, which a thread of the parent may hold in a forked child
     if (device_.transferring_ == std::this_thread::get_id()) {
       own_ = std::make_unique<Chunks>();
@@ -44,18 +44,18 @@ class Device::Transfer {
   // Returns the chunk for this turn. The host may write to it.
   Chunk& chunk(std::size_t turn) {
     Chunk& chunk = (own_ ? *own_ : device_.chunks_)[turn % std::tuple_size_v<Chunks>];
-    if (!chunk.buffer) chunk.buffer = device_.allocate(kChunkBytes, MemoryKind::kStaging);
+    if (!chunk.buffer) chunk.buffer = device_.allocate_buffer(kChunkBytes, MemoryKind::kStaging);
     device_.wait(chunk.value);
     return chunk;
   }
 
  private:
-  Device& device_;
+  VulkanDevice& device_;
   const Use use_;
   std::unique_ptr<Chunks> own_;
 };
 
-void Device::upload(VkDeviceAddress address, const std::byte* host, VkDeviceSize bytes) {
+void VulkanDevice::upload(VkDeviceAddress address, const std::byte* host, VkDeviceSize bytes) {
   if (bytes == 0) return;
   check_usable();
   const Location to = find(address, bytes);
@@ -80,7 +80,7 @@ void Device::upload(VkDeviceAddress address, const std::byte* host, VkDeviceSize
   }
 }
 
-void Device::download(std::byte* host, VkDeviceAddress address, VkDeviceSize bytes) {
+void VulkanDevice::download(std::byte* host, VkDeviceAddress address, VkDeviceSize bytes) {
   if (bytes == 0) return;
   Transfer transfer(*this);
   const Location from = find(address, bytes);
@@ -105,7 +105,7 @@ void Device::download(std::byte* host, VkDeviceAddress address, VkDeviceSize byt
   }
 }
 
-void Device::copy(VkDeviceAddress to, VkDeviceAddress from, VkDeviceSize bytes) {
+void VulkanDevice::copy(VkDeviceAddress to, VkDeviceAddress from, VkDeviceSize bytes) {
   if (bytes == 0 || to == from) return;
   check_usable();
   const Location target = find(to, bytes), source = find(from, bytes);
@@ -119,7 +119,7 @@ void Device::copy(VkDeviceAddress to, VkDeviceAddress from, VkDeviceSize bytes) 
   });
 }
 
-void Device::fill(VkDeviceAddress address, VkDeviceSize bytes, uint32_t word) {
+void VulkanDevice::fill(VkDeviceAddress address, VkDeviceSize bytes, uint32_t word) {
   if (bytes == 0) return;
   check_usable();
   const Location to = find(address, bytes);
@@ -131,36 +131,43 @@ void Device::fill(VkDeviceAddress address, VkDeviceSize bytes, uint32_t word) {
   });
 }
 
-Query Device::acquire_query() {
+VulkanDevice::Query VulkanDevice::query_of(const Timestamp& timestamp) {
+  const std::lock_guard<std::mutex> guard(queries_mutex_);
+  return {query_pools_.at(timestamp.slot / kQueriesAPool), static_cast<uint32_t>(timestamp.slot % kQueriesAPool)};
+}
+
+Timestamp VulkanDevice::acquire_timestamp() {
   const Use use(*this);
   check_usable();
   const std::lock_guard<std::mutex> guard(queries_mutex_);
-  const auto is_written = [this](const Query& query) { return reached_ >= query.written || look() >= query.written; };
+  const auto is_written = [this](const Timestamp& one) { return reached_ >= one.written || look() >= one.written; };
   if (free_queries_.empty() || !is_written(free_queries_.front())) {
     const VkQueryPoolCreateInfo info{
         VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO, nullptr, 0, VK_QUERY_TYPE_TIMESTAMP, kQueriesAPool, 0};
     VkQueryPool pool;
     checked(vk_.vkCreateQueryPool(device_, &info, nullptr, &pool), "vkCreateQueryPool");
+    const uint64_t first = query_pools_.size() * kQueriesAPool;
     query_pools_.push_back(pool);
-    for (uint32_t index = 0; index < kQueriesAPool; ++index) free_queries_.push_front({pool, index, 0});
+    for (uint32_t index = 0; index < kQueriesAPool; ++index) free_queries_.push_front({first + index, 0});
   }
-  const Query query = free_queries_.front();
+  const Timestamp timestamp = free_queries_.front();
   free_queries_.pop_front();
   // The host resets the query, because a command for it would run between the work and its timestamp.
-  vk_.vkResetQueryPool(device_, query.pool, query.index, 1);
-  return query;
+  vk_.vkResetQueryPool(device_, query_pools_[timestamp.slot / kQueriesAPool], timestamp.slot % kQueriesAPool, 1);
+  return timestamp;
 }
 
-void Device::release_query(const Query& query) {
+void VulkanDevice::release_timestamp(const Timestamp& timestamp) {
   if (forked()) return;  // a thread of the parent may hold the mutex
   const std::lock_guard<std::mutex> guard(queries_mutex_);
-  free_queries_.push_back(query);
+  free_queries_.push_back(timestamp);
 }
 
-void Device::write_timestamp(Query& query) {
+void VulkanDevice::write_timestamp(Timestamp& timestamp) {
+  const Query query = query_of(timestamp);
   // The timestamp is submitted later, with the work that it times, because the device spends some 10 µs between two
   // submissions.
-  query.written = submit(
+  timestamp.written = submit(
       [&](Slot& slot) {
         order(slot);
         vk_.vkCmdWriteTimestamp(slot.commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, query.pool, query.index);
@@ -170,11 +177,11 @@ void Device::write_timestamp(Query& query) {
       Batch::kLater);
 }
 
-double Device::elapsed(const Query& from, const Query& to) {
+double VulkanDevice::elapsed(const Timestamp& from, const Timestamp& to) {
   const Use use(*this);
   check_usable();
   uint64_t ticks[2];
-  const Query queries[2] = {from, to};
+  const Query queries[2] = {query_of(from), query_of(to)};
   for (int end = 0; end < 2; ++end)
     checked(vk_.vkGetQueryPoolResults(device_, queries[end].pool, queries[end].index, 1, sizeof(ticks[end]),
                                       &ticks[end], sizeof(ticks[end]), VK_QUERY_RESULT_64_BIT),
@@ -183,7 +190,7 @@ double Device::elapsed(const Query& from, const Query& to) {
   // The difference is signed, so that events in the wrong order give a negative time.
   const int spare = timestamp_bits_ >= 64 ? 0 : 64 - static_cast<int>(timestamp_bits_);
   const auto difference = static_cast<int64_t>(((ticks[1] - ticks[0]) & mask) << spare) >> spare;
-  return static_cast<double>(difference) * static_cast<double>(limits_.timestampPeriod);
+  return static_cast<double>(difference) * static_cast<double>(timestamp_period_);
 }
 
 }  // namespace triton_spirv

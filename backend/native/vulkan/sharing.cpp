@@ -1,11 +1,11 @@
 // Memory and semaphores shared with other APIs.
 #include <unistd.h>
 
-#include "device.h"
+#include "vulkan/vulkan_device.h"
 
 namespace triton_spirv {
 
-std::unique_ptr<Buffer> Device::import_host(void* pointer, VkDeviceSize bytes) {
+std::unique_ptr<Buffer> VulkanDevice::import_host(void* pointer, VkDeviceSize bytes) {
   const Use use(*this);
   check_usable();
   if (vk_.vkGetMemoryHostPointerPropertiesEXT == nullptr)
@@ -22,7 +22,7 @@ std::unique_ptr<Buffer> Device::import_host(void* pointer, VkDeviceSize bytes) {
   return make_buffer(bytes, {0, VK_MEMORY_PROPERTY_HOST_COHERENT_BIT}, &host);
 }
 
-std::unique_ptr<Buffer> Device::import_fd(int fd, VkDeviceSize bytes) {
+std::unique_ptr<Buffer> VulkanDevice::import_fd(int fd, VkDeviceSize bytes) {
   constexpr auto handle = VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT;
   const VkExternalMemoryBufferCreateInfo external{VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO, nullptr,
                                                   handle};
@@ -40,7 +40,7 @@ std::unique_ptr<Buffer> Device::import_fd(int fd, VkDeviceSize bytes) {
 }
 
 // Whether imported memory may be bound to a sparse buffer.
-bool Device::imports_into_sparse(VkPhysicalDevice physical) const {
+bool VulkanDevice::imports_into_sparse(VkPhysicalDevice physical) const {
   const VkPhysicalDeviceExternalBufferInfo info{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_BUFFER_INFO, nullptr,
                                                 VK_BUFFER_CREATE_SPARSE_BINDING_BIT, kBufferUsage,
                                                 VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT};
@@ -49,14 +49,16 @@ bool Device::imports_into_sparse(VkPhysicalDevice physical) const {
   return properties.externalMemoryProperties.externalMemoryFeatures & VK_EXTERNAL_MEMORY_FEATURE_IMPORTABLE_BIT;
 }
 
-std::unique_ptr<Buffer> Device::join(const std::vector<const Buffer*>& parts) {
+std::unique_ptr<Buffer> VulkanDevice::join(const std::vector<const Buffer*>& given) {
   const Use use(*this);
   check_usable();
   if (!binds_sparse_ || vk_.vkQueueBindSparse == nullptr)
     throw std::runtime_error(
         "allocations cannot be put one behind the other: the Vulkan queue lacks sparse binding of imported memory");
+  std::vector<const VulkanBuffer*> parts;
+  for (const Buffer* part : given) parts.push_back(static_cast<const VulkanBuffer*>(part));
   VkDeviceSize total = 0;
-  for (const Buffer* part : parts) {
+  for (const VulkanBuffer* part : parts) {
     if (part->memory_ == VK_NULL_HANDLE || part->device_ == nullptr)
       throw std::invalid_argument("a buffer that is freed or joined has no memory to join");
     total += part->bytes();
@@ -70,7 +72,7 @@ std::unique_ptr<Buffer> Device::join(const std::vector<const Buffer*>& parts) {
     vk_.vkGetBufferMemoryRequirements(device_, buffer, &needs);
     std::vector<VkSparseMemoryBind> binds;
     VkDeviceSize offset = 0;
-    for (const Buffer* part : parts) {
+    for (const VulkanBuffer* part : parts) {
       if (part->bytes() % needs.alignment != 0)
         throw std::runtime_error("an allocation of " + std::to_string(part->bytes()) + " bytes is no multiple of the " +
                                  std::to_string(needs.alignment) + " of the device's sparse blocks");
@@ -87,7 +89,7 @@ std::unique_ptr<Buffer> Device::join(const std::vector<const Buffer*>& parts) {
 
 // Returns when the memory is bound, so that kernels submitted afterwards find it. If this is not done in time, the
 // device is stuck, and the memory stays bound.
-void Device::bind_sparse(VkBuffer buffer, const std::vector<VkSparseMemoryBind>& parts) {
+void VulkanDevice::bind_sparse(VkBuffer buffer, const std::vector<VkSparseMemoryBind>& parts) {
   const VkSparseBufferMemoryBindInfo whole{buffer, static_cast<uint32_t>(parts.size()), parts.data()};
   const uint64_t value = 1;
   const VkSemaphore bound = make_timeline();
@@ -124,7 +126,7 @@ void Device::bind_sparse(VkBuffer buffer, const std::vector<VkSparseMemoryBind>&
   checked(result, function);
 }
 
-int Device::export_semaphore(VkSemaphore semaphore) {
+int VulkanDevice::export_semaphore(VkSemaphore semaphore) {
   const Use use(*this);
   check_usable();
   if (!shares_semaphores_ || vk_.vkGetSemaphoreFdKHR == nullptr)
@@ -136,7 +138,7 @@ int Device::export_semaphore(VkSemaphore semaphore) {
   return fd;
 }
 
-Incoming Device::make_incoming() {
+Incoming VulkanDevice::make_incoming() {
   check_usable();  // before the mutex, which a thread of the parent may hold in a forked child
   const std::lock_guard<std::mutex> guard(queue_mutex_);
   check_usable();
@@ -144,10 +146,10 @@ Incoming Device::make_incoming() {
   return {incoming_.size() - 1, export_semaphore(incoming_.back())};
 }
 
-ExternalWait Device::incoming(std::size_t number, uint64_t value) {
+SemaphoreWait VulkanDevice::incoming(const ExternalWait& wait) {
   check_usable();
   const std::lock_guard<std::mutex> guard(queue_mutex_);
-  return {incoming_.at(number), value};
+  return {incoming_.at(wait.semaphore), wait.value};
 }
 
 }  // namespace triton_spirv

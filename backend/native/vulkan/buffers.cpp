@@ -1,39 +1,40 @@
 // Buffers of a device: their memory, and the lookup of a buffer by address.
+#include <algorithm>
 #include <utility>
 
-#include "device.h"
+#include "vulkan/vulkan_device.h"
 
 namespace triton_spirv {
 
-Buffer::~Buffer() {
+VulkanBuffer::~VulkanBuffer() {
   if (!device_) return;
-  const std::shared_ptr<Device> device = device_;
+  const std::shared_ptr<VulkanDevice> device = device_;
   const uint64_t value = device->submitted();
   if (ended_ || device->closed_ || device->forked() || device->reached_ >= value) {
     give_back();
     return;
   }
-  const auto left = std::make_shared<Buffer>(std::move(device_), buffer_, memory_, bytes_, address_, host_);
+  const auto left = std::make_shared<VulkanBuffer>(std::move(device_), buffer_, memory_, bytes_, address_, host_);
   left->ended_ = true;
   device->keep(value, left);
 }
 
-void Buffer::free() {
-  const std::shared_ptr<Device> device = device_;
+void VulkanBuffer::free() {
+  const std::shared_ptr<VulkanDevice> device = device_;
   if (!device) return;
-  const Device::Use use(*device);
+  const VulkanDevice::Use use(*device);
   if (!device->closed_ && !device->forked()) device->finish();
   give_back();
 }
 
 // Called when no work can use the buffer any more.
-void Buffer::give_back() {
-  const std::shared_ptr<Device> device = std::move(device_);
+void VulkanBuffer::give_back() {
+  const std::shared_ptr<VulkanDevice> device = std::move(device_);
   if (!device) return;
   const VkDeviceAddress address = address_;
   host_ = nullptr;
   address_ = 0;
-  const Device::Use use(*device);
+  const VulkanDevice::Use use(*device);
   // A forked child must not touch its parent's memory. A closed device has freed its buffers.
   if (device->closed_ || device->forked()) return;
   {
@@ -46,7 +47,8 @@ void Buffer::give_back() {
   device->destroy(buffer_, memory_);
 }
 
-uint32_t Device::memory_type(uint32_t allowed, VkMemoryPropertyFlags required, VkMemoryPropertyFlags preferred) const {
+uint32_t VulkanDevice::memory_type(uint32_t allowed, VkMemoryPropertyFlags required,
+                                   VkMemoryPropertyFlags preferred) const {
   for (const VkMemoryPropertyFlags wanted : {required | preferred, required}) {
     for (uint32_t index = 0; index < memory_.memoryTypeCount; ++index) {
       if ((allowed >> index & 1) && (memory_.memoryTypes[index].propertyFlags & wanted) == wanted) return index;
@@ -55,8 +57,8 @@ uint32_t Device::memory_type(uint32_t allowed, VkMemoryPropertyFlags required, V
   throw std::runtime_error("the Vulkan device has no memory type for this buffer");
 }
 
-std::unique_ptr<Buffer> Device::bind(VkBuffer buffer, uint32_t type, VkDeviceSize bytes, VkDeviceSize allocation,
-                                     bool map, const External* external) {
+std::unique_ptr<VulkanBuffer> VulkanDevice::bind(VkBuffer buffer, uint32_t type, VkDeviceSize bytes,
+                                                 VkDeviceSize allocation, bool map, const External* external) {
   const VkMemoryAllocateFlagsInfo flags{VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO,
                                         external != nullptr ? external->memory : nullptr,
                                         VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT, 0};
@@ -77,38 +79,40 @@ std::unique_ptr<Buffer> Device::bind(VkBuffer buffer, uint32_t type, VkDeviceSiz
   return adopt(buffer, memory, bytes, host);
 }
 
-std::unique_ptr<Buffer> Device::adopt(VkBuffer buffer, VkDeviceMemory memory, VkDeviceSize bytes, void* host) {
+std::unique_ptr<VulkanBuffer> VulkanDevice::adopt(VkBuffer buffer, VkDeviceMemory memory, VkDeviceSize bytes,
+                                                  void* host) {
   const VkBufferDeviceAddressInfo where{VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO, nullptr, buffer};
   const VkDeviceAddress address = vk_.vkGetBufferDeviceAddress(device_, &where);
-  auto made = std::make_unique<Buffer>(shared_from_this(), buffer, memory, bytes, address, host);
+  auto made = std::make_unique<VulkanBuffer>(std::static_pointer_cast<VulkanDevice>(shared_from_this()), buffer, memory,
+                                             bytes, address, host);
   const std::lock_guard<std::mutex> guard(buffers_mutex_);
   buffers_.emplace(address, Range{bytes, buffer, memory});
   return made;
 }
 
-void Device::destroy(VkBuffer buffer, VkDeviceMemory memory) {
+void VulkanDevice::destroy(VkBuffer buffer, VkDeviceMemory memory) {
   vk_.vkDestroyBuffer(device_, buffer, nullptr);
   vk_.vkFreeMemory(device_, memory, nullptr);  // does nothing for a null handle
 }
 
-std::unique_ptr<Buffer> Device::allocate(VkDeviceSize bytes, MemoryKind kind) {
+std::unique_ptr<VulkanBuffer> VulkanDevice::allocate_buffer(VkDeviceSize bytes, MemoryKind kind) {
   const Use use(*this);
   check_usable();
   if (bytes == 0) throw std::invalid_argument("a Vulkan buffer needs at least one byte");
   constexpr VkMemoryPropertyFlags mapped = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
   if (kind == MemoryKind::kStaging) return make_buffer(bytes, {mapped, VK_MEMORY_PROPERTY_HOST_CACHED_BIT, true});
   const Wanted local{0, VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT};
-  std::unique_ptr<Buffer> made = make_buffer(bytes, local);
+  std::unique_ptr<VulkanBuffer> made = make_buffer(bytes, local);
   // Only the address tells a tensor of an abandoned device from a tensor of this device, so such addresses are avoided.
   while (is_gone(made->address(), made->bytes())) {
-    std::unique_ptr<Buffer> other = make_buffer(bytes, local);
+    std::unique_ptr<VulkanBuffer> other = make_buffer(bytes, local);
     const std::lock_guard<std::mutex> guard(buffers_mutex_);
     parked_.push_back(std::exchange(made, std::move(other)));
   }
   return made;
 }
 
-VkBuffer Device::create_buffer(VkDeviceSize bytes, const void* next, VkBufferCreateFlags flags) {
+VkBuffer VulkanDevice::create_buffer(VkDeviceSize bytes, const void* next, VkBufferCreateFlags flags) {
   // VUID-VkBufferCreateInfo-size-06409 forbids larger buffers.
   if (bytes > most_buffer_bytes_)
     throw VulkanError("a Vulkan buffer of " + std::to_string(bytes) +
@@ -123,7 +127,8 @@ VkBuffer Device::create_buffer(VkDeviceSize bytes, const void* next, VkBufferCre
   return buffer;
 }
 
-std::unique_ptr<Buffer> Device::make_buffer(VkDeviceSize bytes, const Wanted& wanted, const External* external) {
+std::unique_ptr<VulkanBuffer> VulkanDevice::make_buffer(VkDeviceSize bytes, const Wanted& wanted,
+                                                        const External* external) {
   const VkBuffer buffer = create_buffer(bytes, external != nullptr ? external->buffer : nullptr, 0);
   VkMemoryRequirements needs;
   vk_.vkGetBufferMemoryRequirements(device_, buffer, &needs);
@@ -139,7 +144,7 @@ std::unique_ptr<Buffer> Device::make_buffer(VkDeviceSize bytes, const Wanted& wa
   return bind(buffer, type, bytes, external != nullptr ? bytes : needs.size, wanted.mapped, external);
 }
 
-Device::Location Device::find(VkDeviceAddress address, VkDeviceSize bytes) {
+VulkanDevice::Location VulkanDevice::find(VkDeviceAddress address, VkDeviceSize bytes) {
   const std::lock_guard<std::mutex> guard(buffers_mutex_);
   auto after = buffers_.upper_bound(address);
   if (after != buffers_.begin()) {
@@ -151,12 +156,19 @@ Device::Location Device::find(VkDeviceAddress address, VkDeviceSize bytes) {
                               " are not memory of this Vulkan device, or were freed");
 }
 
-bool Device::owns(VkDeviceAddress address, VkDeviceSize bytes) {
+bool VulkanDevice::owns(VkDeviceAddress address, VkDeviceSize bytes) {
   const std::lock_guard<std::mutex> guard(buffers_mutex_);
   auto after = buffers_.upper_bound(address);
   if (after == buffers_.begin()) return false;
   const auto& [base, buffer] = *std::prev(after);
   return address - base <= buffer.bytes && bytes <= buffer.bytes - (address - base);
+}
+
+bool VulkanDevice::overlaps(VkDeviceAddress address, VkDeviceSize bytes) {
+  const std::lock_guard<std::mutex> guard(buffers_mutex_);
+  return std::any_of(buffers_.begin(), buffers_.end(), [&](const auto& buffer) {
+    return address < buffer.first + buffer.second.bytes && buffer.first < address + bytes;
+  });
 }
 
 }  // namespace triton_spirv

@@ -1,14 +1,40 @@
-"""Which of the machine's Vulkan devices a process uses."""
+"""The devices of this machine, of all kinds, and which of them a process uses."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
 
-from ... import settings
-from ..errors import VulkanUnavailable
-from .devices import DeviceInfo, devices
-from .loader import INSTALL, remedy
+from .. import settings
+from .device_kind import SORTS, DeviceInfo, DeviceKind, OpenDevice
+from .errors import VulkanUnavailable
+from .once import once_a_process
+from .vulkan.kind import Vulkan
+from .vulkan.loader import INSTALL
+
+#: DeviceInfo.api → the kind of device.
+KINDS: dict[str, DeviceKind] = {"Vulkan": Vulkan()}
+
+
+@once_a_process
+def devices() -> tuple[DeviceInfo, ...]:
+    """All devices, best first: usable ones, then by their sort. Raises VulkanUnavailable where no kind of device is
+    installed, and RuntimeError where the process is ending."""
+    found: list[DeviceInfo] = []
+    failed: list[VulkanUnavailable] = []
+    for kind in KINDS.values():
+        try:
+            found += kind.devices()
+        except VulkanUnavailable as error:
+            failed.append(error)
+    if not found and failed:
+        raise failed[0]
+    return tuple(sorted(found, key=lambda device: (bool(device.lacks), SORTS.index(device.kind))))
+
+
+def open_device(device: DeviceInfo, again: bool = False) -> OpenDevice:
+    """As DeviceKind.open(), whatever the device's kind."""
+    return KINDS[device.api].open(device, again)
 
 
 def select(found: Sequence[DeviceInfo], wanted: str | None = None) -> DeviceInfo:
@@ -20,7 +46,7 @@ def select(found: Sequence[DeviceInfo], wanted: str | None = None) -> DeviceInfo
     """
     listing = "; ".join(f"{index}: {device.describe()}" for index, device in enumerate(found))
     if not found:
-        raise VulkanUnavailable("no Vulkan device was found; " + remedy("install Mesa's CPU driver"))
+        raise VulkanUnavailable("no Vulkan device was found; " + "; ".join(kind.remedy() for kind in KINDS.values()))
     chosen = found[0]
     if wanted:
         matching = _matching(found, wanted)

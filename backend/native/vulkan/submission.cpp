@@ -5,7 +5,7 @@
 #include <cstring>
 #include <utility>
 
-#include "device.h"
+#include "vulkan/vulkan_device.h"
 
 namespace triton_spirv {
 namespace {
@@ -15,7 +15,7 @@ constexpr auto kQuiet = std::chrono::milliseconds(1);
 
 }  // namespace
 
-void Device::make_ring() {
+void VulkanDevice::make_ring() {
   timeline_ = make_timeline();
   const VkCommandPoolCreateInfo pool{VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO, nullptr,
                                      VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT, queue_family_};
@@ -27,7 +27,7 @@ void Device::make_ring() {
   for (std::size_t index = 0; index < kRing; ++index) ring_[index].commands = commands[index];
 }
 
-void Device::wait_for_slot(std::unique_lock<std::mutex>& ring, bool alone) {
+void VulkanDevice::wait_for_slot(std::unique_lock<std::mutex>& ring, bool alone) {
   for (;;) {
     check_usable();
     if (alone && open_ != 0) close_slot();
@@ -39,18 +39,18 @@ void Device::wait_for_slot(std::unique_lock<std::mutex>& ring, bool alone) {
   }
 }
 
-VkResult Device::begin(Slot& slot, VkCommandBufferUsageFlags usage) {
+VkResult VulkanDevice::begin(Slot& slot, VkCommandBufferUsageFlags usage) {
   slot.launch = {};
   slot.begun = false;
   const VkCommandBufferBeginInfo begin{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO, nullptr, usage, nullptr};
   return vk_.vkBeginCommandBuffer(slot.commands, &begin);
 }
 
-Slot& Device::open_slot(bool again) {
+Slot& VulkanDevice::open_slot(bool again) {
   Slot& slot = ring_[next_slot_];
   if (open_ != 0) return slot;
   ordered_ = slot.begun;
-  bound_ = VK_NULL_HANDLE;
+  bound_ = 0;
   if (slot.begun)
     slot.begun = false;
   else
@@ -58,7 +58,7 @@ Slot& Device::open_slot(bool again) {
   return slot;
 }
 
-void Device::begin_ahead() {
+void VulkanDevice::begin_ahead() {
   if (!missed_.exchange(false, std::memory_order_relaxed)) return;
   const std::unique_lock<std::mutex> ring(ring_mutex_, std::try_to_lock);
   if (!ring || open_ != 0 || closed_) return;
@@ -69,7 +69,7 @@ void Device::begin_ahead() {
   slot.begun = true;
 }
 
-bool Device::take_again(const Dispatch& launch, const LaunchKey& key) {
+bool VulkanDevice::take_again(const Dispatch& launch, const LaunchKey& key) {
   const uint64_t reached = reached_.load(std::memory_order_acquire);
   for (std::size_t back = 1; back <= kRing; ++back) {  // from the latest one on
     Slot& earlier = ring_[(next_slot_ + kRing - back) % kRing];
@@ -84,14 +84,14 @@ bool Device::take_again(const Dispatch& launch, const LaunchKey& key) {
   return false;
 }
 
-void Device::forget(VkPipeline pipeline) {
+void VulkanDevice::forget(KernelHandle kernel) {
   const std::lock_guard<std::mutex> ring(ring_mutex_);
   for (Slot& slot : ring_) {
-    if (slot.launch.is_of(pipeline)) slot.launch = {};
+    if (slot.launch.is_of(kernel)) slot.launch = {};
   }
 }
 
-void Device::close_slot(Commands commands, const ExternalWait* after) {
+void VulkanDevice::close_slot(Commands commands, const SemaphoreWait* after) {
   Slot& slot = ring_[next_slot_];
   open_ = 0;
   timing_ = false;
@@ -101,12 +101,12 @@ void Device::close_slot(Commands commands, const ExternalWait* after) {
     fail("vkEndCommandBuffer", result);
   }
   slot.value = submitted_.load(std::memory_order_relaxed);
-  slot.after = after != nullptr ? *after : ExternalWait{};
+  slot.after = after != nullptr ? *after : SemaphoreWait{};
   next_slot_ = (next_slot_ + 1) % kRing;
   ++closed_count_;
 }
 
-void Device::hand_over(const Submission& submission) {
+void VulkanDevice::hand_over(const Submission& submission) {
   const VkPipelineStageFlags everything = VK_PIPELINE_STAGE_ALL_COMMANDS_BIT;
   VkTimelineSemaphoreSubmitInfo values{VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO};
   values.signalSemaphoreValueCount = 1;
@@ -136,14 +136,14 @@ void Device::hand_over(const Submission& submission) {
   flushed_.store(submission.value, std::memory_order_release);
 }
 
-void Device::flush(uint64_t value) {
+void VulkanDevice::flush(uint64_t value) {
   if (flushed_.load(std::memory_order_acquire) >= value) return;
   check_running();  // before the mutex, which a thread of the parent may hold in a forked child
   const std::lock_guard<std::mutex> queue(queue_mutex_);
   flush_locked(value);
 }
 
-void Device::flush_locked(uint64_t value) {
+void VulkanDevice::flush_locked(uint64_t value) {
   while (flushed_.load(std::memory_order_relaxed) < value) {
     check_running();
     Submission next;  // a copy: once the work is done, another launch may take the slot
@@ -160,14 +160,14 @@ void Device::flush_locked(uint64_t value) {
   }
 }
 
-void Device::wake_flusher() {
+void VulkanDevice::wake_flusher() {
   if (flusher_awake_) return;
   if (!flusher_.joinable()) flusher_ = std::thread([this] { flush_when_idle(); });
   flusher_awake_ = true;
   wake_.notify_one();
 }
 
-void Device::flush_when_idle() {
+void VulkanDevice::flush_when_idle() {
   prctl(PR_SET_TIMERSLACK, 1000);  // ns; the default of 50 µs is longer than a nap
   std::unique_lock<std::mutex> ring(ring_mutex_);
   while (!closing_) {
@@ -199,7 +199,7 @@ void Device::flush_when_idle() {
   }
 }
 
-void Device::stop_flusher() {
+void VulkanDevice::stop_flusher() {
   if (!flusher_.joinable()) return;
   if (forked()) {
     flusher_.detach();  // the thread stayed in the parent

@@ -1,4 +1,4 @@
-"""The end of the process: calls into Vulkan return before it, and none begins after it.
+"""The end of the process: calls into devices return before it, and none begins after it.
 
 The exit handlers of C libraries, the driver's among them, run while other threads do: a thread that is in the driver
 then finds its data destroyed.
@@ -19,14 +19,14 @@ _CLOSED = "the Vulkan device is closed"  # as of a device that was open
 
 
 class Ending:
-    """Counts the threads that are in Vulkan. Thread-safe."""
+    """Counts the threads that are in a driver. Thread-safe."""
 
     def __init__(self) -> None:
         self._forget()
         os.register_at_fork(after_in_child=self._forget)
 
     def _forget(self) -> None:
-        """In a forked child, too: the threads that were in Vulkan stayed in the parent."""
+        """In a forked child, too: the threads that were in a driver stayed in the parent."""
         self._changed = threading.Condition()
         self._inside: dict[int, int] = {}
         self._ended_by: int | None = None

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "vulkan_api.h"
+#include "vulkan/vulkan_api.h"
 
 namespace triton_spirv {
 

@@ -1,9 +1,9 @@
-// Waiting for work, and keeping objects until their work is done.
+// Waiting for work.
 #include <algorithm>
 #include <chrono>
 #include <thread>
 
-#include "device.h"
+#include "vulkan/vulkan_device.h"
 
 namespace triton_spirv {
 namespace {
@@ -26,7 +26,7 @@ inline void pause_or_yield(bool yields) {
 
 }  // namespace
 
-VkResult Device::wait_semaphore(uint64_t value, uint64_t timeout_ns) {
+VkResult VulkanDevice::wait_semaphore(uint64_t value, uint64_t timeout_ns) {
   if (validated) {
     const auto start = std::chrono::steady_clock::now();
     while (!seen(value)) {
@@ -42,20 +42,7 @@ VkResult Device::wait_semaphore(uint64_t value, uint64_t timeout_ns) {
   return vk_.vkWaitSemaphores(device_, &info, timeout_ns);
 }
 
-bool Device::done(uint64_t value) {
-  if (reached_.load(std::memory_order_acquire) >= value) return true;
-  const Use use(*this);
-  check_running();
-  return seen(value);
-}
-
-bool Device::seen(uint64_t value) {
-  if (reached_.load(std::memory_order_acquire) >= value) return true;
-  flush(value);
-  return look() >= value;
-}
-
-uint64_t Device::look() {
+uint64_t VulkanDevice::look() {
   uint64_t now = 0;
   {
     const auto guard = layer_guard();
@@ -69,37 +56,12 @@ uint64_t Device::look() {
   return now;
 }
 
-bool Device::keep(uint64_t value, std::shared_ptr<void> used) {
-  if (reached_.load(std::memory_order_acquire) >= value || gone_ || forked()) return false;
-  const std::lock_guard<std::mutex> guard(kept_mutex_);
-  kept_.push_back({value, std::move(used)});
-  keeps_.store(true, std::memory_order_relaxed);
-  return true;
-}
-
-void Device::let_go_of_done() {
-  if (forked()) return;
-  const Use use(*this);
-  try {
-    if (use) look();
-  } catch (const std::exception&) {
-    return;  // the device is lost; closing it ends its work
-  }
-  const uint64_t reached = reached_.load(std::memory_order_acquire);
-  std::vector<Kept> ended;  // destroying these may run any code
-  const std::lock_guard<std::mutex> guard(kept_mutex_);
-  std::vector<Kept> left;
-  for (Kept& kept : kept_) (gone_ || kept.value <= reached ? ended : left).push_back(std::move(kept));
-  kept_ = std::move(left);
-  keeps_.store(!kept_.empty(), std::memory_order_relaxed);
-}
-
-void Device::wait(uint64_t value) {
+void VulkanDevice::wait(uint64_t value) {
   wait_until(value);
   waited_.store(true, std::memory_order_relaxed);
 }
 
-void Device::wait_until(uint64_t value) {
+void VulkanDevice::wait_until(uint64_t value) {
   if (reached_.load(std::memory_order_acquire) >= value) return;
   const Use use(*this);
   check_running();

@@ -8,6 +8,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "device_error.h"
+
 #define TRITON_SPIRV_INSTANCE_FUNCTIONS(X)       \
   X(vkGetDeviceProcAddr)                         \
   X(vkGetPhysicalDeviceExternalBufferProperties) \
@@ -51,10 +53,10 @@
 namespace triton_spirv {
 
 // A Vulkan call that failed. `result` is its VkResult.
-class VulkanError : public std::runtime_error {
+class VulkanError : public DeviceError {
  public:
   VulkanError(const char* function, VkResult result);
-  VulkanError(const std::string& message, VkResult result) : std::runtime_error(message), result(result) {}
+  VulkanError(const std::string& message, VkResult result);
   VkResult result;
 };
 

@@ -1,0 +1,20 @@
+// The kinds of devices, as the Python module knows them.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include "device_error.h"
+
+namespace triton_spirv {
+
+// Sets the Python error `value`, of a type that a kind of device has for its errors. If the device is abandoned, its
+// owner is told first. Python's lock is held.
+void raise_device_error(PyObject* type, const pybind11::object& value, const DeviceError& error);
+
+// Adds the classes of a kind of device to the module: cpu/bindings.cpp, vulkan/bindings.cpp.
+void bind_cpu(pybind11::module_& m);
+void bind_vulkan(pybind11::module_& m);
+// Sets the Python error of an error of Vulkan's. Returns false, with nothing set, for another one.
+bool set_vulkan_error(const DeviceError& error);
+
+}  // namespace triton_spirv

@@ -1,0 +1,29 @@
+// A command buffer of recorded launches.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "recording.h"
+#include "vulkan/vulkan_device.h"
+
+namespace triton_spirv {
+
+class RecordedCommands : public Recorded {
+ public:
+  explicit RecordedCommands(std::shared_ptr<VulkanDevice> device);
+  ~RecordedCommands() override;
+
+  void begin() override;
+  void add(const Dispatch& dispatch) override;
+  void end() override;
+  uint64_t submit() override;
+
+ private:
+  std::shared_ptr<VulkanDevice> device_;
+  VkCommandPool pool_ = VK_NULL_HANDLE;
+  VkCommandBuffer commands_ = VK_NULL_HANDLE;
+  std::vector<std::unique_ptr<VulkanBuffer>> blocks_;  // argument blocks of indirect dispatches
+};
+
+}  // namespace triton_spirv

@@ -1,0 +1,50 @@
+// A command buffer of a device's ring: what is submitted with it, and which launch it holds.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "dispatch.h"
+#include "vulkan/vulkan_buffer.h"
+
+namespace triton_spirv {
+
+// The kernel of a dispatch.
+inline VkPipeline pipeline_of(KernelHandle kernel) { return reinterpret_cast<VkPipeline>(kernel); }
+
+// A semaphore of another API and the value to wait for.
+struct SemaphoreWait {
+  VkSemaphore semaphore = VK_NULL_HANDLE;
+  uint64_t value = 0;
+};
+
+// Commands that are submitted to the driver together.
+struct Submission {
+  VkCommandBuffer commands = VK_NULL_HANDLE;
+  uint64_t value = 0;     // the value of the last work in them
+  SemaphoreWait after{};  // the semaphore that they wait for, if any
+};
+
+// Identifies a launch whose commands may run again. Launches with equal keys record equal commands.
+class LaunchKey {
+ public:
+  LaunchKey() = default;
+  explicit LaunchKey(const Dispatch& dispatch);
+  bool operator==(const LaunchKey& other) const { return hash_ == other.hash_ && bytes_ == other.bytes_; }
+  bool is_of(KernelHandle kernel) const;
+  explicit operator bool() const { return !bytes_.empty(); }
+
+ private:
+  std::size_t hash_ = 0;
+  std::vector<std::byte> bytes_;
+};
+
+struct Slot : Submission {
+  std::unique_ptr<VulkanBuffer> block;  // holds the argument block of an indirect dispatch
+  LaunchKey launch;                     // set if the commands are one launch and can run again
+  bool begun = false;                   // only the barrier at the beginning is recorded yet
+};
+
+}  // namespace triton_spirv

@@ -1,0 +1,319 @@
+// A Vulkan device: buffers, and work that goes to one queue in order.
+//
+// The timeline is a semaphore. Each submission to the driver costs the host and the device some 10 µs. Pieces of work
+// that follow each other closely are therefore gathered in one command buffer, and a thread, the flusher, submits it.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "device.h"
+#include "vulkan/slot.h"
+#include "vulkan/vulkan_api.h"
+#include "vulkan/vulkan_buffer.h"
+
+namespace triton_spirv {
+
+// The stages that kernels and copies run in, and how they touch memory.
+constexpr VkPipelineStageFlags kWorkStages = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
+constexpr VkAccessFlags kWorkWrites = VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
+constexpr VkAccessFlags kWorkReads = kWorkWrites | VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_TRANSFER_READ_BIT;
+
+// A semaphore that another API signals: its number, and an opaque file descriptor, which the caller owns.
+struct Incoming {
+  std::size_t number;
+  int fd;
+};
+
+class VulkanDevice final : public Device {
+ public:
+  // The caller owns the handles, and destroys them after close(). `shares_semaphores`: whether
+  // VK_KHR_external_semaphore_fd is enabled. `timeout_ns`: how long a wait may take.
+  VulkanDevice(VkInstance instance, VkPhysicalDevice physical, VkDevice device, VkQueue queue, uint32_t queue_family,
+               VkPipelineLayout layout, bool host_addresses, bool shares_semaphores, uint64_t timeout_ns);
+  ~VulkanDevice() override;
+
+  bool stop() override;
+  bool close() override;
+
+  std::unique_ptr<Buffer> allocate(uint64_t bytes, MemoryKind kind) override { return allocate_buffer(bytes, kind); }
+  // Imports host memory as a buffer. Pointer and size are multiples of minImportedHostPointerAlignment.
+  std::unique_ptr<Buffer> import_host(void* pointer, uint64_t bytes) override;
+  // Imports memory that another API exported as an opaque file descriptor. The device then owns the descriptor.
+  std::unique_ptr<Buffer> import_fd(int fd, VkDeviceSize bytes);
+  // Joins the memory of several imported buffers into one range of device addresses. The result must be freed before
+  // the parts. Throws std::runtime_error if the device cannot do this.
+  std::unique_ptr<Buffer> join(const std::vector<const Buffer*>& parts);
+
+  void forget(KernelHandle kernel) override;
+  // Submits a dispatch with a grid of no programs, at which a driver that compiles late compiles the pipeline.
+  uint64_t launch_nothing(KernelHandle kernel);
+  std::shared_ptr<Recorded> make_recorded() override;
+  void wait(uint64_t value) override;
+  void synchronize_host() override;
+
+  void upload(Address address, const std::byte* host, uint64_t bytes) override;
+  void download(std::byte* host, Address address, uint64_t bytes) override;
+  void copy(Address to, Address from, uint64_t bytes) override;
+  void fill(Address address, uint64_t bytes, uint32_t word) override;
+  bool owns(Address address, uint64_t bytes) override;
+  bool overlaps(Address address, uint64_t bytes) override;
+
+  bool has_timestamps() const override { return timestamp_bits_ != 0; }
+  Timestamp acquire_timestamp() override;
+  void release_timestamp(const Timestamp& timestamp) override;
+  void write_timestamp(Timestamp& timestamp) override;
+  double elapsed(const Timestamp& from, const Timestamp& to) override;
+
+  // Exports the timeline for another API as an opaque file descriptor, which the caller owns. Throws if the device
+  // lacks VK_KHR_external_semaphore_fd.
+  int export_timeline() { return export_semaphore(timeline_); }
+  // Makes a semaphore that one queue of another API signals with rising values. Throws as export_timeline() does.
+  Incoming make_incoming();
+
+  void set_host_addresses(bool holds) { host_addresses_ = holds; }
+  // Whether the validation layer is on. Layers of 2023 stall for 10 s if one thread asks for the timeline's value while
+  // another thread asks or submits. With the layer, only one such call runs at a time, and none of them blocks.
+  static inline std::atomic<bool> validated{false};
+
+ protected:
+  uint64_t submit_launch(const Dispatch& dispatch, const ExternalWait* after) override;
+  void run_now(const Dispatch& dispatch, const std::vector<StagedCopy>& copies, const Used& used) override;
+  // Submits all work up to `value` to the driver.
+  void flush(uint64_t value) override;
+  uint64_t look() override;
+  [[noreturn]] void throw_lost(const std::string& message) const override;
+
+ private:
+  friend class VulkanBuffer;
+  friend class RecordedCommands;
+  struct Location {
+    VkBuffer buffer;
+    VkDeviceSize offset;
+  };
+  struct Chunk {
+    std::unique_ptr<VulkanBuffer> buffer;
+    uint64_t value = 0;
+  };
+
+  class Transfer;
+
+  enum class Batch { kWithOthers, kAlone, kLater };
+  // `launch`: the launch that `record` records, if its commands may be submitted again.
+  template <typename Record>
+  uint64_t submit(Record&& record, Batch batch = Batch::kWithOthers, const SemaphoreWait* after = nullptr,
+                  const Dispatch* launch = nullptr);
+  // These are called with ring_mutex_ held.
+  // `again`: the slot's commands may be submitted more than once.
+  Slot& open_slot(bool again);
+  VkResult begin(Slot& slot, VkCommandBufferUsageFlags usage);
+  // Moves the finished commands of an earlier launch that equals this one to the next slot. Returns false if no slot
+  // has such commands.
+  bool take_again(const Dispatch& launch, const LaunchKey& key);
+  enum class Commands { kOpen, kEnded };
+  void close_slot(Commands commands = Commands::kOpen, const SemaphoreWait* after = nullptr);
+  void wake_flusher();
+  // Begins the next command buffer while the device works, if the last launch had to be recorded.
+  void begin_ahead();
+  // Waits, without the mutex, for a command buffer to record into. `alone`: it must be a new one.
+  void wait_for_slot(std::unique_lock<std::mutex>& ring, bool alone);
+  void flush_locked(uint64_t value);  // with queue_mutex_ held
+  void hand_over(const Submission& submission);
+  // Calls vkWaitSemaphores() for the timeline.
+  VkResult wait_semaphore(uint64_t value, uint64_t timeout_ns);
+  std::unique_lock<std::mutex> layer_guard() {
+    return validated ? std::unique_lock<std::mutex>(layer_mutex_) : std::unique_lock<std::mutex>();
+  }
+  // As wait(), but does not count as a sign that the host wants results.
+  void wait_until(uint64_t value);
+  // The kernels that the device may be running, as an error's subject: "add.py:7: kernel 'add'".
+  std::string running() const;
+  // Whether the driver has less than two submissions to work on.
+  bool nearly_idle() { return seen(queued_before_.load(std::memory_order_acquire)); }
+  // The flusher's loop: submits recorded work when the device is about to run out of work.
+  void flush_when_idle();
+  void stop_flusher();
+  void make_ring();
+  void finish();
+  VkSemaphore make_timeline();
+  int export_semaphore(VkSemaphore semaphore);
+  // The semaphore that another API signals, as submissions wait for it.
+  SemaphoreWait incoming(const ExternalWait& wait);
+  // Records a barrier: the next commands begin when all earlier work is done, and see what it wrote.
+  void order(Slot& slot);
+  void record_dispatch(Slot& slot, const Dispatch& dispatch);
+  // Called when the pipeline is bound. `block`: holds the argument block of an indirect dispatch.
+  void push_and_dispatch(VkCommandBuffer commands, const Dispatch& dispatch, const VulkanBuffer* block);
+  // For RecordedCommands.
+  std::pair<VkCommandPool, VkCommandBuffer> add_recording();
+  void remove_recording(VkCommandPool pool);
+  uint64_t submit_recording(VkCommandBuffer commands);
+  void barrier(VkCommandBuffer commands, VkPipelineStageFlags from, VkAccessFlags writes, VkPipelineStageFlags to,
+               VkAccessFlags reads);
+  void fail(const char* function, VkResult result);
+  void checked(VkResult result, const char* function) {
+    if (result != VK_SUCCESS) fail(function, result);
+  }
+  Location find(VkDeviceAddress address, VkDeviceSize bytes);
+  uint32_t memory_type(uint32_t allowed, VkMemoryPropertyFlags required, VkMemoryPropertyFlags preferred) const;
+  // The memory properties that a buffer needs.
+  struct Wanted {
+    VkMemoryPropertyFlags required;
+    VkMemoryPropertyFlags preferred;
+    bool mapped = false;
+  };
+  // Memory of another owner: structures for the buffer and for the allocation, and the allowed memory types.
+  // `taken`: set when the driver has taken the memory over.
+  struct External {
+    const void* buffer;
+    const void* memory;
+    uint32_t types;
+    bool* taken = nullptr;
+  };
+  std::unique_ptr<VulkanBuffer> bind(VkBuffer buffer, uint32_t type, VkDeviceSize bytes, VkDeviceSize allocation,
+                                     bool map, const External* external);
+  std::unique_ptr<VulkanBuffer> allocate_buffer(VkDeviceSize bytes, MemoryKind kind);
+  // Makes a buffer without memory. Throws if the device does not allow buffers of this size.
+  VkBuffer create_buffer(VkDeviceSize bytes, const void* next, VkBufferCreateFlags flags);
+  std::unique_ptr<VulkanBuffer> make_buffer(VkDeviceSize bytes, const Wanted& wanted,
+                                            const External* external = nullptr);
+  // Registers a buffer that is bound to its memory as a buffer of this device.
+  std::unique_ptr<VulkanBuffer> adopt(VkBuffer buffer, VkDeviceMemory memory, VkDeviceSize bytes, void* host);
+  void destroy(VkBuffer buffer, VkDeviceMemory memory);
+  bool imports_into_sparse(VkPhysicalDevice physical) const;
+  void bind_sparse(VkBuffer buffer, const std::vector<VkSparseMemoryBind>& parts);
+
+  InstanceFunctions instance_functions_;
+  DeviceFunctions vk_;
+  VkDevice device_;
+  VkQueue queue_;
+  uint32_t queue_family_;
+  VkPipelineLayout layout_;
+  uint64_t timeout_ns_;
+  bool shares_semaphores_;
+  bool on_host_ = false;  // the device is this machine's CPU
+  uint32_t timestamp_bits_ = 0;
+  bool binds_sparse_ = false;           // the queue can bind sparse memory, also imported memory
+  float timestamp_period_ = 0;          // nanoseconds of a tick
+  VkDeviceSize most_buffer_bytes_ = 0;  // maxBufferSize
+  VkPhysicalDeviceMemoryProperties memory_{};
+
+  // Longer sleeps are cut into pieces of this length, so that Ctrl-C works.
+  static constexpr uint64_t kSleepNs = 200'000'000;
+  // While work comes in, the flusher checks this often whether the device is running out of work. It then needs no
+  // wake-up, which would cost the launching thread more than recording a launch.
+  static constexpr auto kNap = std::chrono::microseconds(30);
+  static constexpr std::size_t kRing = 128;
+  static constexpr std::size_t kBatch = 32;
+  // Work that follows earlier work within this time, without a wait between them, is left to the flusher.
+  static constexpr auto kRow = std::chrono::microseconds(100);
+  // The order is queue_mutex_, then ring_mutex_. Nothing waits for the device under ring_mutex_.
+  std::mutex queue_mutex_;  // the queue; its holder submits closed command buffers in order
+  std::mutex ring_mutex_;   // the ring and the command pool
+  std::mutex layer_mutex_;  // taken last; see `validated`
+  VkSemaphore timeline_ = VK_NULL_HANDLE;
+  std::vector<VkSemaphore> incoming_;  // with queue_mutex_
+  VkCommandPool pool_ = VK_NULL_HANDLE;
+  std::array<Slot, kRing> ring_;
+  std::size_t next_slot_ = 0;               // the slot that records now or next
+  std::size_t closed_count_ = 0;            // the slots before it that are closed and not yet submitted
+  std::atomic<uint64_t> flushed_{0};        // the driver has the work up to this value
+  std::atomic<uint64_t> queued_before_{0};  // flushed_ before the last submission
+  std::size_t open_ = 0;                    // recordings in the open command buffer, ring_[next_slot_]
+  KernelHandle bound_ = 0;                  // in the open command buffer
+  bool ordered_ = false;                    // it ends with a barrier, followed by timestamps at most
+  bool timing_ = false;  // one of its timestamps has no partner: the timed work is submitted with both
+  // The kernels of the last pieces of work, by the timeline's value. Null for work that is not a dispatch.
+  static constexpr std::size_t kNamed = 2 * kRing * kBatch;
+  std::vector<std::atomic<const std::string*>> named_{kNamed};
+  void name_next(const std::string* kernel) {  // with ring_mutex_
+    named_[(submitted_.load(std::memory_order_relaxed) + 1) % kNamed].store(kernel, std::memory_order_relaxed);
+  }
+  std::atomic<bool> waited_{true};   // since the last recording
+  std::atomic<bool> missed_{false};  // a launch that was submitted at once had to be recorded
+  std::chrono::steady_clock::time_point last_recorded_{};
+  std::thread flusher_;
+  std::condition_variable wake_;
+  bool flusher_awake_ = false;
+  bool closing_ = false;
+  std::set<VkCommandPool> recording_pools_;  // with ring_mutex_
+
+  std::mutex buffers_mutex_;
+  struct Range {
+    VkDeviceSize bytes;
+    VkBuffer buffer;
+    VkDeviceMemory memory;
+  };
+  std::multimap<VkDeviceAddress, Range> buffers_;      // host memory may be imported twice at one address
+  std::vector<std::unique_ptr<VulkanBuffer>> parked_;  // at addresses of memory that is gone
+
+  using Chunks = std::array<Chunk, 2>;
+  std::timed_mutex transfer_mutex_;              // the chunks
+  std::atomic<std::thread::id> transferring_{};  // the thread that holds it
+  Chunks chunks_;
+
+  // A query of the device. A timestamp's slot is its number among those of all pools.
+  struct Query {
+    VkQueryPool pool;
+    uint32_t index;
+  };
+  Query query_of(const Timestamp& timestamp);  // takes queries_mutex_
+  std::mutex queries_mutex_;
+  std::vector<VkQueryPool> query_pools_;
+  std::deque<Timestamp> free_queries_;  // the query that was released first is in front
+};
+
+// Records commands with `record(slot)` into the open command buffer. The buffer is submitted at once if it is full, if
+// `batch` says so, or if the host waited since the last recording (or some time has passed) and the device has less
+// than two submissions to work on. Otherwise the flusher submits it. A launch that is submitted at once and equals an
+// earlier one that is done reuses that launch's commands: recording costs about as much as submitting.
+template <typename Record>
+uint64_t VulkanDevice::submit(Record&& record, Batch batch, const SemaphoreWait* after, const Dispatch* launch) {
+  check_usable();  // before the mutex, which a thread of the parent may hold in a forked child
+  refuse_while_recording();
+  const bool alone = batch == Batch::kAlone || after != nullptr;
+  bool flushes = true;
+  uint64_t value;
+  {
+    std::unique_lock<std::mutex> ring(ring_mutex_);
+    wait_for_slot(ring, alone);
+    check_usable();
+    const auto now = std::chrono::steady_clock::now();
+    const bool in_a_row = !waited_.exchange(false, std::memory_order_relaxed) && now - last_recorded_ < kRow;
+    last_recorded_ = now;
+    const bool at_once = alone || (batch != Batch::kLater && !in_a_row && !timing_ && nearly_idle());
+    name_next(launch != nullptr ? launch->name : nullptr);
+    LaunchKey key = launch != nullptr && at_once && open_ == 0 ? LaunchKey(*launch) : LaunchKey();
+    const bool again = key && take_again(*launch, key);
+    if (!again) {
+      if (at_once) missed_.store(true, std::memory_order_relaxed);
+      Slot& slot = open_slot(static_cast<bool>(key));
+      record(slot);  // if this throws, an empty slot is begun again, which drops what was recorded
+      slot.launch = std::move(key);
+    }
+    value = submitted_.load(std::memory_order_relaxed) + 1;
+    submitted_.store(value, std::memory_order_release);
+    ++open_;
+    if (again || alone) {
+      close_slot(again ? Commands::kEnded : Commands::kOpen, after);
+    } else if (!at_once && open_ != kBatch) {
+      flushes = false;
+      wake_flusher();
+    }
+  }
+  if (flushes) flush(value);
+  return value;
+}
+
+}  // namespace triton_spirv

@@ -1,0 +1,62 @@
+"""A kernel on a device, for as long as its owner, launches and graphs need it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from ..patience import TooLong, what_helps
+from .context import Context
+from .device_kind import DeviceKernel
+from .errors import DamagedModule, KernelRejected, ValidationError
+from .modules.saved_modules import save_module
+
+#: What helps where nothing is known of how the kernel was compiled.
+_SMALLER = partial(what_helps, None, 0)
+
+
+class Kernel:
+    """A kernel on a device. ``handle`` is what launches take; ``info`` is what it says of itself; ``max_invocations``
+    are the most that a workgroup may have on the device at its subgroup size.
+
+    ``helps``: says what would make it compile sooner.
+
+    Raises KernelRejected on a damaged module or one that the driver refuses; the module is saved and its path named.
+    Raises TooLong if the driver's compiler takes longer than it may. It goes on, and a later Kernel of the module
+    has what it makes.
+    """
+
+    def __init__(self, context: Context, name: str, code: bytes, helps: Callable[[], str] | None = None) -> None:
+        self.context = context
+        self.name = name
+        self._made: DeviceKernel | None = None
+        with context.in_use():
+            try:
+                made = self._made = context.opened.load(name, code, helps or _SMALLER)
+                context.raise_validation_errors()
+            except (TooLong, DamagedModule):
+                raise
+            except (RuntimeError, ValidationError) as error:
+                self.destroy()
+                context.native.check_usable()  # a device that was closed meanwhile says so itself
+                message = f"kernel '{name}' was refused by {context.device.name}: {error}"
+                raise KernelRejected(message, save_module(name, code)) from error
+            self.handle = made.handle
+            self.info = made.info
+            self.max_invocations = made.max_invocations
+            context.add_kernel(self.handle, self)
+
+    @property
+    def loaded(self) -> bool:
+        """Whether it is on the device."""
+        return self._made is not None
+
+    def destroy(self) -> None:
+        """Destroy it on the device. None of its launches may be running. Called by the context."""
+        made, self._made = self._made, None
+        if made is not None:
+            made.destroy()
+
+    def unload(self) -> None:
+        """Give the kernel back. A second call, or one after the context closed, does nothing."""
+        self.context.remove_kernel(self.handle)

@@ -1,1 +1,0 @@
-"""One kernel on one device: its module and pipeline, and what the driver made of them."""

@@ -1,0 +1,52 @@
+"""What a kernel's SPIR-V says of itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...spirv import opcodes as op
+from ...spirv.decode import instruction_words, string
+
+_MODULE_PROCESSED = 330
+_MODEL_GLCOMPUTE = 5
+_SUBGROUP_SIZE_NOTE = "subgroup_size="
+
+
+@dataclass(frozen=True)
+class ModuleInfo:
+    """What a kernel's SPIR-V says of itself.
+
+    ``local_size``: the workgroup's invocations along x, y, z. ``subgroup_size``: what an
+    ``OpModuleProcessed "subgroup_size=<n>"`` asks for, None if there is none.
+    """
+
+    entry_point: str
+    local_size: tuple[int, int, int]
+    subgroup_size: int | None
+
+    @property
+    def invocations(self) -> int:
+        """Invocations of a workgroup."""
+        x, y, z = self.local_size
+        return x * y * z
+
+
+def read_module(spirv: bytes) -> ModuleInfo:
+    """The entry point, workgroup size and subgroup size of a module. Raises ValueError on a damaged one."""
+    entry_point, local_size, subgroup_size = "", (0, 0, 0), None
+    last = 0
+    for opcode, words in instruction_words(spirv):
+        last = opcode
+        if opcode == op.EntryPoint and len(words) > 2 and words[0] == _MODEL_GLCOMPUTE:
+            entry_point = string(words[2:])
+        elif opcode == op.ExecutionMode and len(words) == 5 and words[1] == op.ExecutionMode_.LocalSize:
+            local_size = (words[2], words[3], words[4])
+        elif opcode == _MODULE_PROCESSED:
+            note = string(words)
+            if note.startswith(_SUBGROUP_SIZE_NOTE) and note[len(_SUBGROUP_SIZE_NOTE) :].isdecimal():
+                subgroup_size = int(note[len(_SUBGROUP_SIZE_NOTE) :])
+    if not entry_point or not all(local_size):
+        raise ValueError("the SPIR-V module has no compute entry point with a LocalSize")
+    if last != op.FunctionEnd:
+        raise ValueError("the SPIR-V module is cut off: it does not end with OpFunctionEnd")
+    return ModuleInfo(entry_point, local_size, subgroup_size)

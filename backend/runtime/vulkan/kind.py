@@ -1,0 +1,23 @@
+"""Vulkan as a kind of device."""
+
+from __future__ import annotations
+
+from .devices import VulkanDeviceInfo, devices
+from .loader import remedy
+from .open_device import OpenVulkanDevice
+
+
+class Vulkan:
+    """A DeviceKind: the devices of all Vulkan drivers that are installed."""
+
+    def devices(self) -> tuple[VulkanDeviceInfo, ...]:
+        """As DeviceKind's."""
+        return devices()
+
+    def open(self, device: VulkanDeviceInfo, again: bool) -> OpenVulkanDevice:
+        """As DeviceKind's."""
+        return OpenVulkanDevice(device, again)
+
+    def remedy(self) -> str:
+        """As DeviceKind's."""
+        return remedy("install Mesa's CPU driver")

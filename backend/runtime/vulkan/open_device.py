@@ -1,0 +1,144 @@
+"""An open Vulkan device: its VkDevice with one compute queue, the layout of its pipelines, and its compiler."""
+
+from __future__ import annotations
+
+import hashlib
+import mmap
+from collections.abc import Callable
+
+from ... import settings
+from ...settings import IMPORTED, STAGED, ZERO_COPY
+from ..files import kept_folder
+from ..native_module import native
+from .compilations import Compilations
+from .device_features import SHARING_EXTENSIONS
+from .devices import VulkanDeviceInfo, again, compute_queue_family
+from .loader import handle, instance, vulkan
+from .logical_device import create_device, create_pipeline_layout
+from .pipeline import VulkanKernel, destroy
+from .statistics import FEATURE, executables, registers_and_spills
+
+_FOREVER = 2**64 - 1
+
+
+def _timeout_ns() -> int:
+    seconds = settings.TIMEOUT.get()
+    return _FOREVER if seconds is None else int(seconds * 1e9)
+
+
+class OpenVulkanDevice:
+    """An OpenDevice. ``native`` is its _native.VulkanDevice, ``handle`` its VkDevice, ``kept_pipelines`` the folder of
+    what the driver compiled for it."""
+
+    def __init__(self, device: VulkanDeviceInfo, failed: bool) -> None:
+        """As DeviceInfo.open()."""
+        self._instance, device = again(device) if failed else (instance(), device)
+        assert device.capabilities is not None
+        self.info = device
+        self.shares_memory = device.driver == "nvidia_proprietary" and device.extensions.issuperset(SHARING_EXTENSIONS)
+        module = native()
+        self._messenger = module.Messenger(handle(self._instance.handle)) if self._instance.validation else None
+        self.compilations = Compilations()
+        vk = vulkan()
+        family = compute_queue_family(device)
+        self.handle = create_device(device, family)
+        queue = vk.ffi.new("VkQueue*")
+        vk.lib.vkGetDeviceQueue(self.handle, family, 0, queue)
+        self.pipeline_layout = create_pipeline_layout(self.handle, device.capabilities)
+        key = hashlib.sha256(f"{device.driver_version}".encode()).hexdigest()[:8]
+        self.kept_pipelines = kept_folder() / f"{device.driver}-{device.uuid}-{key}"
+        self.native = module.VulkanDevice(
+            instance=handle(self._instance.handle),
+            physical_device=handle(device.handle),
+            device=handle(self.handle),
+            queue=handle(queue[0]),
+            queue_family=family,
+            pipeline_layout=handle(self.pipeline_layout),
+            host_addresses=False,
+            shares_semaphores=self.shares_memory,
+            timeout_ns=_timeout_ns(),
+        )
+        self.host_memory = self._choose_host_memory()
+        self.native.set_host_addresses(self.host_memory == ZERO_COPY)
+
+    def _choose_host_memory(self) -> str:
+        best = ZERO_COPY if self._host_addresses_are_device_addresses() else STAGED
+        wanted = settings.HOST_MEMORY.get() or best
+        if wanted == ZERO_COPY != best:
+            raise ValueError(
+                f"TRITON_SPIRV_HOST_MEMORY={wanted!r}: host addresses are not device addresses on {self.info.name}"
+            )
+        if wanted == IMPORTED and not self.info.host_import_alignment:
+            raise ValueError(f"TRITON_SPIRV_HOST_MEMORY={wanted!r}: {self.info.name} lacks VK_EXT_external_memory_host")
+        return wanted
+
+    def _host_addresses_are_device_addresses(self) -> bool:
+        """Whether a page, imported, has its host address: then the driver runs in this process's address space."""
+        alignment = self.info.host_import_alignment
+        if self.info.kind != "cpu" or not alignment:
+            return False
+        with mmap.mmap(-1, 2 * max(alignment, mmap.PAGESIZE)) as page:
+            view = vulkan().ffi.from_buffer(page)
+            start = -(-int(vulkan().ffi.cast("uintptr_t", view)) // alignment) * alignment
+            try:
+                imported = self.native.import_host(start, alignment)
+            except native().VulkanError:
+                return False
+            finally:
+                del view
+            same = imported.address == start
+            imported.free()
+        return same
+
+    @property
+    def validates(self) -> bool:
+        """Whether the validation layer is on."""
+        return self._messenger is not None
+
+    def messages(self) -> list[str]:
+        """As OpenDevice's."""
+        return list(self._messenger.take()) if self._messenger is not None else []
+
+    def load(self, name: str, code: bytes, helps: Callable[[], str]) -> VulkanKernel:
+        """As OpenDevice's. ``code``: SPIR-V."""
+        return VulkanKernel(self, name, code, helps)
+
+    def statistics(self, code: bytes) -> tuple[int | None, int | None]:
+        """As OpenDevice's, by the driver's statistics of a second pipeline."""
+        device = self.info
+        if FEATURE not in device.vulkan_features:
+            return None, None
+        assert device.capabilities is not None
+        found = executables(
+            self.handle,
+            self.pipeline_layout,
+            code,
+            device.capabilities.subgroup_size,
+            chooses_size=device.chooses_subgroup_size,
+        )
+        return registers_and_spills(device.driver, found)
+
+    def compile_now(self, handle: int) -> None:
+        """As OpenDevice's: drivers of CPUs compile at the first launch."""
+        self.native.launch_nothing(handle)
+        self.native.synchronize()
+
+    def waits_for_compiler(self) -> bool:
+        """As OpenDevice's: a driver that compiles late does so in its queue."""
+        assert self.info.capabilities is not None
+        return self.info.capabilities.traits.compiles_late and self.compilations.go_on
+
+    def compiles(self) -> bool:
+        """As OpenDevice's."""
+        return self.compilations.go_on
+
+    def close(self) -> None:
+        """As OpenDevice's."""
+        vk = vulkan()
+        for module, pipeline in self.compilations.left() or ():
+            destroy(self.handle, module, pipeline)
+        vk.lib.vkDestroyPipelineLayout(self.handle, self.pipeline_layout, vk.ffi.NULL)
+        vk.lib.vkDestroyDevice(self.handle, vk.ffi.NULL)
+        self.handle = None
+        if self._messenger is not None:
+            self._messenger.close()
