@@ -26,9 +26,10 @@ from triton.backends.spirv.runtime import (
 )
 from triton.backends.spirv.runtime.compiled.ahead_of_time import check_target
 from triton.backends.spirv.runtime.compiled.kernel_file import read_abi
-from triton.backends.spirv.runtime.context import ZERO_COPY, current
+from triton.backends.spirv.runtime.context import current
 from triton.backends.spirv.runtime.reports.failures import KernelAssertionError
 from triton.backends.spirv.runtime.reports.outside import OutOfBounds
+from triton.backends.spirv.settings import ZERO_COPY
 
 KERNELS = Path(__file__).parent / "ahead_of_time_kernels.py"
 Compile = Callable[..., Path]

@@ -246,7 +246,7 @@ def test_a_pipeline_cache_that_is_no_file_is_ignored(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.bin")
     (tmp_path / "folder.bin").mkdir()
     for name in ("pipe.bin", "folder.bin", "missing.bin"):
-        cache = PipelineCache(current().handle, tmp_path / name)
+        cache = PipelineCache(current().opened.handle, tmp_path / name)
         assert cache.handle
         cache.destroy()
 

@@ -14,7 +14,8 @@ import triton
 import triton.language as tl
 from triton.backends.spirv.launching.benchmarking import do_bench_graph
 from triton.backends.spirv.runtime import Graph, array, from_numpy
-from triton.backends.spirv.runtime.context import ZERO_COPY, current
+from triton.backends.spirv.runtime.context import current
+from triton.backends.spirv.settings import ZERO_COPY
 
 from tests.device.processes import run_script
 from tests.device.runtime.graph_kernels import add_kernel

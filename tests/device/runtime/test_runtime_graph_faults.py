@@ -14,9 +14,10 @@ import triton
 import triton.language as tl
 from triton.backends.spirv.runtime import Graph, OutOfBounds, from_numpy
 from triton.backends.spirv.runtime.buffer import DeviceBuffer
-from triton.backends.spirv.runtime.context import ZERO_COPY, current
+from triton.backends.spirv.runtime.context import current
 from triton.backends.spirv.runtime.reports.failures import KernelAssertionError
 from triton.backends.spirv.runtime.streams import DeviceEvent, DeviceInterface
+from triton.backends.spirv.settings import ZERO_COPY
 
 from tests.device.processes import run_script
 from tests.device.runtime.graph_kernels import add_kernel

@@ -8,7 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from triton.backends.spirv.runtime.context import ZERO_COPY, current
+from triton.backends.spirv.runtime.context import current
+from triton.backends.spirv.settings import ZERO_COPY
 
 from tests.device.processes import run_script
 

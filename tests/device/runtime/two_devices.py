@@ -187,7 +187,7 @@ def kernels_are_loaded_for_each_device() -> None:
     assert len(add_kernel.device_caches) == 2 and compiled[0] is not compiled[1]
     assert [kernel.module.context.index for kernel in compiled] == [0, 1]
     assert compiled[0].function != compiled[1].function
-    assert of_device(0).handle != of_device(1).handle
+    assert of_device(0).opened.handle != of_device(1).opened.handle
 
 
 def events_and_waits() -> None:
