@@ -103,7 +103,7 @@ class Driver:
     **Its copies.** ``kernel_copies``: from so many bytes on, a kernel copies tensors faster than vkCmdCopyBuffer; None:
     never, or not known.
 
-    **Its statistics** (runtime/kernels/statistics.py). ``register_statistics``: names of the registers of an
+    **Its statistics** (runtime/vulkan/statistics.py). ``register_statistics``: names of the registers of an
     invocation; the first one that is there counts. ``spill_statistics``: names of registers that went to memory, which
     add up. ``most``: figures above it are none, and are left out. ``machine_code``: the name that it gives the device's
     instructions, "" if it shows none (of NVIDIA's driver the name that inspection/nvidia_code.py gives them).

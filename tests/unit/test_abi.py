@@ -19,7 +19,7 @@ from backend.runtime.errors import VulkanUnavailable
 from backend.ttgir.types import FloatType, IntegerType, Type
 
 #: (version, digest of the C++ code that says what Python may call).
-NATIVE = (9, "3e736c732d41ac3f")
+NATIVE = (9, "f4309dc58693dc2b")
 
 FLOATS = {"fp16": "f16", "bf16": "bf16", "fp32": "f32", "fp64": "f64"}
 

@@ -1,9 +1,8 @@
-#include "../device_kinds.h"
-
 #include <pybind11/stl.h>
 
 #include <algorithm>
 
+#include "../device_kinds.h"
 #include "../gil.h"
 #include "kernel.h"
 #include "object.h"

@@ -8,6 +8,7 @@ from ...autoload.others import asked_for, other_accelerator
 from ...runtime import context as vulkan_context
 from ...runtime.context import NAME
 from ...runtime.cuda import cuda_index
+from ...settings import ZERO_COPY
 from . import registration
 
 
@@ -20,7 +21,7 @@ def active_device() -> torch.device:
       the kernels run on that GPU, and otherwise ``cpu``, whose tensors each launch copies.
     """
     context = vulkan_context.current()
-    if context.host_memory == vulkan_context.ZERO_COPY:
+    if context.host_memory == ZERO_COPY:
         return torch.device("cpu")
     if torch._C._get_privateuse1_backend_name() != NAME and not asked_for():
         other = other_accelerator()

@@ -91,7 +91,7 @@ def test_drivers_have_the_names_of_the_binding() -> None:
         number: name for number, name in known.items() if number < 26
     }
     assert {DRIVER_IDS[number] for number in (3, 13, 18, 24, 26)} >= {"mesa_radv", "mesa_turnip", "mesa_honeykrisp"}
-    assert DRIVERS.keys() <= set(DRIVER_IDS.values())
+    assert DRIVERS.keys() - {"cpu"} <= set(DRIVER_IDS.values())  # which is no Vulkan driver
 
 
 def test_every_capability_is_probed_and_enabled() -> None:
