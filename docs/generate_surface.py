@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -18,6 +19,8 @@ from triton.backends.spirv.options import FOREIGN
 from docs import pages
 from tests.surface import language_names as names
 from tests.surface.language_rows import METHODS, ROWS
+from tests.upstream.expected import EXPECTED
+from tests.upstream.results import RATE
 
 PAGE = Path(__file__).parent / "surface.md"
 
@@ -28,6 +31,17 @@ against NumPy or refused with a reason. The tests walk upstream's own modules, s
 them until it is in a table.
 
 """
+
+
+def _upstreams_tests() -> str:
+    rate = json.loads(RATE.read_text(encoding="utf-8"))
+    rows = "".join(f"| `{row.tests}` | {row.reason} |\n" for row in EXPECTED)
+    share = f"{rate['passed']:,} of {rate['ran']:,} passed ({100 * rate['passed'] / rate['ran']:.1f} %)"
+    return (
+        f"\n## Upstream's own tests\n\nOf the tests of upstream's language {rate['of']},\n{share} on an "
+        f"{rate['device']} ({rate['date']}). `python3 -m tools upstream-tests` runs\nthose of the checkout in "
+        "`upstream/`. These may fail:\n\n| tests | why |\n| --- | --- |\n" + rows
+    )
 
 
 def _functions() -> set[str]:
@@ -57,6 +71,7 @@ def page() -> str:
         f"| `tl.extra.hip.libdevice` | {len({form.name for forms in HIP_SYMBOLS.values() for form in forms})} | "
         f"{sum(map(len, HIP_SYMBOLS.values()))} forms, likewise |\n",
         f"| launch options without effect | {len(FOREIGN)} | options of other backends, accepted without effect |\n",
+        _upstreams_tests(),
         "\n## Refused\n\n| name | why |\n| --- | --- |\n",
         *(f"| `{name}` | {why} |\n" for name, why in sorted(refused.items())),
         "\n## Launch options without effect\n\nThey are accepted, and logged once per process by the logger "

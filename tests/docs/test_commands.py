@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 import pytest
 from triton.backends.spirv import cli
 
+from tests.upstream.__main__ import main as upstream_tests
 from tools.__main__ import ALONE, VERBS
 from tools.project import ROOT as PROJECT_ROOT
 from tools.project import Project
@@ -68,9 +69,13 @@ def _run_tools(words: Sequence[str], command: Command, parsed: Callable[..., Non
         return
     verb, *rest = words
     assert verb in VERBS, f"tools has no verb {verb}"
-    if verb in ("fuzz", "rebase") and rest:
-        program = fuzz.run if verb == "fuzz" else lambda project, arguments: rebase.parse(arguments)
-        parsed(lambda: program(Project(PROJECT_ROOT), list(rest)), command.whole)
+    programs: dict[str, Callable[[list[str]], Any]] = {
+        "fuzz": lambda arguments: fuzz.run(Project(PROJECT_ROOT), arguments),
+        "rebase": rebase.parse,
+        "upstream-tests": upstream_tests,
+    }
+    if verb in programs and rest:
+        parsed(lambda: programs[verb](list(rest)), command.whole)
     elif verb == "wheel":
         _setup(("bdist_wheel", *rest))
     elif verb == "test":
