@@ -84,6 +84,25 @@ def test_the_error_of_tf32_is_never_reached(units: str, precision: str, scale: f
     assert errors(values, a, b).max() < rounded.max() / 8
 
 
+@pytest.mark.parametrize("precision", [*SPLITS, "ieee"])
+def test_numbers_that_tf32_holds_exactly(units: str, precision: str) -> None:
+    """CUDA's products of these are exact. "tf32" leaves out that of their low parts; others have all products."""
+    random = np.random.default_rng(6)
+    a, b = np.zeros((16, 16), np.float32), np.zeros((16, 8), np.float32)
+    for row in range(16):  # four products of 11 by 11 bits are a sum that float32 holds
+        at = random.permutation(16)[:4]
+        a[row, at] = random.integers(1024, 2048, 4) * random.choice([-1, 1], 4)
+    b[:] = random.integers(1024, 2048, b.shape) * random.choice([-1, 1], b.shape)
+    assert (tf32(a) == a).all() and (tf32(b) == b).all()
+    values = product(a, b, precision, units)
+    exact = a.astype(np.float64) @ b.astype(np.float64)
+    if precision in ("tf32x3", "bf16x6", "ieee"):
+        assert (values == exact).all()
+    else:
+        assert errors(values, a, b).max() <= 2.0**-16 + 14 * 2.0**-24
+        assert units == "auto" or errors(values, a, b).max() > 2.0**-22, "the page says that it is not exact"
+
+
 def test_three_parts_are_the_number(units: str) -> None:
     """The products of one number with powers of two are exact."""
     a, _ = operands("float32", (16, 16), (1, 1))
