@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from .abi.tile_products import ELEMENTS
 from .drivers import DRIVERS, OTHER, Driver
 from .matrices import MatrixConfiguration, format_configurations, parse_configurations
 
@@ -73,6 +74,8 @@ class Capabilities:
     for workarounds alone. ``features`` are keys of FEATURES. ``matrices``: what its matrix units compute, as far as
     the compiler may use them: where it is known which lane holds which element. ``native_math``: keys of NATIVE_MATH.
     ``processor``: of a device that is a CPU, what machine code is made for (cpu/host.py); "" of a Vulkan device.
+    ``tile_products``: element types (abi/tile_products.ELEMENTS) of whose tiles it has functions that give products: a
+    workgroup is one subgroup, whose lanes are elements of vectors; a tile is an array of them in memory.
     """
 
     driver: str
@@ -84,11 +87,14 @@ class Capabilities:
     matrices: tuple[MatrixConfiguration, ...] = ()
     native_math: frozenset[str] = frozenset()
     processor: str = ""
+    tile_products: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         strange = self.native_math - NATIVE_MATH.keys()
         if strange:
             raise ValueError(f"unknown native functions {sorted(strange)}; known: {sorted(NATIVE_MATH)}")
+        if no_elements := self.tile_products - ELEMENTS.keys():
+            raise ValueError(f"unknown elements of tiles {sorted(no_elements)}; known: {sorted(ELEMENTS)}")
         unknown = self.features - FEATURES.keys()
         if unknown:
             raise ValueError(f"unknown device features {sorted(unknown)}; known: {sorted(FEATURES)}")
@@ -143,6 +149,7 @@ _FORMAT: dict[str, Callable[[Any], str]] = {
     "features": lambda features: ",".join(sorted(features)),
     "matrices": format_configurations,
     "native_math": lambda functions: ",".join(sorted(functions)),
+    "tile_products": lambda elements: ",".join(sorted(elements)),
 }
 _PARSE: dict[str, Callable[[str], Any]] = {
     "driver": str,
@@ -150,7 +157,13 @@ _PARSE: dict[str, Callable[[str], Any]] = {
     "features": lambda text: frozenset(filter(None, text.split(","))),
     "matrices": parse_configurations,
     "native_math": lambda text: frozenset(filter(None, text.split(","))),
+    "tile_products": lambda text: frozenset(filter(None, text.split(","))),
 }
+
+
+#: Entries that are texts and lists in a profile's file.
+_TEXTS = frozenset({"driver", "processor"})
+_LISTS = frozenset({"features", "matrices", "native_math", "tile_products"})
 
 
 @dataclass(frozen=True)
@@ -177,6 +190,7 @@ def read_profile(path: Path) -> Profile:
         data.setdefault("matrices", [])
         data.setdefault("native_math", [])
         data.setdefault("processor", "")
+        data.setdefault("tile_products", [])
     if not isinstance(data, dict):
         raise ValueError(f"{path} is not a device profile: it holds no JSON object")
     wrong = sorted(data.keys() ^ {*names, "description", "sources"})
@@ -185,7 +199,7 @@ def read_profile(path: Path) -> Profile:
         said = f"lacks {', '.join(lacking)}" if lacking else f"has unknown entries {', '.join(wrong)}"
         raise ValueError(f"{path} is not a device profile: it {said}")
     for name in names:
-        kind = {"driver": str, "processor": str, "features": list, "matrices": list, "native_math": list}.get(name, int)
+        kind = str if name in _TEXTS else list if name in _LISTS else int
         if type(data[name]) is not kind:
             raise ValueError(f"{path}: {name} is {data[name]!r}, which is not {kind.__name__}")
     try:
@@ -194,6 +208,7 @@ def read_profile(path: Path) -> Profile:
             | {
                 "features": frozenset(data["features"]),
                 "native_math": frozenset(data["native_math"]),
+                "tile_products": frozenset(data["tile_products"]),
                 "matrices": tuple(MatrixConfiguration.parse(text) for text in data["matrices"]),
             }
         )

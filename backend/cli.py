@@ -48,10 +48,11 @@ def _device(index: int, device: DeviceInfo) -> dict[str, Any]:
         described["capabilities"] = {
             entry.name: getattr(capabilities, entry.name)
             for entry in fields(capabilities)
-            if entry.name not in ("features", "driver", "matrices", "native_math")
+            if entry.name not in ("features", "driver", "matrices", "native_math", "tile_products")
         }
         described["matrices"] = [str(one) for one in capabilities.matrices]
         described["native_math"] = sorted(capabilities.native_math)
+        described["tile_products"] = sorted(capabilities.tile_products)
         described["features"] = {name: capabilities.has(name) for name in sorted(FEATURES)}
         described["target"] = capabilities.arch()
     return described

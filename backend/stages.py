@@ -147,6 +147,7 @@ class _Layouts:
             passes.accelerate_dots(module, names, self._copies)
         else:
             passes.decompose_scaled_dots(module, names)
+        module = transformed(module, table.Stage.LANES, self._capabilities, options) or module
         passes.run(module, passes.TTGIR, "make_ttgir", passes.operation_names(module), self._copies)
         return module
 
@@ -182,9 +183,9 @@ def choose(module: Any, name: str, capabilities: Capabilities, options: SPIRVOpt
         source = parse_module(text, name)
         if not table.rewrite(source, table.Stage.FITTING, capabilities, planning) and schedule.share:
             continue
-        # What is too large already is left before it is planned, which takes longest. Fragments of matrix units come
-        # later, and may leave buffers out.
-        shared = 0 if schedule.matrices else least_shared(kernel_of(source))
+        # What is too large already is left before it is planned, which takes longest. Fragments of matrix units and
+        # products of tiles come later, and may leave buffers out.
+        shared = 0 if schedule.matrices or capabilities.tile_products else least_shared(kernel_of(source))
         if shared <= capabilities.shared_bytes:
             try:
                 if not arrange(source, capabilities, planning) and schedule.matrices:

@@ -356,6 +356,15 @@ class _Run:
     def _spirv_put(self, operation: Operation, array: Any, strip: Any, at: Any) -> None:
         _part(array, operation.attributes["dim"], int(at), strip.shape)[...] = strip
 
+    def _spirv_assign(self, operation: Operation, array: Any, value: Any) -> None:
+        array[...] = value
+
+    _spirv_copy = _spirv_assign
+
+    def _spirv_multiply(self, operation: Operation, total: Any, *factors: Any) -> None:
+        a, b = map(np.transpose, factors, operation.attributes["turned"])
+        total[...] = a @ b + (total if operation.attributes["adds"] else 0)
+
     def _spirv_store_slice(self, operation: Operation, tensor: Any, buffer: Any, number: Any) -> None:
         dim = operation.attributes["dim"]
         buffer[...] = _part(tensor, dim, int(number) * buffer.shape[dim], buffer.shape)

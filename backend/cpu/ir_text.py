@@ -63,21 +63,21 @@ class FunctionText:
         self,
         count: int,
         step: int,
-        body: Callable[[str, list[str]], list[str]],
+        body: Callable[[str, list[str]], list[str] | None],
         carried: Sequence[tuple[str, str]] = (),
     ) -> list[str]:
         """``body(index, values)`` for the index 0, ``step``, … below ``count``, each giving the next values.
         ``carried``: (type, first value). The last values; a loop of one iteration is none."""
         initial = [value for _, value in carried]
         if count <= step:
-            return body("0", initial)
+            return body("0", initial) or []
         self._count += 1
         head, before = f"loop{self._count}", self._block
         index, names = f"%i{self._count}", [f"%c{self._count}_{number}" for number in range(len(carried))]
         self.do(f"br label %{head}")
         self._label(head)
         place = len(self._lines)
-        following = body(index, names)
+        following = body(index, names) or []
         after = self.value(f"add nuw nsw i64 {index}, {step}")
         again = self.value(f"icmp ult i64 {after}, {count}")
         self.do(f"br i1 {again}, label %{head}, label %{head}x")

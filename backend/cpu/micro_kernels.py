@@ -102,13 +102,12 @@ class _Kernel:
             if whole < product.m:
                 self._rows(batch, str(whole), at, product.m - whole, a, here, stride)
 
-        def batch(index: str, _: list[str]) -> list[str]:
-            text.loop(product.n, block.columns, lambda at, _: columns(index, at) or [])
-            return []
+        def batch(index: str, _: list[str]) -> None:
+            text.loop(product.n, block.columns, lambda at, _: columns(index, at))
 
         text.loop(product.batches, 1, batch)
 
-    def _rows(self, batch: str, row: str, column: str, rows: int, a: str, b: str, stride: int) -> list[str]:
+    def _rows(self, batch: str, row: str, column: str, rows: int, a: str, b: str, stride: int) -> None:
         """The block of ``rows`` rows that begins at (``row``, ``column``); ``b``: where its columns of B begin, whose
         rows are ``stride`` elements apart."""
         text, product, block, vector = self._text, self._product, self._block, self._vector
@@ -133,7 +132,6 @@ class _Kernel:
         for offset, total in zip(offsets, totals, strict=True):
             pointer = text.element(self._type, c, str(offset))
             text.do(f"store {vector} {total}, ptr {pointer}, align {self._bytes}")
-        return []
 
     def _step(
         self, totals: list[str], places: list[tuple[int, int]], step: int, left: str, right: str, stride: int

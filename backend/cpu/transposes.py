@@ -42,9 +42,8 @@ def transpose_panel(text: FunctionText, panel: Panel, source: str, row_stride: i
             pointer = text.element(panel.type, there, str(number * panel.columns))
             text.do(f"store {type_} {vector}, ptr {pointer}, align {panel.bytes}")
 
-    def rows(k: str, _: list[str]) -> list[str]:
-        text.loop(panel.columns, side, lambda j, _: block(k, j) or [])
-        return []
+    def rows(k: str, _: list[str]) -> None:
+        text.loop(panel.columns, side, lambda j, _: block(k, j))
 
     text.loop(panel.rows, side, rows)
 

@@ -1,16 +1,23 @@
 """Strips of a tensor: what is left of its layout when the highest bits of a dimension, all registers, are taken away.
 
 Each invocation's array holds a tensor so that any strip of it is contiguous: the strip's registers are the highest bits
-of the place in the array, and the other registers, in order, the lowest.
+of the place in the array, and the other registers, in order, the lowest. Or its order is one for strips along every
+dimension (ROWS): registers lie along the dimension first along which lanes do, then along the next. Where the lanes of
+a subgroup are elements of vectors, memory then holds the tensor row by row, or column by column.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
+from typing import Final
 
 from ..ttgir.types import TensorType
-from .distributed import INPUTS, REGISTER, LayoutError, layout_of
+from .distributed import INPUTS, LANE, REGISTER, LayoutError, layout_of
 from .linear import flatten, same_copies, unflatten
+
+#: In place of the dimension that an array's strips are along: all of them.
+ROWS: Final = -1
 
 
 def strip_type(type_: TensorType, dim: int, strips: int) -> TensorType:
@@ -67,15 +74,77 @@ def _highest(type_: TensorType, dim: int, strips: int) -> list[int]:
 @lru_cache(maxsize=4096)
 def array_places(type_: TensorType, dim: int) -> tuple[int, ...]:
     """For each register its place in an array of the tensor that is read in strips along ``dim``: the same for any
-    number of strips that the tensor can be cut in."""
+    number of strips that the tensor can be cut in. ``dim`` may be ROWS."""
     assert type_.encoding is not None
     bases = list(layout_of(type_).inputs[REGISTER])
+    if dim == ROWS:
+        return _places([bases.index(basis) for basis in sorted(bases, key=_by_rows(type_))])
     strips = 1
     while type_.shape[dim] % (2 * strips) == 0 and all(bit in bases for bit in _highest(type_, dim, 2 * strips)):
         strips *= 2
     highest = [bases.index(basis) for basis in _highest(type_, dim, strips)]
     order = [bit for bit in range(len(bases)) if bit not in highest] + highest
+    return _places(order)
+
+
+def _places(order: list[int]) -> tuple[int, ...]:
+    """The place of each register. ``order``: the bits of its number from the lowest bit of its place on."""
     places = [0]
-    for bit in range(len(bases)):
+    for bit in range(len(order)):
         places += [place + (1 << order.index(bit)) for place in places]
     return tuple(places)
+
+
+def _by_rows(type_: TensorType) -> Callable[[int], tuple[int, int]]:
+    """What bases are sorted by: how soon lanes or registers lie along the same dimension, then how far it leads."""
+    layout = layout_of(type_)
+    along: dict[int, int] = {}
+    for point in (*layout.bases[LANE], *layout.bases[REGISTER]):
+        found = [dim for dim, coordinate in enumerate(point) if coordinate]
+        if len(found) == 1:
+            along.setdefault(found[0], len(along))
+
+    def key(basis: int) -> tuple[int, int]:
+        found = [dim for dim, coordinate in enumerate(unflatten(basis, type_.shape)) if coordinate]
+        return along[found[0]] if len(found) == 1 else len(along), basis
+
+    return key
+
+
+@lru_cache(maxsize=4096)
+def strip_bits(type_: TensorType, dim: int, strips: int, array_dim: int) -> tuple[int, ...]:
+    """The bits of a place in an array (``array_places`` for ``array_dim``) that are those of a strip's number."""
+    bases = list(layout_of(type_).inputs[REGISTER])
+    places = array_places(type_, array_dim)
+    return tuple(places[1 << bases.index(basis)].bit_length() - 1 for basis in _highest(type_, dim, strips))
+
+
+@lru_cache(maxsize=4096)
+def memory_strides(type_: TensorType) -> tuple[int, ...] | None:
+    """How far neighbours along each dimension are from each other, in elements, where an array for ROWS is memory in
+    which element r of lane l is element r · W + l. None where that is not the same distance everywhere. An element may
+    be there several times; these are the distances among the first of them."""
+    try:
+        layout = layout_of(type_)
+    except LayoutError:
+        return None
+    places, lanes = array_places(type_, ROWS), len(layout.inputs[LANE])
+    at = {point: 1 << bit for bit, point in reversed([*enumerate(layout.bases[LANE])]) if any(point)}
+    at |= {point: places[1 << bit] << lanes for bit, point in enumerate(layout.bases[REGISTER])}
+    strides = []
+    for dim, extent in enumerate(type_.shape):
+        bits = [tuple(1 << bit if axis == dim else 0 for axis in range(type_.rank)) for bit in range(_log2(extent))]
+        first = at.get(bits[0]) if bits else 0
+        if first is None or any(at.get(point) != first << bit for bit, point in enumerate(bits)):
+            return None
+        strides.append(first)
+    return tuple(strides)
+
+
+def _log2(extent: int) -> int:
+    return extent.bit_length() - 1
+
+
+def has_copies(type_: TensorType) -> bool:
+    """Whether several lanes of a subgroup hold the same element of a tensor."""
+    return 0 in layout_of(type_).inputs[LANE]

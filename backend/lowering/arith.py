@@ -8,6 +8,7 @@ from typing import Any
 from ..layouts.element_sizes import element_type
 from ..spirv import opcodes as op
 from ..spirv.opcodes import Glsl
+from ..transforms.alike_lanes import ALIKE, NEIGHBOURS
 from ..ttgir.ir import DenseAttr, FloatBits, Operation, Value
 from ..ttgir.types import FloatType, IntegerType, MemDescType, Type
 from .elementwise import MOVES, map_registers, map_wanted
@@ -22,6 +23,7 @@ from .numerics.numeric import Numeric, Real
 from .numerics.remainder import remainder
 from .registry import lowers
 from .rolled import map_rolled
+from .shuffle import of_lane
 from .zeros import kept_zero
 
 BOOL = IntegerType(1)
@@ -213,8 +215,20 @@ def _is_narrow(value: Value) -> bool:
 def _careful(ctx: Lowering, operation: Operation) -> None:
     if element_type(operation.result.type) == BOOL:
         raise NotImplementedError("division and shifts of booleans are not supported; cast to int32 first")
-    rule = CAREFUL[operation.name]
-    map_registers(ctx, operation, lambda a, b: rule(ctx, a, b))
+    rule, alike = CAREFUL[operation.name], operation.attributes.get(ALIKE)
+    if alike is None:
+        map_registers(ctx, operation, lambda a, b: rule(ctx, a, b))
+        return
+    f, last, type_ = ctx.f, ctx.subgroup_size - 1, element_type(operation.result.type)
+    assert isinstance(type_, IntegerType)
+    # Of neighbours, what the last lane's number is more than this lane's.
+    less = f.sub(f.constant_like(ctx.lane, last), ctx.lane) if alike == NEIGHBOURS else 0
+
+    def emit(a: int, b: int) -> int:
+        result = rule(ctx, of_lane(ctx, a, last), of_lane(ctx, b, last))
+        return f.sub(result, f.zero_extend(less, type_.width)) if less else result
+
+    map_registers(ctx, operation, emit)
 
 
 @lowers(*INTEGER_CHOICE)

@@ -29,11 +29,13 @@ from .shared_memory import SharedBuffer, SharedMemory, SharedOperand
 
 @dataclass(frozen=True)
 class RegisterArray:
-    """A variable with an element of type ``type_id`` for each register of a tensor; ``places``: where each is."""
+    """A variable with an element of type ``type_id`` for each register of a tensor; ``places``: where each is, as
+    layouts/strips.array_places says for ``dim``."""
 
     variable: int
     type_id: int
     places: tuple[int, ...]
+    dim: int
 
 
 #: A scalar is one id; a tensor is one id a register of its layout.

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from ..layouts.strips import array_places
+from collections.abc import Sequence
+
+from ..layouts.distributed import LANE
+from ..layouts.strips import array_places, strip_bits
+from ..spirv import opcodes as op
+from ..spirv.function import LOOP_CONTROL_DONT_UNROLL
 from ..spirv.opcodes import StorageClass
 from ..ttgir.ir import Operation, Value
 from .lowering import Lowering, RegisterArray
 from .registry import lowers
+from .shuffle import of_lane
+
+#: Equal registers that are stored one by one.
+_FEW = 8
 
 
 def _made(ctx: Lowering, operation: Operation, type_id: int) -> RegisterArray:
     type_ = operation.result.tensor
-    places = array_places(type_, int(operation.attributes["dim"]))
-    array = RegisterArray(ctx.f.variable(ctx.module.array(type_id, len(places))), type_id, places)
+    dim = int(operation.attributes["dim"])
+    places = array_places(type_, dim)
+    array = RegisterArray(ctx.f.variable(ctx.module.array(type_id, len(places))), type_id, places, dim)
     ctx[operation.result] = array
     return array
 
@@ -43,20 +53,34 @@ def _spill(ctx: Lowering, operation: Operation) -> None:
 def _strip_places(ctx: Lowering, operation: Operation, array: RegisterArray, counter: Value) -> list[int]:
     """Where the registers of the strip that begins at element ``counter`` are in the array."""
     f, whole = ctx.f, operation.operands[0].tensor
-    strips = int(operation.attributes["strips"])
-    length = whole.shape[int(operation.attributes["dim"])] // strips
-    size = len(array.places) // strips
+    strips, dim = int(operation.attributes["strips"]), int(operation.attributes["dim"])
+    length = whole.shape[dim] // strips
     number = f.shr(ctx.scalar(counter), length.bit_length() - 1)
-    first = f.shl(number, size.bit_length() - 1)
-    # The strip at the first element has the places below ``size``, in the order of its registers.
-    return [f.add(first, ctx.module.uint(place)) for place in array.places if place < size]
+    bits = strip_bits(whole, dim, strips, array.dim)
+    if bits == tuple(range(bits[0], bits[0] + len(bits))):
+        start = f.shl(number, bits[0])
+    else:
+        one, start = ctx.module.uint(1), ctx.module.uint(0)
+        for bit, place in enumerate(bits):
+            start = f.add(start, f.shl(f.and_(f.shr(number, bit), one), place))
+    # The strip at the first element has the places without these bits, in the order of its registers.
+    beyond = sum(1 << bit for bit in bits)
+    return [f.add(start, ctx.module.uint(place)) for place in array.places if not place & beyond]
+
+
+def _loaded(ctx: Lowering, operation: Operation, array: RegisterArray, places: Sequence[int]) -> None:
+    """Defines the result by elements of an array. Where lanes are elements of vectors, and all hold the same element of
+    the tensor, that is said of it."""
+    loaded = [ctx.f.load(array.type_id, _element(ctx, array, place)) for place in places]
+    if ctx.capabilities.tile_products and not any(ctx.layout(operation.result.tensor).inputs[LANE]):
+        loaded = [of_lane(ctx, value, 0) for value in loaded]
+    ctx.define(operation.result, loaded)
 
 
 @lowers("spirv.strip")
 def _strip(ctx: Lowering, operation: Operation) -> None:
     array = _array(ctx, operation.operands[0])
-    places = _strip_places(ctx, operation, array, operation.operands[1])
-    ctx.define(operation.result, [ctx.f.load(array.type_id, _element(ctx, array, place)) for place in places])
+    _loaded(ctx, operation, array, _strip_places(ctx, operation, array, operation.operands[1]))
 
 
 @lowers("spirv.put")
@@ -69,6 +93,33 @@ def _put(ctx: Lowering, operation: Operation) -> None:
 
 @lowers("spirv.collect")
 def _collect(ctx: Lowering, operation: Operation) -> None:
-    array, module = _array(ctx, operation.operands[0]), ctx.module
-    elements = [ctx.f.load(array.type_id, _element(ctx, array, module.uint(place))) for place in array.places]
-    ctx.define(operation.result, elements)
+    array = _array(ctx, operation.operands[0])
+    _loaded(ctx, operation, array, [ctx.module.uint(place) for place in array.places])
+
+
+@lowers("spirv.assign")
+def _assign(ctx: Lowering, operation: Operation) -> None:
+    """Equal registers are stored by a loop, zeros at once."""
+    array, registers = _array(ctx, operation.operands[0]), ctx.registers(operation.operands[1])
+    f, module, count = ctx.f, ctx.module, len(registers)
+    if len(set(registers)) == 1 and registers[0] == module.null(array.type_id):
+        f.store(array.variable, module.null(module.array(array.type_id, count)))
+    elif len(set(registers)) == 1 and count > _FEW:
+
+        def body(carried: list[int]) -> list[int]:
+            f.store(_element(ctx, array, carried[0]), registers[0])
+            return [f.add(carried[0], module.uint(1))]
+
+        def condition(carried: list[int]) -> int:
+            return f.compare(op.ULessThan, carried[0], module.uint(count))
+
+        f.loop([module.uint(0)], condition, body, LOOP_CONTROL_DONT_UNROLL)
+    else:
+        for place, register in zip(array.places, registers, strict=True):
+            f.store(_element(ctx, array, module.uint(place)), register)
+
+
+@lowers("spirv.copy")
+def _copy(ctx: Lowering, operation: Operation) -> None:
+    target, source = (_array(ctx, operand) for operand in operation.operands)
+    ctx.f.do(op.CopyMemory, target.variable, source.variable)

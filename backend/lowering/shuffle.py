@@ -39,6 +39,16 @@ def shuffle_xor(emitter: Emitter, value: int, mask: int) -> int:
     )
 
 
+def of_lane(emitter: Emitter, value: int, lane: int) -> int:
+    """The value of one lane, by its number, in all lanes. It stays what it is where all have the same."""
+    f, module = emitter.f, emitter.module
+    if value in module.constants:
+        return value
+    module.capability(Capability_.GroupNonUniformBallot)
+    scope, number = module.uint(Scope.Subgroup), module.uint(lane)
+    return f.emit(op.GroupNonUniformBroadcast, f.type_of(value), scope, value, number)
+
+
 def shuffle(emitter: Emitter, value: int, lane: int) -> int:
     """The value of lane ``lane`` (an id)."""
     f, module = emitter.f, emitter.module

@@ -20,6 +20,9 @@ EXECUTION_MODEL_GL_COMPUTE = 5
 #: Capability that a scalar type of this width needs (section 3.31); 32-bit types and bool need none.
 INT_CAPABILITY = {8: Cap.Int8, 16: Cap.Int16, 64: Cap.Int64}
 FLOAT_CAPABILITY = {16: Cap.Float16, 64: Cap.Float64}
+#: The capability of modules of several parts, which no Vulkan device has, and the Linkage Type of what another defines.
+CAPABILITY_LINKAGE = 5
+LINKAGE_IMPORT = 1
 #: FP Encoding of bfloat16 (SPV_KHR_bfloat16).
 BFLOAT16_ENCODING = 0
 _FLOAT_FORMAT = {16: "<e", 32: "<f", 64: "<d"}
@@ -75,6 +78,9 @@ class ModuleBuilder:
         self._described: dict[tuple[int, ...], Instruction] = {}
         self._interface: list[int] = []
         self._functions: list[Instruction] = []
+        #: Names of functions that others define → their ids, and their declarations.
+        self._imported: dict[str, Id] = {}
+        self._declared: list[Instruction] = []
         self._entry: tuple[int, str] | None = None
         self._modes: list[list[Number]] = []
         self._inputs: dict[int, int] = {}
@@ -313,6 +319,20 @@ class ModuleBuilder:
         """Appends a finished function, from OpFunction to OpFunctionEnd."""
         self._functions += instructions
 
+    def imported(self, name: str, parameters: Sequence[Id]) -> Id:
+        """A function without a result that is defined elsewhere; ``parameters``: their types."""
+        known = self._imported.get(name)
+        if known is None:
+            self.capability(CAPABILITY_LINKAGE)
+            known = self._imported[name] = self.id()
+            self._declared.append([op.Function, self.void, known, 0, self.function_type(self.void, parameters)])
+            self._declared += [[op.FunctionParameter, type_id, self.id()] for type_id in parameters]
+            self._declared.append([op.FunctionEnd, 0, 0])
+            linkage = (*string_words(name), LINKAGE_IMPORT)
+            self._decorations.append([op.Decorate, 0, 0, known, Decoration.LinkageAttributes, *linkage])
+            self.name(known, name)
+        return known
+
     def set_entry(self, function: Id, name: str, modes: list[list[Number]]) -> None:
         """Makes ``function`` the compute entry point, with its execution modes (mode, literals…)."""
         self._entry = (function, name)
@@ -322,7 +342,8 @@ class ModuleBuilder:
         """The binary module. Sections are in the order of section 2.4; unused globals are left out."""
         assert self._entry is not None
         function, name = self._entry
-        users = [*self._functions, *self._described.values()]
+        functions = self._declared + self._functions
+        users = [*functions, *self._described.values()]
         used = {instruction[1] for instruction in users}
         used.update(*ids_of_each(users))
         kept: list[Instruction] = []
@@ -332,7 +353,7 @@ class ModuleBuilder:
                 used.add(instruction[1])
                 used.update(ids(instruction))
         kept.reverse()
-        live = {instruction[2] for instruction in kept} | {instruction[2] for instruction in self._functions}
+        live = {instruction[2] for instruction in kept} | {instruction[2] for instruction in functions}
         interface = [variable for variable in self._interface if variable in live]
         head: list[Instruction] = [[op.Capability, 0, 0, number] for number in self._capabilities]
         head += [[op.Extension, 0, 0, *string_words(text)] for text in self._extensions]
@@ -344,4 +365,4 @@ class ModuleBuilder:
         head += [[op.String, 0, number, *string_words(text)] for text, number in self._strings.items()]
         head += [entry for entry in self._names if entry[3] in live]
         head += [entry for entry in self._decorations if entry[3] in live]
-        return encode(head + kept + list(self._described.values()) + self._functions, self._next)
+        return encode(head + kept + list(self._described.values()) + functions, self._next)

@@ -168,6 +168,9 @@ def encode_again(module: Module, meant: Callable[[Encoding], Encoding | None]) -
 
     for value in module.values():
         value.type = again(value.type)
+    for function in module.functions.values():
+        inputs, results = (tuple(map(again, types)) for types in (function.type.inputs, function.type.results))
+        function.type = replace(function.type, inputs=inputs, results=results)
     for operation in module.walk():
         for name, attribute in operation.attributes.items():
             if isinstance(attribute, DenseAttr):

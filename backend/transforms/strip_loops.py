@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ..analysis.axis_info.hints import of_strip
-from ..layouts.strips import strip_type
+from ..layouts.strips import ROWS, strip_type
 from ..ttgir.ir import Block, DenseAttr, Operation, Value
 from ..ttgir.types import TensorType
 from .rewriting import Rewriter, erase_unused
@@ -59,16 +59,17 @@ class Run:
         return {**found, **dict.fromkeys(zip(self.sinks, self.dims, strict=True))}
 
 
-def roll(block: Block, run: Run, strips: int, arrays: dict[Key, Value]) -> None:
+def roll(block: Block, run: Run, strips: int, arrays: dict[Key, Value], rows: bool = False) -> None:
     """Puts ``run`` into a loop instead of its last sink. ``arrays``: the arrays that hold values of the block already;
-    new ones are added."""
+    new ones are added. ``rows``: arrays are in the order of rows, ROWS in the place of their dimension; what comes from
+    before the block is put into one where it is computed."""
     chosen = run.operations
     last = run.sinks[-1]
     extent = max(_extent(run, sink, dim) for sink, dim in zip(run.sinks, run.dims, strict=True))
     rewriter = Rewriter.after(last)
-    held = {key: _array_of(rewriter, *key, arrays) for key in run.inputs}
+    held = {key: _array_of(block, rewriter, *key, arrays, rows) for key in run.inputs}
     made = {
-        (value, dim): rewriter.make("spirv.array", types=[value.type], attributes={"dim": dim}).result
+        (value, dim): rewriter.make("spirv.array", types=[value.type], attributes={"dim": _kept(dim, rows)}).result
         for value, dim in run.outputs
     }
     bounds = [rewriter.integer(value) for value in (0, extent, extent // strips)]
@@ -94,20 +95,31 @@ def roll(block: Block, run: Run, strips: int, arrays: dict[Key, Value]) -> None:
     body.make("scf.yield", tiles)
     inside = {operation for operation, _ in chosen}
     for (value, dim), array in made.items():
-        whole = rewriter.make("spirv.collect", [array], [value.type], {"dim": dim}).result
+        kept = _kept(dim, rows)
+        whole = rewriter.make("spirv.collect", [array], [value.type], {"dim": kept}).result
         value.replace_uses(whole, by=lambda user: user not in inside)
-        arrays[whole, dim] = array
+        arrays[whole, kept] = array
     results = iter(loop.results)
     for reduction in run.folds:
         reduce_tiles(rewriter, reduction, [next(results) for _ in reduction.operands])
     erase_unused([operation for operation, _ in chosen if operation not in run.folds])
 
 
-def _array_of(rewriter: Rewriter, value: Value, dim: int, arrays: dict[Key, Value]) -> Value:
-    array = arrays.get((value, dim))
-    if array is None:
-        array = arrays[value, dim] = rewriter.make("spirv.spill", [value], [value.type], {"dim": dim}).result
-    return array
+def _kept(dim: int, rows: bool) -> int:
+    """The dimension that an array is kept by, for a loop along ``dim``."""
+    return ROWS if rows else dim
+
+
+def _array_of(block: Block, rewriter: Rewriter, value: Value, dim: int, arrays: dict[Key, Value], rows: bool) -> Value:
+    key = value, _kept(dim, rows)
+    if key not in arrays:
+        owner = value.owner
+        if rows and isinstance(owner, Operation) and owner.block is not block:
+            rewriter = Rewriter.after(owner)
+        elif rows and isinstance(owner, Block) and owner is not block:
+            rewriter = Rewriter(owner, owner.operations[0], value.location)
+        arrays[key] = rewriter.make("spirv.spill", [value], [value.type], {"dim": key[1]}).result
+    return arrays[key]
 
 
 def _extent(run: Run, sink: Operation, dim: int) -> int:

@@ -16,6 +16,9 @@ from .strip_reductions import folds, keeps_strips
 #: Operations without operands that are tensors.
 SOURCES = ("tt.splat", "tt.make_range", "arith.constant")
 
+#: Operations that take many times as long as others of their length.
+DIVISIONS = frozenset(f"arith.{name}" for name in ("divsi", "divui", "remsi", "remui"))
+
 #: Instructions of code that is rather computed twice than kept in an array.
 _LIGHT = 2
 

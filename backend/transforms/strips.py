@@ -26,13 +26,14 @@ from ..analysis.places import may_share, no_two_alike, same_pointer
 from ..analysis.pointer_range import is_pointer
 from ..analysis.pointer_roots import pointer_roots
 from ..drivers import Driver
-from ..layouts.strips import cut_fits, register_count
+from ..layouts.distributed import layout_of
+from ..layouts.strips import ROWS, cut_fits, register_count
 from ..ttgir.ir import Block, Function, Operation, Value
 from ..ttgir.traits import Effect, Memory, traits
-from ..ttgir.types import TensorType
+from ..ttgir.types import FloatType, TensorType
 from .rewriting import erase_unused
 from .strip_loops import Key, Run, roll
-from .strip_operations import SOURCES, cost_of, is_light, is_tensor, may_be_cut, size_of, sunk
+from .strip_operations import DIVISIONS, SOURCES, cost_of, is_light, is_tensor, may_be_cut, size_of, sunk
 from .strip_reductions import folds, keeps_strips, reduced_dim
 
 #: Arrays cost something themselves: they are worth it for code of more than so many budgets. On Mesa's CPU driver a
@@ -42,15 +43,16 @@ _ARRAYS = 2.25
 _IN_ARRAYS = 0.125
 
 
-def cut_in_strips(function: Function, driver: Driver) -> bool:
+def cut_in_strips(function: Function, driver: Driver, rows: bool = False) -> bool:
     """Rewrites every block of ``function`` in place that is longer than the ``driver`` has budget for
-    (``unrolled_elementwise``). Whether there was anything to rewrite."""
+    (``unrolled_elementwise``). ``rows``: arrays are in the order of rows, and tensors may be in some already
+    (carried_arrays.py). Whether there was anything to rewrite."""
     assert function.body is not None
     blocks = [block for outer in function.body.blocks for block in _blocks(outer)]
     long = [block for block in blocks if cost_of(block.operations, driver) > driver.unrolled_elementwise]
     if not long:
         return False
-    strips = _Strips(function, driver)
+    strips = _Strips(function, driver, rows)
     return any([strips.cut(block) for block in long])
 
 
@@ -72,9 +74,9 @@ def _ends_group(operation: Operation) -> bool:
 class _Strips:
     """The rewriting of one function."""
 
-    def __init__(self, function: Function, driver: Driver) -> None:
+    def __init__(self, function: Function, driver: Driver, rows: bool = False) -> None:
         assert function.body is not None
-        self._driver = driver
+        self._driver, self._rows = driver, rows
         self._roots = pointer_roots(function)
         self._indices: dict[Value, bool] = {}
         self._arrays: dict[Key, Value] = {}
@@ -85,7 +87,7 @@ class _Strips:
 
     def cut(self, block: Block) -> bool:
         """Rewrites a block. Whether anything went into a loop."""
-        self._arrays = {}
+        self._arrays = self._given_arrays(block) if self._rows else {}
         self._whole = set()
         changed = False
         for sinks in self._groups(block):
@@ -100,6 +102,18 @@ class _Strips:
                 sinks = sinks[max(count, 1) :]
         erase_unused([one for one in block.operations if one.name == "spirv.collect"])
         return changed
+
+    @staticmethod
+    def _given_arrays(block: Block) -> dict[Key, Value]:
+        """The arrays of all that was collected from one where a block can use it."""
+        found: dict[Key, Value] = {}
+        here: Block | None = block
+        while here is not None:
+            for operation in here.operations:
+                if operation.name == "spirv.collect" and operation.attributes["dim"] == ROWS:
+                    found[operation.result, ROWS] = operation.operands[0]
+            here = None if here.holder is None else here.holder.block
+        return found
 
     def _groups(self, block: Block) -> list[list[Operation]]:
         """Stores, and operations whose results are needed by what cannot be cut, between which nothing else touches
@@ -136,16 +150,29 @@ class _Strips:
                 and owner.name != "tt.load"
                 and may_be_cut(owner)
                 and is_light(owner)
+                and not (self._rows and owner.name in DIVISIONS)
                 and all(self._is_index(operand) for operand in owner.operands if is_tensor(operand))
             )
         return known
+
+    def _is_address(self, value: Value) -> bool:
+        """Whether a tensor from before a loop is computed in it again, since it is no number to compute with."""
+        owner = value.owner
+        return (
+            isinstance(owner, Operation)
+            and owner not in self._group
+            and may_be_cut(owner)
+            and is_light(owner)
+            and owner.name not in DIVISIONS
+            and not isinstance(value.tensor.element, FloatType)
+        )
 
     # -- one loop --------------------------------------------------------------------------------------------------
     def _cut_run(self, block: Block, sinks: list[Operation]) -> bool:
         """Puts ``sinks`` and what they need into a loop, where that is long and can be cut."""
         shapes = {type_.shape for sink in sinks if isinstance(type_ := sunk(sink).type, TensorType)}
         along = {sink.attributes["axis"] for sink in sinks if folds(sink)}
-        for dim in range(min(len(shape) for shape in shapes)):
+        for dim in self._dims(sinks, min(len(shape) for shape in shapes)):
             extents = {shape[dim] for shape in shapes}
             if len(extents) > 1 or extents == {1} or along - {dim} or not _may_fit(sinks, dim):
                 continue
@@ -156,9 +183,17 @@ class _Strips:
             # One of them may be in the loop of another, whose place it gives.
             if any([load in block.operations and self._cut_run(block, [load]) for load in apart]):
                 return self._cut_run(block, sinks) or True
-            roll(block, run, self._strips(run), self._arrays)
+            roll(block, run, self._strips(run), self._arrays, self._rows)
             return True
         return False
+
+    def _dims(self, sinks: list[Operation], rank: int) -> list[int]:
+        """The dimensions that a run may be cut along, the best first: where arrays are in the order of rows, that of
+        the last registers."""
+        dims = list(range(rank))
+        if self._rows and is_tensor(sunk(sinks[0])) and (bases := layout_of(sunk(sinks[0]).type).bases["register"]):
+            dims.sort(key=lambda dim: dim >= len(bases[-1]) or not bases[-1][dim])
+        return dims
 
     def _run(self, block: Block, sinks: list[Operation], dim: int) -> tuple[Run, list[Operation]] | None:
         """The run, and the loads that it does not have because they have to come before; None where something cannot be
@@ -225,6 +260,7 @@ class _Strips:
                 self._group.get(owner) == self._group[run.sinks[-1]]
                 or (owner in self._group and is_light(owner))
                 or self._is_index(value)
+                or (self._rows and self._is_address(value))
             )
         ):
             run.inputs[key] = None
@@ -331,7 +367,8 @@ class _Strips:
         cost = cost_of((operation for operation, _ in run.operations), self._driver)
         strips = 1
         arrays = [*run.inputs, *run.outputs]
-        least = _IN_ARRAYS if any(key in self._arrays for key in run.inputs) else _ARRAYS
+        held = any((value, ROWS if self._rows else dim) in self._arrays for value, dim in run.inputs)
+        least = _IN_ARRAYS if held else _ARRAYS
         if arrays and cost <= least * budget:
             return strips
         cost += EACH_LANE * sum(register_count(value.type) for value, _ in arrays if isinstance(value.type, TensorType))

@@ -13,7 +13,10 @@ from ..coroutines.own_rows import BOUND, encodings_along_rows
 from ..settings import VERIFY
 from ..ttgir.encoding_changes import ALONG
 from ..ttgir.ir import Module
+from .alike_lanes import mark_alike
 from .buffer_operands import buffer_operands
+from .carried_arrays import carry_arrays
+from .carried_pointers import carry_offsets
 from .dot_precision import OF_F32, share_precision
 from .fill_together import fill_together
 from .fragments import arrange_fragments
@@ -21,6 +24,8 @@ from .gathers import gather_without_conversions
 from .invariant_operands import Capacity, hoist_invariant_operands
 from .kernel import kernel_of, one_block
 from .matrix_buffers import pad_matrix_buffers
+from .merged_arrays import merge_arrays
+from .neighbouring_lanes import neighbouring_lanes
 from .operand_buffers import place_operands
 from .prefetch import prefetch_dot_operands
 from .refill_buffers import refill_buffers
@@ -34,6 +39,7 @@ from .slice_dots import slice_dots
 from .split_dots import split_dots
 from .store_lanes import reorder_storing_lanes
 from .strips import cut_in_strips
+from .tile_dots import multiply_tiles
 from .transposed_operands import buffer_transposed_operands
 from .turn_dots import turn_dots
 from .verifier import verify
@@ -44,6 +50,7 @@ class Stage(Enum):
 
     BEFORE_LAYOUTS = "before anything else"
     CUT = "before upstream chooses layouts"
+    LANES = "before upstream makes do with fewer layout conversions"
     LAYOUTS_CHOSEN = "after upstream's layouts were chosen"
     LOADS_MOVED = "after those"
     LAST = "before upstream's last passes"
@@ -155,6 +162,12 @@ TRANSFORMS: tuple[Transform, ...] = (
         lambda device, options: options.schedule.pieces,
     ),
     Transform(
+        "give neighbouring lanes neighbouring elements",
+        Stage.LANES,
+        _alone(neighbouring_lanes),
+        when=lambda device, options: device.tile_products,
+    ),
+    Transform(
         "fill buffers late",
         Stage.LAYOUTS_CHOSEN,
         _alone(sink_buffers),
@@ -256,10 +269,40 @@ TRANSFORMS: tuple[Transform, ...] = (
         _alone(lambda module: gather_without_conversions(kernel_of(module))),
     ),
     Transform(
+        "carry offsets of pointers",
+        Stage.PLANNING,
+        _alone(lambda module: carry_offsets(kernel_of(module))),
+        when=lambda device, options: device.tile_products,
+    ),
+    Transform(
+        "multiply whole tiles",
+        Stage.PLANNING,
+        lambda module, device, options: multiply_tiles(kernel_of(module), device.tile_products, device.subgroup_size),
+        when=lambda device, options: device.tile_products,
+    ),
+    Transform(
+        "carry tensors in arrays",
+        Stage.PLANNING,
+        _alone(lambda module: carry_arrays(kernel_of(module))),
+        when=lambda device, options: device.tile_products,
+    ),
+    Transform(
         "cut long tensors in strips",
         Stage.PLANNING,
-        lambda module, device, options: cut_in_strips(kernel_of(module), device.traits),
+        lambda module, device, options: cut_in_strips(kernel_of(module), device.traits, bool(device.tile_products)),
         when=lambda device, options: device.traits.unrolled_elementwise,
+    ),
+    Transform(
+        "merge arrays",
+        Stage.PLANNING,
+        _alone(lambda module: merge_arrays(kernel_of(module))),
+        when=lambda device, options: device.tile_products,
+    ),
+    Transform(
+        "divide once for all lanes",
+        Stage.PLANNING,
+        _alone(lambda module: mark_alike(kernel_of(module))),
+        when=lambda device, options: device.tile_products,
     ),
     Transform(
         "lay out buffers of dot operands",

@@ -187,6 +187,13 @@ def _same_types(operation: Operation) -> bool:
     return operation.operands[0].type == operation.result.type
 
 
+def _multiplies(one: Operation) -> bool:
+    """Arrays of a tile C, and of A and B with their dimensions in some order."""
+    c, *factors = (_shape(operand) for operand in one.operands)
+    a, b = (tuple(shape[dim] for dim in order) for shape, order in zip(factors, one.attributes["turned"], strict=True))
+    return c == (*a[:-1], b[-1]) and a[:-2] == b[:-2] and a[-1] == b[-2]
+
+
 _RULES: dict[str, Callable[[Operation], bool]] = {
     "tt.splat": lambda one: _same_elements(one) and not _shape(one.operands[0]),
     "tt.broadcast": _broadcasts,
@@ -211,6 +218,9 @@ _RULES: dict[str, Callable[[Operation], bool]] = {
     "scf.if": lambda one: one.operands[0].type == I1 and (bool(one.regions[1].blocks) or not one.results),
     "spirv.spill": _same_types,
     "spirv.collect": _same_types,
+    "spirv.assign": lambda one: one.operands[0].type == one.operands[1].type,
+    "spirv.copy": lambda one: one.operands[0].type == one.operands[1].type,
+    "spirv.multiply": _multiplies,
     "spirv.strip": lambda one: _strip(one.operands[0], one.result, one),
     "spirv.put": lambda one: _strip(one.operands[0], one.operands[1], one),
 }

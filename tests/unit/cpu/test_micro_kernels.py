@@ -13,7 +13,7 @@ from triton.backends.spirv.cpu.micro_kernels import HOSTS, define
 
 from .machine_code import PROCESSORS, compiled, loaded, runs
 
-_DTYPES = {"f32": np.float32, "f64": np.float64, "i32": np.int32}
+_DTYPES: dict[str, Any] = {"f32": np.float32, "f64": np.float64, "i32": np.int32}
 _GUARD = 16
 SHAPES = [(64, 64, 32), (16, 16, 16), (1, 64, 16), (64, 1, 8), (2, 4, 2), (32, 8, 64), (4, 128, 1), (1, 1, 1)]
 
