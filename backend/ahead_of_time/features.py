@@ -44,6 +44,8 @@ EVERYWHERE = frozenset(
         Capability_.SignedZeroInfNanPreserve,
     }
 )
+#: Capabilities of modules for no Vulkan device: that of functions that the CPU device has.
+ELSEWHERE = frozenset({Capability_.Linkage})
 #: Execution mode with a width → the float control.
 CONTROL_OF = {
     ExecutionMode_.RoundingModeRTE: "round_to_nearest_even",
@@ -57,7 +59,7 @@ def required_features(spirv: bytes) -> frozenset[str]:
     stands for none of them."""
     found = set()
     for opcode, operands in instruction_words(spirv):
-        if opcode == op.Capability and operands[0] not in EVERYWHERE:
+        if opcode == op.Capability and operands[0] not in EVERYWHERE | ELSEWHERE:
             if operands[0] not in FEATURE_OF:
                 known = enumerants("Capability").get(operands[0])
                 capability = f"{known.name} ({operands[0]})" if known else str(operands[0])

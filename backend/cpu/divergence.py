@@ -255,6 +255,8 @@ class Divergence:
             return [self._loaded(item)] * count
         if name == "OpAccessChain":
             return [self._accessed(item)]
+        if name == "OpGroupNonUniformBroadcast":
+            return [self._broadcast(key, item) for key in self.keys(item.operands[1])]
         if name.startswith(_SPREAD):
             return [SPREAD] * count
         operands = [key for operand in _ids(item) for key in self.keys(operand)]
@@ -271,6 +273,20 @@ class Divergence:
                 return [_UNKNOWN]
             found.append(shape)
         return [self._computed(item, found)]  # type: ignore[arg-type]
+
+    def _broadcast(self, key: Key, item: Instruction) -> object:
+        """One lane's number: the same in all lanes, if they are of one subgroup."""
+        shape, lane = self.shape.get(key, _UNKNOWN), self.shape.get(self.keys(item.operands[2])[0], _UNKNOWN)
+        if shape is _UNKNOWN or lane is _UNKNOWN:
+            return _UNKNOWN
+        if self._subgroup != self._lanes:
+            return SPREAD
+        if shape is SPREAD or lane is SPREAD:
+            return shapes.uniform(self._lanes)
+        offset = shape.offsets[lane.offsets[0] % self._subgroup]
+        if shape.known:
+            return shapes.constant(offset, self.bits(key), self._lanes)
+        return shapes.uniform(self._lanes, min(shape.zeros, shapes.trailing_zeros(offset)))
 
     def _loaded(self, item: Instruction) -> object:
         pointer = item.operands[0]

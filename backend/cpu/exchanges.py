@@ -65,6 +65,25 @@ def _helper(t: Translation, helper: str, name: str) -> str:
 }}"""
 
 
+@translates("OpGroupNonUniformBroadcast")
+def _broadcast(t: Translation, item: Instruction) -> None:
+    index = t.shape(t.keys(item.operands[2])[0])
+    if index is None or not (index.known and index.uniform):
+        raise Untranslatable(t.program.name, "an exchange with a lane that is not known", t.where(item))
+    lane = index.offsets[0] % t.subgroup
+    if t.subgroup != t.lanes:
+        _shuffle_known(t, item, [at - at % t.subgroup + lane for at in range(t.lanes)])
+        return
+    for key, source in zip(t.keys(item.result), t.keys(item.operands[1]), strict=True):
+        shape, name = t.shape(source), t.type_name(source)
+        if shape is None:
+            t.values[key] = t.code.emit(f"extractelement {t.vector_type(source)} {t.vector(source)}, i32 {lane}")
+        elif not shape.offsets[lane]:
+            t.values[key] = t.scalar(source)
+        else:
+            t.values[key] = t.code.emit(f"add {name} {t.scalar(source)}, {shape.offsets[lane]}")
+
+
 @translates("OpReadClockKHR")
 def _clock(t: Translation, item: Instruction) -> None:
     key = t.keys(item.result)[0]

@@ -32,11 +32,10 @@ def subgroups(
     largest: int, dots: bool, num_warps: int, capabilities: Capabilities, exchanges: int = 0, elements: int = 0
 ) -> int:
     """Subgroups for a kernel with ``num_warps``, a power of two: at least so many, as long as upstream can reduce what
-    they found to one value, and the driver compiles the kernel's ``exchanges`` as fast with them; one where tiles are
-    arrays. ``largest``: elements
+    they found to one value, and the driver compiles the kernel's ``exchanges`` as fast with them. ``largest``: elements
     of the kernel's largest tensor; ``elements``: of all; ``dots``: whether it has any."""
-    if capabilities.tile_products:  # lanes are elements of vectors: more of them would be more vectors
-        return 1
+    if capabilities.processor:  # lanes are elements of vectors, and more of them would be more vectors
+        return num_warps
     most, coroutines = LANE_ELEMENTS_DOT if dots else LANE_ELEMENTS, capabilities.traits.faults.coroutines
     lanes = capabilities.subgroup_size
     count = _count(largest, most, lanes, num_warps, capabilities)

@@ -20,8 +20,7 @@ EXECUTION_MODEL_GL_COMPUTE = 5
 #: Capability that a scalar type of this width needs (section 3.31); 32-bit types and bool need none.
 INT_CAPABILITY = {8: Cap.Int8, 16: Cap.Int16, 64: Cap.Int64}
 FLOAT_CAPABILITY = {16: Cap.Float16, 64: Cap.Float64}
-#: The capability of modules of several parts, which no Vulkan device has, and the Linkage Type of what another defines.
-CAPABILITY_LINKAGE = 5
+#: Linkage Type of what another module defines.
 LINKAGE_IMPORT = 1
 #: FP Encoding of bfloat16 (SPV_KHR_bfloat16).
 BFLOAT16_ENCODING = 0
@@ -323,7 +322,7 @@ class ModuleBuilder:
         """A function without a result that is defined elsewhere; ``parameters``: their types."""
         known = self._imported.get(name)
         if known is None:
-            self.capability(CAPABILITY_LINKAGE)
+            self.capability(Cap.Linkage)
             known = self._imported[name] = self.id()
             self._declared.append([op.Function, self.void, known, 0, self.function_type(self.void, parameters)])
             self._declared += [[op.FunctionParameter, type_id, self.id()] for type_id in parameters]

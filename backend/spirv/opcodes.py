@@ -70,6 +70,7 @@ class Capability_:
     """Those that kernels may need (ahead_of_time/features.py), of section 3.31."""
 
     Shader = 1
+    Linkage = 5
     Float16 = 9
     Float64 = 10
     Int64 = 11

@@ -292,7 +292,7 @@ class _Strips:
             owner = value.owner
             assert isinstance(owner, Operation)
             users = [use for use in value.uses if use not in inside]
-            if not users or self._is_index(value):
+            if not users or self._is_index(value) or owner.block is not block:
                 continue
             behind = all(_place(block, use, places) > last for use in users)
             if not behind or (value.tensor.size < largest and owner not in run.sinks) or is_pointer(value):

@@ -123,6 +123,11 @@ def _hoist_operands(module: Module, device: Capabilities, options: Options) -> b
     return hoist_invariant_operands(module, room)
 
 
+def _multiply_tiles(module: Module, device: Capabilities, options: Options) -> bool:
+    """Not of a kernel that names its layouts, of several subgroups."""
+    return _warps(module) == 1 and multiply_tiles(kernel_of(module), device.tile_products, device.subgroup_size)
+
+
 def _along_rows(module: Module) -> bool:
     meant = encodings_along_rows(module)
     if meant is not None:
@@ -275,10 +280,7 @@ TRANSFORMS: tuple[Transform, ...] = (
         when=lambda device, options: device.tile_products,
     ),
     Transform(
-        "multiply whole tiles",
-        Stage.PLANNING,
-        lambda module, device, options: multiply_tiles(kernel_of(module), device.tile_products, device.subgroup_size),
-        when=lambda device, options: device.tile_products,
+        "multiply whole tiles", Stage.PLANNING, _multiply_tiles, when=lambda device, options: device.tile_products
     ),
     Transform(
         "carry tensors in arrays",

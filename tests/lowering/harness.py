@@ -9,6 +9,7 @@ import pytest
 from triton.backends.spirv.capabilities import PROFILES, Capabilities
 from triton.backends.spirv.drivers import DRIVERS
 from triton.backends.spirv.lowering.entry_point import lower_module
+from triton.backends.spirv.runtime.kernels.validate import environment
 from triton.backends.spirv.transforms.schedule import Options
 from triton.backends.spirv.ttgir.parser import parse_module
 
@@ -35,10 +36,12 @@ def driven(monkeypatch: pytest.MonkeyPatch, capabilities: Capabilities, **habits
     return replace(capabilities, driver="another")
 
 
-def module_text(body: str, arguments: str, shared: int = 0, capabilities: Capabilities = LAVAPIPE) -> str:
+def module_text(
+    body: str, arguments: str, shared: int = 0, capabilities: Capabilities = LAVAPIPE, warps: int = 4
+) -> str:
     """The TTGIR of a kernel ``k(arguments)`` with this body."""
     return (
-        f'{LAYOUTS}\nmodule attributes {{"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, '
+        f'{LAYOUTS}\nmodule attributes {{"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = {warps} : i32, '
         f'ttg.shared = {shared} : i32, ttg.target = "spirv:vulkan1.3", "ttg.threads-per-warp" = '
         f"{capabilities.subgroup_size} : i32}} {{\n  tt.func public @k({arguments}) "
         f"attributes {{noinline = false}} {{\n{body}\n    tt.return\n  }}\n}}\n"
@@ -46,12 +49,17 @@ def module_text(body: str, arguments: str, shared: int = 0, capabilities: Capabi
 
 
 def compile_body(
-    body: str, arguments: str, shared: int = 0, capabilities: Capabilities = LAVAPIPE, options: Options | None = None
+    body: str,
+    arguments: str,
+    shared: int = 0,
+    capabilities: Capabilities = LAVAPIPE,
+    options: Options | None = None,
+    warps: int = 4,
 ) -> bytes:
     """The SPIR-V of that kernel, validated."""
-    text = module_text(body, arguments, shared, capabilities)
+    text = module_text(body, arguments, shared, capabilities, warps)
     spirv = lower_module(parse_module(text), capabilities, options or Options()).spirv
-    subprocess.run(["spirv-val", "--target-env", "vulkan1.3", "-"], input=spirv, check=True)
+    subprocess.run(["spirv-val", "--target-env", environment(spirv), "-"], input=spirv, check=True)
     return spirv
 
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import logging
 import shutil
 import subprocess
 
 from ...settings import VALIDATE
+from ...spirv import opcodes as op
+from ...spirv.decode import instruction_words
+from ...spirv.opcodes import Capability_
 from .saved_modules import save_module
 
 _log = logging.getLogger(__name__)
@@ -28,6 +32,13 @@ def _unknown_to_tool(said: str) -> bool:
     return any(f"Invalid capability operand: {number}" in said for number in _RECENT)
 
 
+def environment(spirv: bytes) -> str:
+    """What a module is checked for, as spirv-val calls it: Vulkan, but SPIR-V alone where it calls functions of the
+    device, as no Vulkan module does."""
+    capabilities = itertools.takewhile(lambda one: one[0] == op.Capability, instruction_words(spirv))
+    return "spv1.6" if any(words[0] == Capability_.Linkage for _, words in capabilities) else "vulkan1.3"
+
+
 def validate_module(spirv: bytes, name: str) -> None:
     """Checks a module where validation is asked for. Raises InvalidModule, and FileNotFoundError without spirv-val."""
     if not VALIDATE.get():
@@ -38,7 +49,8 @@ def validate_module(spirv: bytes, name: str) -> None:
     tool = shutil.which("spirv-val")
     if tool is None:
         raise FileNotFoundError(f"{VALIDATE.name} is set but spirv-val is not on the PATH: apt-get install spirv-tools")
-    result = subprocess.run([tool, "--target-env", "vulkan1.3", "-"], input=spirv, capture_output=True, check=False)
+    command = [tool, "--target-env", environment(spirv), "-"]
+    result = subprocess.run(command, input=spirv, capture_output=True, check=False)
     if result.returncode and _unknown_to_tool(result.stderr.decode()):
         _log.warning("spirv-val is too old for cooperative matrices: kernel '%s' was not validated", name)
         return

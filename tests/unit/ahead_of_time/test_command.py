@@ -16,7 +16,7 @@ from triton.backends.spirv import cli
 from triton.backends.spirv.ahead_of_time import command
 from triton.backends.spirv.ahead_of_time.build import SCALARS, block_of, describe
 from triton.backends.spirv.ahead_of_time.errors import RequestError
-from triton.backends.spirv.ahead_of_time.features import EVERYWHERE, FEATURE_OF, required_features
+from triton.backends.spirv.ahead_of_time.features import ELSEWHERE, EVERYWHERE, FEATURE_OF, required_features
 from triton.backends.spirv.capabilities import FEATURES, FLOAT_CONTROLS, PROFILES, Capabilities, profiles
 from triton.backends.spirv.drivers import DRIVERS
 from triton.backends.spirv.runtime import files
@@ -314,8 +314,8 @@ def test_files_that_are_no_profile(
 
 def test_every_capability_stands_for_a_feature() -> None:
     known = {value for name, value in vars(Capability_).items() if not name.startswith("_")}
-    assert known == EVERYWHERE | FEATURE_OF.keys()
-    assert not EVERYWHERE & FEATURE_OF.keys()
+    assert known == EVERYWHERE | ELSEWHERE | FEATURE_OF.keys()
+    assert not (EVERYWHERE | ELSEWHERE) & FEATURE_OF.keys()
     controls = {f"{control}{width}" for control in FLOAT_CONTROLS for width in (16, 32, 64)}
     assert set(FEATURE_OF.values()) | controls == FEATURES.keys()
     with pytest.raises(ValueError, match="SPIR-V capability VariablePointers \\(4442\\)"):

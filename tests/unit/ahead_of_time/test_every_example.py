@@ -12,6 +12,7 @@ from triton.backends.spirv import cli
 from triton.backends.spirv.capabilities import PROFILES
 from triton.backends.spirv.planning.workgroup import WARP, WARP_REGISTERS
 from triton.backends.spirv.runtime.compiled.kernel_file import json_path, read_abi
+from triton.backends.spirv.runtime.kernels.validate import environment
 from triton.backends.spirv.spirv.disassemble import disassemble
 
 from benchmarks.example_kernels import KERNELS
@@ -52,9 +53,8 @@ def test_compiles_and_validates(
     assert status == 0, capfd.readouterr().err
     tool = shutil.which("spirv-val")
     assert tool is not None, "apt-get install spirv-tools"
-    checked = subprocess.run(
-        [tool, "--target-env", "vulkan1.3", str(module)], capture_output=True, text=True, check=False
-    )
+    command = [tool, "--target-env", environment(module.read_bytes()), str(module)]
+    checked = subprocess.run(command, capture_output=True, text=True, check=False)
     abi = read_abi(module, module.read_bytes())
     done = subprocess.run(["spirv-dis", "--no-color", str(module)], capture_output=True, text=True, check=False)
     if "Invalid capability operand: 6022" not in checked.stderr or "matrices" not in abi.required_features:

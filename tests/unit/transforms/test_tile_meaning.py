@@ -132,9 +132,10 @@ def bodies(draw: st.DrawFn, names: _Names, pair: tuple[str, str], depth: int) ->
         if kind in STEPS:
             step = STEPS[kind].replace("%P'", f"%p{number}").replace("%Q'", f"%q{number}")
             text += re.sub(r"%P\b", p, re.sub(r"%Q\b", q, re.sub(r"(%[a-z])N\b", rf"\g<1>{number}", step))) + "\n"
-            p, q = (q, p) if kind == "swap" else (
-                f"%p{number}" if f"%p{number} =" in text else p,
-                f"%q{number}" if f"%q{number} =" in text else q,
+            p, q = (
+                (q, p)
+                if kind == "swap"
+                else (f"%p{number}" if f"%p{number} =" in text else p, f"%q{number}" if f"%q{number} =" in text else q)
             )
             continue
         inside = (f"%x{number}", f"%y{number}") if kind != "if" else (p, q)
@@ -188,7 +189,9 @@ def test_arrays_hold_what_registers_held(text: str, rounds: int, flag: bool, mer
 
 
 #: Of the largest element of each row so far, both before and after a tile are read when both are in arrays.
-ROW_MAXIMA = HEAD + """
+ROW_MAXIMA = (
+    HEAD
+    + """
     %first = arith.constant dense<-100.0> : tensor<32xf32, #rows>
     %r:3 = scf.for %i = %zero to %n step %one iter_args(%m = %first, %t = %x, %s = %y)
         -> (tensor<32xf32, #rows>, tensor<32x32xf32, #t>, tensor<32x32xf32, #t>) : i32 {
@@ -216,6 +219,7 @@ ROW_MAXIMA = HEAD + """
   }
 }
 """
+)
 
 
 @pytest.mark.parametrize("budget", [20, 60, 300])
@@ -223,6 +227,7 @@ def test_an_array_that_is_read_later_is_not_overwritten(budget: int) -> None:
     tiles = [drawn(seed, 1024).reshape(32, 32) for seed in (1, 2)]
     before, after = outcomes(ROW_MAXIMA, lambda module: in_tiles(module, budget), 3, True, *tiles)
     before.same(after)
+
 
 SWAP = f"""{HEAD}
     %r:2 = scf.for %i = %zero to %n step %one iter_args(%p = %x, %q = %y) -> ({PAIR}) : i32 {{
