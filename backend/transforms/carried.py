@@ -13,11 +13,11 @@ def drop_carried(holder: Operation, numbers: Collection[int]) -> None:
     loops = holder.name == "scf.for"
     for region in holder.regions:
         for block in region.blocks:
-            _without(block.terminator, numbers)
+            block.terminator.drop_operands(numbers)
             if loops:
                 block.arguments[:] = _kept(block.arguments, {1 + number for number in numbers})
     if loops:
-        _without(holder, {3 + number for number in numbers})
+        holder.drop_operands({3 + number for number in numbers})
     holder.results[:] = _kept(holder.results, numbers)
 
 
@@ -25,16 +25,16 @@ def drop_passed(loop: Operation, numbers: Collection[int]) -> None:
     """Takes operands out of an ``scf.while``, by their ``numbers``, with the arguments of its first region and what its
     second yields."""
     before, after = (region.entry for region in loop.regions)
-    _without(after.terminator, numbers)
+    after.terminator.drop_operands(numbers)
     before.arguments[:] = _kept(before.arguments, numbers)
-    _without(loop, numbers)
+    loop.drop_operands(numbers)
 
 
 def drop_conditional(loop: Operation, numbers: Collection[int]) -> None:
     """Takes results out of an ``scf.while``, by their ``numbers``, with the arguments of its second region and what its
     condition passes on."""
     before, after = (region.entry for region in loop.regions)
-    _without(before.terminator, {1 + number for number in numbers})
+    before.terminator.drop_operands({1 + number for number in numbers})
     after.arguments[:] = _kept(after.arguments, numbers)
     loop.results[:] = _kept(loop.results, numbers)
 
@@ -45,11 +45,3 @@ def _kept(values: list[Value], numbers: Collection[int]) -> list[Value]:
     for index, value in enumerate(kept):
         value.index = index
     return kept
-
-
-def _without(operation: Operation, numbers: Collection[int]) -> None:
-    """Takes operands of the last of an operation's groups out."""
-    for number in numbers:
-        operation.operands[number].uses.remove(operation)
-    operation.operands[:] = [value for number, value in enumerate(operation.operands) if number not in numbers]
-    operation.segments = (*operation.segments[:-1], operation.segments[-1] - len(numbers))

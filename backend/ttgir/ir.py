@@ -8,7 +8,7 @@ written (see attribute_values.py).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -179,6 +179,13 @@ class Operation:
         self.operands.append(value)
         value.uses.append(self)
         self.segments = (*self.segments[:-1], self.segments[-1] + 1)
+
+    def drop_operands(self, numbers: Collection[int]) -> None:
+        """Takes operands of the last of its ``segments`` out, by their numbers among all."""
+        for number in numbers:
+            self.operands[number].uses.remove(self)
+        self.operands[:] = [value for number, value in enumerate(self.operands) if number not in numbers]
+        self.segments = (*self.segments[:-1], self.segments[-1] - len(numbers))
 
     def drop_uses(self) -> None:
         """Forgets that this operation and all inside it, which go away, use their operands."""
