@@ -8,13 +8,15 @@ from dataclasses import dataclass
 @dataclass(frozen=True, slots=True)
 class Host:
     """A processor. ``arch``, ``name``: as LLVM calls the architecture and the set of instructions; ``tuned``: the
-    processor whose latencies count, "" for none. ``vector_bits``: of a vector register. ``masks``: a load or a store of
-    the lanes that a mask names takes one instruction, for elements of any width."""
+    processor whose latencies count, "" for none. ``vector_bits``: of a vector register; ``registers``: how many of them
+    there are. ``masks``: a load or a store of the lanes that a mask names takes one instruction, for elements of any
+    width."""
 
     arch: str
     name: str
     tuned: str
     vector_bits: int
+    registers: int
     masks: bool
 
     @property
@@ -25,10 +27,10 @@ class Host:
 
 #: Sets of instructions, the widest of an architecture first: those that the x86-64 psABI calls levels, and Armv8.
 LEVELS = {
-    "x86-64-v4": ("x86_64", 512, True),
-    "x86-64-v3": ("x86_64", 256, False),
-    "x86-64-v2": ("x86_64", 128, False),
-    "aarch64": ("aarch64", 128, False),
+    "x86-64-v4": ("x86_64", 512, 32, True),
+    "x86-64-v3": ("x86_64", 256, 16, False),
+    "x86-64-v2": ("x86_64", 128, 16, False),
+    "aarch64": ("aarch64", 128, 32, False),
 }
 #: What LLVM calls the last one.
 _NAMES = {"aarch64": "generic"}
@@ -39,5 +41,5 @@ def host_of(processor: str) -> Host:
     level, _, tuned = processor.partition("/")
     if level not in LEVELS:
         raise ValueError(f"{processor!r} is no processor: LEVEL or LEVEL/TUNED, with LEVEL one of {', '.join(LEVELS)}")
-    arch, bits, masks = LEVELS[level]
-    return Host(arch, _NAMES.get(level, level), tuned, bits, masks)
+    arch, bits, registers, masks = LEVELS[level]
+    return Host(arch, _NAMES.get(level, level), tuned, bits, registers, masks)

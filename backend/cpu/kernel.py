@@ -79,15 +79,14 @@ def _tiles(t: Translation, host: Host) -> list[str]:
     if not t.imported:
         return []
     from ..abi.tile_products import TileProduct
-    from .micro_kernels import HOSTS, define
+    from .micro_kernels import define
 
-    registers = next(known for known in HOSTS.values() if known.vector_bits == host.vector_bits)
     texts = []
     for name in sorted(t.imported):
         product = TileProduct.parse(name)
         if product is None:
             raise Untranslatable(t.program.name, f"a call of {name}")
-        text, declarations = define(product, registers)
+        text, declarations = define(product, host)
         t.code.declarations |= declarations
         texts.append(text)
     return texts

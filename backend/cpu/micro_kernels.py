@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..abi.tile_products import ELEMENTS, TileProduct
+from .host import Host
 from .ir_text import FunctionText
 from .transposes import Panel, transpose_panel
 
@@ -22,19 +23,13 @@ TYPES = {"f32": "float", "f64": "double", "i32": "i32"}
 _STEPS = 4
 
 
-@dataclass(frozen=True)
-class Host:
-    """The vector registers of a processor: ``vector_bits`` of each, and how many (``registers``) there are."""
-
-    vector_bits: int
-    registers: int
-
-
-#: Processors by what they are called: AVX2 with FMA, AVX-512, NEON.
-HOSTS = {"avx2": Host(256, 16), "avx512": Host(512, 32), "neon": Host(128, 32)}
-
-#: Vector registers of a host → the vectors of a row of C in a block → rows of the block.
-_ROWS = {HOSTS["neon"]: {1: 12, 2: 12, 4: 6}, HOSTS["avx2"]: {1: 8, 2: 6, 4: 2}, HOSTS["avx512"]: {1: 16, 2: 14, 4: 6}}
+#: Bits of a vector register, and how many there are → the vectors of a row of C in a block → rows of the block.
+_ROWS = {
+    (128, 16): {1: 8, 2: 6, 4: 2},
+    (128, 32): {1: 12, 2: 12, 4: 6},
+    (256, 16): {1: 8, 2: 6, 4: 2},
+    (512, 32): {1: 16, 2: 14, 4: 6},
+}
 
 #: Vectors of a row of C in a block, where C is so wide, and where it has at most so many rows: with few, sums would
 #: wait for each other.
@@ -58,7 +53,7 @@ def _block(product: TileProduct, host: Host) -> _Block:
     lanes = min(host.vector_bits // ELEMENTS[product.element], product.n)
     most = _VECTORS_OF_FEW if product.m <= _FEW_ROWS else _VECTORS
     vectors = min(product.n // lanes, most)
-    return _Block(min(_ROWS[host][vectors], product.m), vectors, lanes)
+    return _Block(min(_ROWS[host.vector_bits, host.registers][vectors], product.m), vectors, lanes)
 
 
 def define(product: TileProduct, host: Host) -> tuple[str, frozenset[str]]:

@@ -11,7 +11,9 @@ import numpy as np
 import triton
 from triton.backends.compiler import GPUTarget
 from triton.backends.spirv.capabilities import PROFILES
-from triton.backends.spirv.cpu.objects import make
+from triton.backends.spirv.cpu.host import host_of
+from triton.backends.spirv.cpu.machine import assemble
+from triton.backends.spirv.cpu.objects import MachineCode, make
 from triton.backends.spirv.runtime.native_module import native
 from triton.compiler import ASTSource
 
@@ -68,10 +70,20 @@ def run(profile: str, kernel: Any, grid: tuple[int, ...], *arguments: Any, **con
     options = {name: constants.pop(name) for name in ("num_warps", "debug") if name in constants}
     found = compiled(profile, kernel, list(arguments), constants, **options)
     code = make(found.asm["spv"], PROFILES[profile].subgroup_size, PROFILES[profile].processor)
+    _run(code, found.metadata.name, grid, list(arguments))
+
+
+def run_text(text: str, profile: str, name: str, arguments: list[Any]) -> None:
+    """Runs one program of a kernel that is given as LLVM IR. Raises RuntimeError for a fault of its code."""
+    code = assemble(text, host_of(PROFILES[profile].processor))
+    _run(MachineCode(code, 0), name, (1,), arguments)
+
+
+def _run(code: MachineCode, name: str, grid: tuple[int, ...], arguments: list[Any]) -> None:
     module = native()
     if not _POOL:
         _POOL.append(module.CpuPool(2))
-    loaded = module.CpuKernel(module.CpuObject(code.code), found.metadata.name, code.scratch)
-    signal, address, *_ = _POOL[0].run(loaded, block_of(list(arguments)), [*grid, 1, 1][:3])
+    loaded = module.CpuKernel(module.CpuObject(code.code), name, code.scratch)
+    signal, address, *_ = _POOL[0].run(loaded, block_of(arguments), [*grid, 1, 1][:3])
     if signal:
         raise RuntimeError(f"signal {signal} at {address:#x}")

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import ctypes
 import itertools
+import platform
 from typing import Any
 
 import numpy as np
 import pytest
 from triton.backends.spirv.abi.tile_products import Strides, TileProduct
-from triton.backends.spirv.cpu.micro_kernels import HOSTS, define
+from triton.backends.spirv.capabilities import PROFILES
+from triton.backends.spirv.cpu.host import Host, host_of
+from triton.backends.spirv.cpu.machine import assemble
+from triton.backends.spirv.cpu.micro_kernels import define
 
-from .machine_code import PROCESSORS, compiled, loaded, runs
+from .kernels import PROFILES_HERE, run_text
 
 _DTYPES: dict[str, Any] = {"f32": np.float32, "f64": np.float64, "i32": np.int32}
 _GUARD = 16
@@ -29,25 +32,27 @@ def product(element: str, shape: tuple[int, int, int], orders: str, batches: int
     return TileProduct(element, batches, m, n, k, adds, *(strides(one[0], batches, *one[1:]) for one in (c, a, b)))
 
 
-def text_of(one: TileProduct, host: str) -> str:
-    text, declarations = define(one, HOSTS[host])
-    passed = "(ptr %c, ptr %a, ptr %b)"
-    call = f"define void @run{passed} {{\n  call void @{one.name}{passed}\n  ret void\n}}"
-    return "\n".join([*sorted(declarations), text, call])
+def text_of(one: TileProduct, host: Host) -> str:
+    """A module with the product, and the entry of a kernel that calls it on the arrays of its argument block."""
+    text, declarations = define(one, host)
+    loads = [
+        f"  %p{name} = getelementptr i8, ptr %arguments, i64 {place}\n  %{name} = load ptr, ptr %p{name}, align 8"
+        for name, place in (("c", 0), ("a", 8), ("b", 16))
+    ]
+    head = "define void @run(ptr %arguments, i64 %first, i64 %last, ptr %grid, ptr %scratch, ptr %stop) {"
+    call = f"  call void @{one.name}(ptr %c, ptr %a, ptr %b)\n  ret void\n}}"
+    return "\n".join([*sorted(declarations), text, head, *loads, call])
 
 
-def run(one: TileProduct, host: str, c: Any, a: Any, b: Any) -> None:
-    memory, address = loaded(compiled(text_of(one, host), host), "run")
-    function = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3)(address)
-    function(*(array.ctypes.data for array in (c, a, b)))
-    del function, memory
+def run(one: TileProduct, profile: str, c: Any, a: Any, b: Any) -> None:
+    run_text(text_of(one, host_of(PROFILES[profile].processor)), profile, "run", [c, a, b])
 
 
 def viewed(memory: Any, batches: int, rows: int, columns: int, steps: Strides) -> Any:
     return np.lib.stride_tricks.as_strided(memory, (batches, rows, columns), [step * memory.itemsize for step in steps])
 
 
-def check(one: TileProduct, host: str) -> None:
+def check(one: TileProduct, profile: str) -> None:
     rng, dtype = np.random.default_rng(0), _DTYPES[one.element]
 
     def drawn(count: int) -> Any:
@@ -63,7 +68,7 @@ def check(one: TileProduct, host: str) -> None:
     right = viewed(b, one.batches, one.k, one.n, one.b).astype(wide)
     results = viewed(c, one.batches, one.m, one.n, one.c)
     expected = left @ right + (results.astype(wide) if one.adds else 0)
-    run(one, host, c, a, b)
+    run(one, profile, c, a, b)
     if dtype is np.int32:
         np.testing.assert_array_equal(results, expected.astype(np.int32))
     else:
@@ -73,25 +78,26 @@ def check(one: TileProduct, host: str) -> None:
     np.testing.assert_array_equal(guarded[-_GUARD:], before[-_GUARD:])
 
 
-@pytest.mark.parametrize("host", PROCESSORS)
+@pytest.mark.parametrize("profile", ["cpu-x86-64-v3", "cpu-x86-64-v4", "cpu-aarch64"])
 @pytest.mark.parametrize("element", _DTYPES)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_products_of_every_order(shape: tuple[int, int, int], element: str, host: str) -> None:
+def test_products_of_every_order(shape: tuple[int, int, int], element: str, profile: str) -> None:
     """What this machine cannot run is compiled, at least."""
     orders = ["nnn"] if shape[0] * shape[1] > 1024 else map("".join, itertools.product("nt", repeat=3))
     for order, adds in zip(orders, itertools.cycle([True, False, True]), strict=False):
         one = product(element, shape, order, 2 if adds else 1, adds)
         assert TileProduct.parse(one.name) == one
-        if runs(host):
-            check(one, host)
-        else:
-            assert compiled(text_of(one, host), host).startswith(b"\x7fELF")
+        host = host_of(PROFILES[profile].processor)
+        if profile in PROFILES_HERE:
+            check(one, profile)
+        elif host.arch == platform.machine():
+            assert assemble(text_of(one, host), host).startswith(b"\x7fELF")
 
 
 @pytest.mark.parametrize("order", ["nnt", "ntn", "ntt", "tnn", "ttt"])
 def test_large_products_of_transposed_operands(order: str) -> None:
-    for host in filter(runs, PROCESSORS):
-        check(product("f32", (64, 128, 64), order, 1, True), host)
+    for profile in PROFILES_HERE:
+        check(product("f32", (64, 128, 64), order, 1, True), profile)
 
 
 def test_k_ascends_with_one_rounding_for_each() -> None:
@@ -99,13 +105,13 @@ def test_k_ascends_with_one_rounding_for_each() -> None:
     one = product("f32", (8, 16, 4), "nnn", 1, False)
     a = np.tile(np.array([1.0, 1.0, 1.0, 1 + 2.0**-23], np.float32), (8, 1))
     b = np.repeat(np.array([2.0**24, 1.0, -(2.0**24), 1 - 2.0**-23], np.float32)[:, None], 16, axis=1).copy()
-    for host in filter(runs, PROCESSORS):
+    for profile in PROFILES_HERE:
         c = np.full((8, 16), np.nan, np.float32)
-        run(one, host, c, a, b)
+        run(one, profile, c, a, b)
         np.testing.assert_array_equal(c, np.float32((1 + 2.0**-23) * (1 - 2.0**-23)))
         b[:3] = 0
         a[:, 2], b[2] = 1, -1
-        run(one, host, c, a, b)
+        run(one, profile, c, a, b)
         np.testing.assert_array_equal(c, np.float32(-(2.0**-46)))
         b[:3] = np.array([2.0**24, 1.0, -(2.0**24)], np.float32)[:, None]
 
