@@ -174,6 +174,9 @@ def _run_for(
 _FRAGMENT_BITS = 256
 
 
+#: Operations that access elements each in code of its own, where they have more operands than this: a mask.
+_PLAIN_ACCESSES = {"tt.load": 1, "tt.store": 2, "tt.atomic_rmw": 0, "tt.atomic_cas": 0, "tt.gather": 0}
+
 #: Operations that combine or move elements of several lanes.
 _EXCHANGES = frozenset(name for name, row in TRAITS.items() if row.memory is Memory.SCRATCH and not row.effects)
 
@@ -183,7 +186,8 @@ class Survey:
     """What is in a TTIR module. ``names``: what operation_names() gives. ``dots``: how many it has. ``largest``:
     elements of the largest tensor among results, 1 if there is none. ``elements``: of the tensors among all results,
     each of a dot's DOT_ELEMENTS times. ``exchanges``: how many operations it has that combine or move elements of
-    several lanes. ``accelerable``: accelerate_dots() can be run on it: it has dots, and none sums less than a
+    several lanes. ``accesses``: elements that an operation accesses each in code of its own, under a mask, atomically
+    or at an index. ``accelerable``: accelerate_dots() can be run on it: it has dots, and none sums less than a
     fragment."""
 
     names: frozenset[str]
@@ -191,6 +195,7 @@ class Survey:
     largest: int
     elements: int
     exchanges: int
+    accesses: int
     accelerable: bool
 
 
@@ -199,16 +204,18 @@ def survey(module: Any) -> Survey:
     order: list[str] = []
     marks: set[str] = set()
     left: set[str] = set()
-    largest, elements = 1, 0
+    largest, elements, accesses = 1, 0, 0
 
     def visit(operation: Any) -> None:
-        nonlocal largest, elements
+        nonlocal largest, elements, accesses
         name = operation.get_name()
         order.append(name)
         for index in range(operation.get_num_results()):
             if shape := operation.get_result(index).get_shape():
                 size = math.prod(shape)
                 largest, elements = max(largest, size), elements + size * (DOT_ELEMENTS if name == "tt.dot" else 1)
+        if operation.get_num_operands() > _PLAIN_ACCESSES.get(name, math.inf):
+            accesses += math.prod(operation.get_operand(0).get_shape() or [1])
         if name == "tt.dot":
             marks.update(_marks(operation))
             left.add(str(operation.get_operand(0).get_type()))
@@ -217,7 +224,7 @@ def survey(module: Any) -> Survey:
     dots = sum(name in DOTS for name in order)
     fits = all(type_.shape[-1] * bits_in_memory(type_.element) >= _FRAGMENT_BITS for type_ in _tensors(left))
     exchanges = sum(name in _EXCHANGES for name in order)
-    return Survey(_found(order, marks), dots, largest, elements, exchanges, bool(dots) and fits)
+    return Survey(_found(order, marks), dots, largest, elements, exchanges, accesses, bool(dots) and fits)
 
 
 def _tensors(types: Collection[str]) -> list[TensorType]:

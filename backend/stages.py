@@ -101,7 +101,9 @@ class _Layouts:
         on_units = bool(units.configurations) and found.accelerable
         return candidates(
             KernelFacts(
-                subgroups(found.largest, found.dots > 0, num_warps, device, found.exchanges, found.elements),
+                subgroups(
+                    found.largest, found.dots > 0, num_warps, device, found.exchanges, found.elements, found.accesses
+                ),
                 num_warps,
                 self._options.num_stages,
                 matrix_warps(found.largest, found.dots, num_warps, device) if on_units else 0,

@@ -30,6 +30,9 @@ DOT_ELEMENTS = 3
 #: Instructions that read a gathered element.
 GATHERED = 8
 
+#: Instructions that act on an element in memory in one piece: a branch, and often a loop that compares and swaps.
+UPDATED = 2 * EACH_LANE
+
 #: Instructions of SPIR-V that one of PTX becomes, its operands' bits taken apart and put together.
 _PTX = 5
 _LONGER_PTX = {

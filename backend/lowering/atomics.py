@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from ..layouts.element_sizes import bits_in_memory, element_type
 from ..layouts.linear import LinearLayout
-from ..planning.plans import Shared
+from ..planning.plans import Atomic, Shared
 from ..planning.shared_memory import first_element
 from ..spirv import opcodes as op
 from ..spirv.opcodes import Capability_, Glsl, Scope, Semantics
@@ -20,6 +20,7 @@ from .errors import UnsupportedOperation, missing
 from .linear import coordinates, owns
 from .lowering import Lowering
 from .registry import lowers
+from .rolled import in_turn
 from .scratch import take
 
 #: Kinds that 32- and 64-bit integers have an instruction for.
@@ -166,9 +167,12 @@ def _exchange(ctx: Lowering, scope: int, type_: Type, address: int, expected: in
 
 
 # -- which invocation acts ---------------------------------------------------------------------------------------
-def _act(ctx: Lowering, operation: Operation, type_: Type, masks: list[int], one: Callable[[int], int]) -> None:
-    """Runs ``one(register)`` in the invocation that owns each element, between the barriers that its memory semantics
-    ask for, and defines the result, of ``type_``, in all that hold the element."""
+def _act(
+    ctx: Lowering, operation: Operation, type_: Type, masks: list[int], values: list[list[int]], one: Callable[..., int]
+) -> None:
+    """Runs ``one(*values)`` in the invocation that owns each element, between the barriers that its memory semantics
+    ask for, and defines the result, of ``type_``, in all that hold the element. ``values``: the registers of each
+    operand."""
     f, module, pointer = ctx.f, ctx.module, operation.operands[0]
     sem = operation.attributes["sem"]
     owner = owns(ctx, pointer.type)
@@ -178,20 +182,22 @@ def _act(ctx: Lowering, operation: Operation, type_: Type, masks: list[int], one
         masks = [f.logical_and(mask, within) for mask, within in zip(masks, inside, strict=True)] if inside else masks
     if sem in ("release", "acq_rel"):
         ctx.barrier(global_memory=True, scope=Scope.Device)
-    results = []
-    for register, mask in enumerate(masks):
-        results += f.if_(
-            f.logical_and(owner, mask),
-            lambda register=register: [one(register)],  # type: ignore[misc]
-            defaults=[zero],
-        )
+    used = bool(operation.results and operation.result.uses)
+    rows = [(f.logical_and(owner, mask), *row) for mask, *row in zip(masks, *values, strict=True)]
+
+    def act(mine: int, *row: int) -> list[int]:
+        found = f.if_(mine, lambda: [one(*row)], defaults=[zero])
+        return found if used else []
+
+    types = [f.type_of(zero)] if used else []
+    results = in_turn(ctx, ctx.plan_of(operation, Atomic).updates, rows, types, act)
     if sem in ("acquire", "acq_rel"):
         ctx.barrier(global_memory=True, scope=Scope.Device)
-    if not operation.results:
-        return
-    if operation.result.uses:
-        results = share(ctx, operation, type_, results, owner, operation.operands[0].type)
-    ctx.define(operation.result, results)
+    if used:
+        found = [result for (result,) in results]
+        ctx.define(operation.result, share(ctx, operation, type_, found, owner, pointer.type))
+    elif operation.results:
+        ctx.define(operation.result, [zero] * len(rows))
 
 
 def share(ctx: Lowering, operation: Operation, type_: Type, results: list[int], owner: int, holder: Type) -> list[int]:
@@ -246,7 +252,8 @@ def _atomic_update(ctx: Lowering, operation: Operation) -> None:
         operation,
         type_,
         masks_of(ctx, operation.operand_group(2), len(addresses)),
-        lambda register: update(ctx, operation, scope, type_, addresses[register], values[register]),
+        [addresses, values],
+        lambda address, value: update(ctx, operation, scope, type_, address, value),
     )
 
 
@@ -261,7 +268,8 @@ def _atomic_cas(ctx: Lowering, operation: Operation) -> None:
         operation,
         type_,
         masks_of(ctx, (), len(addresses)),
-        lambda register: _exchange(ctx, scope, type_, addresses[register], wanted[register], new[register]),
+        [addresses, wanted, new],
+        lambda address, wanted, new: _exchange(ctx, scope, type_, address, wanted, new),
     )
 
 
@@ -275,7 +283,8 @@ def _atomic_load(ctx: Lowering, operation: Operation) -> None:
         operation,
         type_,
         masks_of(ctx, operation.operand_group(1), len(addresses)),
-        lambda register: _read(ctx, scope, type_, addresses[register]),
+        [addresses],
+        lambda address: _read(ctx, scope, type_, address),
     )
 
 
@@ -322,14 +331,14 @@ def _atomic_poll(ctx: Lowering, operation: Operation) -> None:
     scope = _scope(ctx, operation)
     f = ctx.f
 
-    def poll(register: int) -> int:
+    def poll(address: int, expected: int) -> int:
         def found(_: list[int]) -> tuple[int, list[int]]:
-            value = _read(ctx, scope, type_, addresses[register])
-            equal = f.compare(op.IEqual, value, wanted[register])
+            value = _read(ctx, scope, type_, address)
+            equal = f.compare(op.IEqual, value, expected)
             return f.logical_not(equal), [equal]
 
         if once:
             return found([])[1][0]
         return f.loop_with_results([], found, lambda _: [])[0]
 
-    _act(ctx, operation, IntegerType(1), masks_of(ctx, (), len(addresses)), poll)
+    _act(ctx, operation, IntegerType(1), masks_of(ctx, (), len(addresses)), [addresses, wanted], poll)

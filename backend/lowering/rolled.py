@@ -35,11 +35,24 @@ def for_each(
     as they are asked for, or all in a loop where so many of them differ as planned."""
     distinct, known = list(dict.fromkeys(rows)), dict[tuple[int, ...], Sequence[int]]()
     if len(distinct) > plan.unrolled:
-        known.update(_in_rounds(ctx, distinct, result_types, plan.together, emit))
+        known.update(zip(distinct, _in_rounds(ctx, distinct, result_types, plan.together, emit), strict=True))
     for row in rows:
         if row not in known:
             known[row] = emit(*row)
         yield known[row]
+
+
+def in_turn(
+    ctx: Lowering,
+    plan: Rolled,
+    rows: Sequence[tuple[int, ...]],
+    result_types: Sequence[int],
+    emit: Callable[..., Sequence[int]],
+) -> list[Sequence[int]]:
+    """The same for what has effects: each row counts, also one that equals another. A row of zeros has no effect."""
+    if len(rows) > plan.unrolled:
+        return [*_in_rounds(ctx, rows, result_types, plan.together, emit)]
+    return [emit(*row) for row in rows]
 
 
 def _in_rounds(
@@ -48,9 +61,9 @@ def _in_rounds(
     result_types: Sequence[int],
     together: int,
     emit: Callable[..., Sequence[int]],
-) -> dict[tuple[int, ...], list[int]]:
-    """Row → the results of ``emit(*row)``, which have the types ``result_types``: in a loop, ``together`` rows a round.
-    All rows have values of the same types."""
+) -> list[list[int]]:
+    """The results of ``emit(*row)`` for each of ``rows``, which have the types ``result_types``: in a loop,
+    ``together`` rows a round. All rows have values of the same types."""
     f, module = ctx.f, ctx.module
     count, types = len(rows), [f.type_of(value) for value in rows[0]]
     # The last round computes rows of its own where the count is not a multiple, from zeros.
@@ -83,10 +96,10 @@ def _in_rounds(
         body,
         LOOP_CONTROL_DONT_UNROLL,
     )
-    return {
-        row: [
+    return [
+        [
             f.load(type_id, f.access(pointer, variable, module.uint(index)))
             for (variable, pointer), type_id in zip(outputs, result_types, strict=True)
         ]
-        for index, row in enumerate(rows)
-    }
+        for index in range(count)
+    ]

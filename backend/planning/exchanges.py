@@ -4,10 +4,10 @@ histograms, results of atomic operations."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from ..analysis.code_size import GATHERED
+from ..analysis.code_size import GATHERED, UPDATED
 from ..analysis.places import order_is_free
 from ..capabilities import Capabilities
 from ..layouts.conversion import Moves, plan_conversion, plan_through_shared
@@ -22,7 +22,7 @@ from ..layouts.through_shared import ConversionError, ThroughShared
 from ..layouts.vectors import contiguous_registers
 from ..ttgir.ir import Operation
 from ..ttgir.types import IntegerType, TensorType, Type
-from .plans import Conversion, Gather, Plan, Reduction, Scan, Shared
+from .plans import Atomic, Conversion, Gather, Plan, Reduction, Scan, Shared
 from .rolling import rounds
 from .shared_memory import Room, Scratch, ScratchPart, SharedAccess
 
@@ -209,18 +209,22 @@ def plan_histogram(operation: Operation, room: Room, target: Target) -> Plan:
 
 
 def plan_atomic(operation: Operation, room: Room, target: Target) -> Plan:
-    """An atomic operation whose result is used: one invocation acts for each element and shares the result."""
+    """An atomic operation: one invocation acts for each element, and shares the result where it is used."""
+    type_ = operation.operands[0].type
+    count = 1 << len(layout_of(type_).bases[REGISTER]) if isinstance(type_, TensorType) else 1
+    alone = Atomic(updates=rounds(operation, UPDATED, count, target.capabilities.traits))
     if not any(result.uses for result in operation.results):
-        return Shared()
+        return alone
     element = element_type(operation.result.type)
     if isinstance(operation.result.type, TensorType):
         layout = layout_of(operation.result.type)
         if all(basis for name in (LANE, WARP) for basis in layout.inputs[name]):
-            return Shared()  # every invocation has elements of its own
+            return alone  # every invocation has elements of its own
         size = layout.size * bytes_in_memory(element)
     elif target.lanes == target.warps == 1:
-        return Shared()
+        return alone
     else:
         size = bytes_in_memory(element)
     scratch = room.place(ScratchPart(element, size))
-    return Shared(_accesses(scratch, (element,), 1), scratch, "several invocations hold the same element")
+    reason = "several invocations hold the same element"
+    return replace(alone, accesses=_accesses(scratch, (element,), 1), scratch=scratch, reason=reason)

@@ -103,7 +103,9 @@ _EXCHANGES: dict[str, Callable[[Operation, Room, Target], Plan]] = {
     "tt.scan": plan_scan_operation,
     "tt.gather": plan_gather_operation,
     "tt.histogram": plan_histogram,
-    **dict.fromkeys(("tt.atomic_rmw", "tt.atomic_cas", "tt.atomic_load", "tt.atomic_poll"), plan_atomic),
+    **dict.fromkeys(
+        ("tt.atomic_rmw", "tt.atomic_cas", "tt.atomic_load", "tt.atomic_store", "tt.atomic_poll"), plan_atomic
+    ),
 }
 
 #: Operation → its planner, where its plan depends on the room there is in workgroup memory.

@@ -166,6 +166,21 @@ class Shared(Plan):
 
 
 @dataclass(frozen=True)
+class Atomic(Shared):
+    """An atomic operation. ``updates``: how the code is repeated that acts on an element."""
+
+    updates: Rolled = Rolled()
+
+    @property
+    def iterations(self) -> int:
+        """See Plan."""
+        return self.updates.iterations
+
+    def summary(self) -> str:
+        return f"{self.updates.summary()}, {super().summary()}"
+
+
+@dataclass(frozen=True)
 class BufferAccess(Plan):
     """A tensor is written to or read from a buffer at byte ``offset``, ``width`` elements at a time. ``late``: it is
     left there until the dots that use it."""

@@ -11,7 +11,7 @@ transposition with one warp takes 1.7 s of CPU time instead of 7.5.
 from __future__ import annotations
 
 from ..capabilities import Capabilities
-from ..coroutines.subgroups import fewer_for_exchanges, more_for_tensors
+from ..coroutines.subgroups import fewer_for_exchanges, more_for_accesses, more_for_tensors
 
 #: Lanes of the warps that ``num_warps`` counts, and 32-bit registers of each.
 WARP = 32
@@ -29,11 +29,18 @@ LANE_ELEMENTS_DOTS = 128
 
 
 def subgroups(
-    largest: int, dots: bool, num_warps: int, capabilities: Capabilities, exchanges: int = 0, elements: int = 0
+    largest: int,
+    dots: bool,
+    num_warps: int,
+    capabilities: Capabilities,
+    exchanges: int = 0,
+    elements: int = 0,
+    accesses: int = 0,
 ) -> int:
     """Subgroups for a kernel with ``num_warps``, a power of two: at least so many, as long as upstream can reduce what
     they found to one value, and the driver compiles the kernel's ``exchanges`` as fast with them. ``largest``: elements
-    of the kernel's largest tensor; ``elements``: of all; ``dots``: whether it has any."""
+    of the kernel's largest tensor; ``elements``: of all; ``accesses``: those that are accessed each in code of its own;
+    ``dots``: whether it has any."""
     if capabilities.processor:  # lanes are elements of vectors, and more of them would be more vectors
         return num_warps
     most, coroutines = LANE_ELEMENTS_DOT if dots else LANE_ELEMENTS, capabilities.traits.faults.coroutines
@@ -41,11 +48,10 @@ def subgroups(
     count = _count(largest, most, lanes, num_warps, capabilities)
     if not coroutines:
         return count
+    most = min(capabilities.max_workgroup_invocations // lanes, lanes * lanes)
     if dots:
-        return more_for_tensors(
-            count, elements, lanes, min(capabilities.max_workgroup_invocations // lanes, lanes * lanes)
-        )
-    return fewer_for_exchanges(count, exchanges, largest, lanes)
+        return more_for_tensors(count, elements, lanes, most)
+    return fewer_for_exchanges(more_for_accesses(count, accesses, largest, lanes, most), exchanges, largest, lanes)
 
 
 def matrix_warps(largest: int, dots: int, num_warps: int, capabilities: Capabilities) -> int:

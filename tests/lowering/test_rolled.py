@@ -103,3 +103,36 @@ def test_inline_assembly_with_several_results(registers: int, expected: int) -> 
     assert loops(text) == expected
     said = "2 instructions of PTX" + ", in a loop over up to 16 registers, 1 a round" * expected
     assert said in plan(text)
+
+
+UPDATE = (
+    "%y = arith.addf %x, %x : tensor<{elements}xf32, #one>\n    "
+    "%m = arith.cmpf ogt, %x, %y : tensor<{elements}xf32, #one>\n    "
+    "%o = tt.atomic_rmw fadd, relaxed, gpu, %a, %x, %m : "
+    "(tensor<{elements}x!tt.ptr<f32>, #one>, tensor<{elements}xf32, #one>, tensor<{elements}xi1, #one>) -> "
+    "tensor<{elements}xf32, #one>"
+)
+
+
+@pytest.mark.parametrize(
+    ("registers", "capabilities", "swaps"),
+    [(4, LAVAPIPE, 4), (16, LAVAPIPE, 1), (32, PLAIN, 32), (128, PLAIN, 1)],
+    ids=["few", "many", "few for a GPU", "many for a GPU"],
+)
+def test_atomic_operations_go_into_a_loop(registers: int, capabilities: Capabilities, swaps: int) -> None:
+    text = body(registers, UPDATE)
+    emitted = disassemble(compile_body(text, ARGUMENTS, capabilities=capabilities))
+    assert emitted.count("OpAtomicFAddEXT") == swaps
+    assert ("a loop over up to" in plan(text, capabilities)) == (swaps == 1)
+
+
+def test_equal_atomic_operations_are_all_done() -> None:
+    """As of one place, for each element."""
+    one = (
+        "%y = arith.addf %x, %x : tensor<{elements}xf32, #one>\n    "
+        "%t = tt.splat %v : f32 -> tensor<{elements}xf32, #one>\n    "
+        "%o = tt.atomic_rmw fadd, relaxed, gpu, %s, %t : "
+        "(tensor<{elements}x!tt.ptr<f32>, #one>, tensor<{elements}xf32, #one>) -> tensor<{elements}xf32, #one>"
+    )
+    emitted = disassemble(compile_body(body(4, one), ARGUMENTS))
+    assert emitted.count("OpAtomicFAddEXT") == 4

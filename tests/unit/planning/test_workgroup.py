@@ -67,6 +67,38 @@ def test_many_tensors_of_a_kernel_with_dots_have_more(elements: int, dot: bool, 
     assert subgroups(16 * 16, dot, 1, PROFILES[profile], 0, elements) == expected
 
 
+@pytest.mark.parametrize(
+    ("accesses", "largest", "profile", "expected"),
+    [
+        (4 * 8 * 192, 1024, "lavapipe", 4),
+        (4 * 8 * 192 + 1, 1024, "lavapipe", 8),
+        (10**6, 1024, "lavapipe", 16),  # eight elements a lane are left
+        (10**6, 1 << 20, "lavapipe", 32),  # 256 invocations are the device's limit
+        (10**6, 1024, "nvidia-hopper", 4),
+    ],
+)
+def test_many_accesses_one_by_one_have_more(accesses: int, largest: int, profile: str, expected: int) -> None:
+    assert subgroups(largest, False, 4, PROFILES[profile], accesses=accesses) == expected
+
+
+@triton.jit
+def scattering_kernel(x_ptr, y_ptr, n, COUNT: tl.constexpr):
+    i = tl.arange(0, 1024)
+    x = tl.load(x_ptr + i)
+    for round in tl.static_range(COUNT):
+        place = tl.load(y_ptr + 1024 * round + i, mask=i < n)
+        tl.atomic_add(x_ptr + place, tl.gather(x, place, 0))
+
+
+@pytest.mark.parametrize(("count", "invocations"), [(2, 32), (3, 64), (5, 128)])
+def test_accesses_one_by_one_are_counted(count: int, invocations: int) -> None:
+    """A masked load, a gather and an atomic addition of 1,024 elements each time; a load of all is wide."""
+    signature = {"x_ptr": "*i32", "y_ptr": "*i32", "n": "i32", "COUNT": "constexpr"}
+    source = ASTSource(scattering_kernel, signature, {(3,): count})
+    compiled = triton.compile(source, target=GPUTarget("spirv", LAVAPIPE.arch(), 8))
+    assert compiled.metadata.workgroup_size == invocations
+
+
 def test_no_more_than_reductions_can_combine() -> None:
     narrow = replace(LAVAPIPE, subgroup_size=4, max_workgroup_invocations=1024)
     assert subgroups(16 * 16, True, 1, narrow, 0, 10**7) == 16
