@@ -88,6 +88,13 @@ def seconds(text: str) -> float:
     return value
 
 
+def count(text: str) -> int:
+    """A number from 1 to 1024. Raises ValueError."""
+    if not text.isdecimal() or not 1 <= int(text) <= 1024:
+        raise ValueError("must be a number from 1 to 1024")
+    return int(text)
+
+
 def seed(text: str) -> int:
     """A number from 0 to 2^31 - 1. Raises ValueError."""
     if not text.isdecimal() or int(text) >= 2**31:
@@ -113,7 +120,8 @@ DEVICE = Setting[str | None](
     str,
     None,
     "<device>",
-    "which Vulkan device: an index, part of its name, or its UUID; torchrun's ranks get one each "
+    "which device: an index, part of its name, or its UUID; `cpu`: the processor itself, which needs no driver; "
+    "torchrun's ranks get one each "
     "([running.md](running.md#use-several-devices))",
 )
 COMPILE_ONLY = Setting("TRITON_SPIRV_COMPILE_ONLY", flag, False, "1", "compile kernels, never run them")
@@ -189,6 +197,13 @@ COMPILE_TIMEOUT = Setting(
     "<seconds>",
     "processor time that compiling a kernel may take, from Triton's front end to the driver, and a tenth of what it "
     "may take by the clock; default: 60",
+)
+CPU_THREADS = Setting[int | None](
+    "TRITON_SPIRV_CPU_THREADS",
+    count,
+    None,
+    "<count>",
+    "how many threads share a launch on the CPU device; default: one for each processor that the process may run on",
 )
 HOST_MEMORY = Setting[str | None](
     "TRITON_SPIRV_HOST_MEMORY",

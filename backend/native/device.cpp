@@ -49,6 +49,8 @@ Device::~Device() {
 
 bool Device::forked() const { return fork_generation_ != fork_generation.load(std::memory_order_relaxed); }
 
+void Device::adopt_fork() { fork_generation_ = current_generation(); }
+
 void Device::check_usable() const {
   check_running();
   if (closed_) throw std::runtime_error("the " + called_ + " is closed");

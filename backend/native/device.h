@@ -144,6 +144,8 @@ class Device : public std::enable_shared_from_this<Device> {
   bool seen(uint64_t value);
   // As check_usable(), but does not throw while the device is being closed.
   void check_running() const;
+  // A kind whose devices can be used in a forked child calls this there.
+  void adopt_fork();
   // Ends every error message after which the device is abandoned.
   static constexpr const char* kOpenedAgain =
       "; the next use of the device opens it again, and tensors, graphs and loaded files of before are gone";
@@ -177,7 +179,7 @@ class Device : public std::enable_shared_from_this<Device> {
   void let_go_of_done();
 
   const std::string called_;
-  const unsigned fork_generation_;
+  unsigned fork_generation_;
   std::atomic<bool> left_{false};
 
   // Kept objects, with the value of the work that may use them. No other mutex is locked while kept_mutex_ is held.

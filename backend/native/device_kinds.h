@@ -14,7 +14,8 @@ void raise_device_error(PyObject* type, const pybind11::object& value, const Dev
 // Adds the classes of a kind of device to the module: cpu/bindings.cpp, vulkan/bindings.cpp.
 void bind_cpu(pybind11::module_& m);
 void bind_vulkan(pybind11::module_& m);
-// Sets the Python error of an error of Vulkan's. Returns false, with nothing set, for another one.
+// Each sets the Python error of an error of its kind's. Returns false, with nothing set, for another one.
+bool set_cpu_error(const DeviceError& error);
 bool set_vulkan_error(const DeviceError& error);
 
 }  // namespace triton_spirv

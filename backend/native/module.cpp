@@ -75,7 +75,7 @@ void triton_spirv::raise_device_error(PyObject* type, const py::object& value, c
 }
 
 void triton_spirv::set_device_error(const DeviceError& error) {
-  if (set_vulkan_error(error)) return;
+  if (set_vulkan_error(error) || set_cpu_error(error)) return;
   raise_device_error(device_error, py::reinterpret_borrow<py::object>(device_error)(error.what()), error);
 }
 
@@ -95,8 +95,6 @@ PYBIND11_MODULE(_native, m) {
       set_device_error(error);
     }
   });
-
-  bind_cpu(m);
 
   py::class_<Buffer>(m, "Buffer", "A range of a device's memory.")
       .def("free", &Buffer::free, py::call_guard<WithoutGil>(),
@@ -198,6 +196,7 @@ PYBIND11_MODULE(_native, m) {
       .def_property_readonly("has_timestamps", &Device::has_timestamps)
       .def_property_readonly("host_addresses", &Device::host_addresses, "Whether host addresses are device addresses.");
 
+  bind_cpu(m);
   bind_vulkan(m);
 
   py::class_<Recording>(m, "Recording", "Launches that are recorded once and submitted again together.")

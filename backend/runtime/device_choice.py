@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 
 from .. import settings
+from .cpu.kind import Cpu, is_asked_for
 from .device_kind import SORTS, DeviceInfo, DeviceKind, OpenDevice
 from .errors import VulkanUnavailable
 from .once import once_a_process
@@ -13,7 +14,7 @@ from .vulkan.kind import Vulkan
 from .vulkan.loader import INSTALL
 
 #: DeviceInfo.api → the kind of device.
-KINDS: dict[str, DeviceKind] = {"Vulkan": Vulkan()}
+KINDS: dict[str, DeviceKind] = {"Vulkan": Vulkan(), "CPU": Cpu()}
 
 
 @once_a_process
@@ -22,7 +23,8 @@ def devices() -> tuple[DeviceInfo, ...]:
     installed, and RuntimeError where the process is ending."""
     found: list[DeviceInfo] = []
     failed: list[VulkanUnavailable] = []
-    for kind in KINDS.values():
+    # The processor needs no driver, so none is looked for.
+    for kind in (KINDS["CPU"],) if is_asked_for() else KINDS.values():
         try:
             found += kind.devices()
         except VulkanUnavailable as error:

@@ -1,22 +1,77 @@
+// The CPU device in the Python module.
+#include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
-#include <algorithm>
-
-#include "../device_kinds.h"
-#include "../gil.h"
-#include "kernel.h"
-#include "object.h"
-#include "pool.h"
-#include "symbols.h"
+#include "cpu/cpu_device.h"
+#include "cpu/image.h"
+#include "cpu/object.h"
+#include "cpu/symbols.h"
+#include "device_kinds.h"
+#include "gil.h"
 
 namespace py = pybind11;
 
 namespace triton_spirv {
 namespace {
 
+#if defined(__x86_64__)
+// Whether it has F16C, MOVBE and LZCNT, which the compiler's own test of old does not know.
+bool has_half_and_bits() {
+  unsigned a, b, c, d;
+  if (!__get_cpuid(1, &a, &b, &c, &d)) return false;
+  const bool half = (c & bit_F16C) && (c & bit_MOVBE);
+  return half && __get_cpuid(0x80000001, &a, &b, &c, &d) && (c & bit_LZCNT);
+}
+#endif
+
 PyObject* object_error = nullptr;
+PyObject* kernel_fault = nullptr;
+// Called with a fault's kernel, places and message; returns the message for the user. Never freed.
+PyObject* describe_fault = nullptr;
+
+py::list places_of(const cpu::Fault& fault) {
+  py::list places;
+  for (const uint64_t place : fault.places)
+    if (place != 0) places.append(place);
+  return places;
+}
+
+// What instructions this processor and its system have: the highest level of the x86-64 psABI, or "aarch64".
+const char* processor_level() {
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  const bool second = __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("popcnt");
+  const bool third = second && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+                     __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") && has_half_and_bits();
+  const bool fourth = third && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                      __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+                      __builtin_cpu_supports("avx512vl");
+  return fourth ? "x86-64-v4" : third ? "x86-64-v3" : second ? "x86-64-v2" : "x86-64";
+#else
+  return "aarch64";
+#endif
+}
 
 }  // namespace
+
+bool set_cpu_error(const DeviceError& error) {
+  const auto* const raised = dynamic_cast<const KernelFault*>(&error);
+  if (raised == nullptr) return false;
+  py::object message = py::str(error.what());
+  if (describe_fault != nullptr)
+    message = py::reinterpret_borrow<py::object>(describe_fault)(raised->kernel, places_of(raised->fault), message);
+  py::object value = py::reinterpret_borrow<py::object>(kernel_fault)(message);
+  value.attr("kernel") = raised->kernel;
+  value.attr("signal") = raised->fault.signal;
+  value.attr("address") =
+      raised->fault.has_address ? py::object(py::int_(raised->fault.address)) : py::object(py::none());
+  value.attr("places") = places_of(raised->fault);
+  raise_device_error(kernel_fault, value, error);
+  return true;
+}
 
 void bind_cpu(py::module_& m) {
   using namespace cpu;
@@ -32,6 +87,27 @@ void bind_cpu(py::module_& m) {
       PyErr_SetString(object_error, error.what());
     }
   });
+  kernel_fault = PyErr_NewExceptionWithDoc(
+      "triton.backends.spirv._native.KernelFault",
+      "A kernel on the CPU raised a signal, and its launch ended. `kernel` is its handle, "
+      "`signal` the signal's number, "
+      "`address` what was accessed, or None, and `places` the instruction in its object, if it is there, and where its "
+      "function was probably called from.",
+      py::object(m.attr("DeviceError")).ptr(), nullptr);
+  m.add_object("KernelFault", py::reinterpret_borrow<py::object>(kernel_fault));
+
+  m.def(
+      "describe_faults",
+      [](const py::object& call) {
+        Py_XDECREF(describe_fault);
+        describe_fault = call.inc_ref().ptr();
+      },
+      py::arg("call"),
+      "Call this with a fault's kernel (its handle), places (addresses in its object) and message, for the message "
+      "that "
+      "the error gets.");
+  m.def("processor_level", processor_level,
+        "The highest of the psABI's levels of x86-64 that this processor and its system have, or 'aarch64'.");
 
   py::class_<Object, std::shared_ptr<Object>>(m, "CpuObject", "Machine code, loaded from a relocatable ELF object.")
       .def(py::init([](const py::bytes& file) { return std::make_shared<Object>(std::string_view(file)); }),
@@ -70,27 +146,36 @@ void bind_cpu(py::module_& m) {
              return std::make_unique<Kernel>(std::move(object), function, scratch);
            }),
            py::arg("object"), py::arg("function"), py::arg("scratch"))
-      .def_property_readonly("handle", [](const Kernel& self) { return reinterpret_cast<uint64_t>(&self); })
+      .def_property_readonly(
+          "handle", [](const Kernel& self) { return reinterpret_cast<uint64_t>(&self); }, "What launches name it by.")
       .def_property_readonly("program_ns", &Kernel::program_ns,
                              "How long a program took in earlier launches, in nanoseconds; 0 before the first.");
 
-  py::class_<Pool>(m, "CpuPool", "Threads that share the programs of a launch.")
-      .def(py::init<unsigned>(), py::arg("threads"))
+  py::class_<CpuDevice, Device, std::shared_ptr<CpuDevice>>(
+      m, "CpuDevice", "The processor as a device. `threads`: how many share a launch.")
+      .def(py::init<unsigned, uint64_t>(), py::kw_only(), py::arg("threads"), py::arg("timeout_ns"))
+      .def_property_readonly("threads", &CpuDevice::threads)
+      .def("wait", &CpuDevice::wait, py::arg("value"), py::call_guard<WithoutGil>(),
+           "Wait until the timeline has reached a value. Raises the error of a launch that nobody waited for.")
       .def(
-          "run",
-          [](Pool& self, const Kernel& kernel, const std::string& block, std::array<uint32_t, 3> grid) {
-            alignas(kBlockAlignment) std::byte copy[4096];
-            if (block.size() > sizeof copy) throw py::value_error("the argument block is too long");
-            std::copy_n(reinterpret_cast<const std::byte*>(block.data()), block.size(), copy);
-            Launch launch{&kernel, copy, {grid[0], grid[1], grid[2]}};
-            {
-              const WithoutGil unlocked;
-              self.run(launch);
-            }
-            return py::make_tuple(launch.fault.signal, launch.fault.address, launch.fault.pc, launch.fault.caller,
-                                  launch.fault.wrote, launch.fault.overflow);
+          "launch",
+          [](CpuDevice& self, const Kernel& kernel, const py::bytes& block, std::array<uint32_t, 3> grid,
+             const std::string& name, bool waits) {
+            const std::string_view bytes(block);
+            const Dispatch dispatch{reinterpret_cast<KernelHandle>(&kernel),
+                                    {grid[0], grid[1], grid[2]},
+                                    reinterpret_cast<const std::byte*>(bytes.data()),
+                                    static_cast<uint32_t>(bytes.size()),
+                                    false,
+                                    kernel_label(name)};
+            const WithoutGil unlocked;
+            if (!waits) return static_cast<Device&>(self).launch(dispatch);
+            self.run(dispatch, {});
+            return self.submitted();
           },
-          py::arg("kernel"), py::arg("block"), py::arg("grid"));
+          py::arg("kernel"), py::arg("block"), py::arg("grid"), py::kw_only(), py::arg("name"), py::arg("waits") = true,
+          "Launch a kernel with an argument block, and wait for it if `waits`. Returns the timeline's value when it is "
+          "done.");
 }
 
 }  // namespace triton_spirv

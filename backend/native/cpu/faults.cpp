@@ -1,4 +1,4 @@
-#include "faults.h"
+#include "cpu/faults.h"
 
 #include <signal.h>
 #include <sys/mman.h>
@@ -8,25 +8,31 @@
 #include <atomic>
 #include <mutex>
 
-#include "object.h"
+#include "cpu/object.h"
 
 namespace triton_spirv::cpu {
 
-namespace internal {
-thread_local Guard* guard = nullptr;
-}
-
 namespace {
 
-using internal::guard;
-using internal::Guard;
+// A call of a kernel on a thread.
+struct Guard {
+  sigjmp_buf back;
+  const Object* object;
+  const std::atomic<int32_t>* stop;
+  Fault fault;
+};
+// Set while this thread is in a kernel. It is read in signal handlers, so it lies where no allocation is needed.
+thread_local Guard* guard __attribute__((tls_model("initial-exec"))) = nullptr;
 
 constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
+constexpr int kInterrupt = SIGURG;
 constexpr int kMostSignals = 64;
+// Marks the signal as ours.
+int interrupt_mark;
 // Room for the frame of a signal (11 KiB with AMX), and for handlers of others such as Python's faulthandler.
 constexpr std::size_t kSignalStack = 64 << 10;
 constexpr std::size_t kEnough = 32 << 10;
-// How far up the stack a return address into the kernel is looked for.
+// How far up the stack return addresses into the kernel are looked for.
 constexpr uint64_t kSearched = 64 << 10;
 // A fault this close to the stack pointer, in a page that is not there, is an overflow.
 constexpr uint64_t kNearStack = 1 << 20;
@@ -62,23 +68,25 @@ void describe_access(const ucontext_t& context, Fault& fault) {
 #endif
 }
 
-// Returns the first address above the stack pointer that points into the object's code: where the function that
-// faulted, such as memcpy(), was called.
-uint64_t calling_place(const Guard& here, const ucontext_t& context, uint64_t sp) {
+// Finds the instruction and its callers: addresses above the stack pointer that point into the object's code.
+void find_places(const Guard& here, const ucontext_t& context, const Registers& registers, Fault& fault) {
+  if (here.object == nullptr) return;
   const Object& object = *here.object;
+  int count = 0;
+  const auto add = [&](uint64_t address) {
+    if (count < Fault::kPlaces && object.has_code(address)) fault.places[count++] = address;
+  };
+  add(registers.pc);
 #if defined(__aarch64__)
-  if (object.has_code(context.uc_mcontext.regs[30])) return context.uc_mcontext.regs[30] - 1;
+  add(context.uc_mcontext.regs[30] - 1);
 #else
   (void)context;
 #endif
   const uint64_t top = reinterpret_cast<uint64_t>(&here);  // every frame of the kernel is below it
-  const uint64_t end = top - sp < kSearched ? top : sp + kSearched;
-  if (top < sp) return 0;
-  for (uint64_t at = (sp + 7) & ~uint64_t{7}; at < end; at += 8) {
-    const uint64_t word = *reinterpret_cast<const uint64_t*>(at);
-    if (object.has_code(word)) return word - 1;
-  }
-  return 0;
+  if (fault.overflow || top < registers.sp) return;
+  const uint64_t end = top - registers.sp < kSearched ? top : registers.sp + kSearched;
+  for (uint64_t at = (registers.sp + 7) & ~uint64_t{7}; at < end; at += 8)
+    add(*reinterpret_cast<const uint64_t*>(at) - 1);
 }
 
 // Whether the kernel raised the signal itself.
@@ -127,22 +135,34 @@ void handle(int signal, siginfo_t* info, void* context) {
     fault.overflow = fault.has_address && signal == SIGSEGV && fault.address <= registers.sp + kNearStack &&
                      registers.sp <= fault.address + kNearStack;
   }
-  if (here->object->has_code(registers.pc)) {
-    fault.caller = registers.pc;
-  } else if (!fault.overflow) {
-    fault.caller = calling_place(*here, machine, registers.sp);
-  }
+  find_places(*here, machine, registers, fault);
   siglongjmp(here->back, 1);
+}
+
+void handle_interrupt(int signal, siginfo_t* info, void* context) {
+  if (info->si_code != SI_QUEUE || info->si_pid != getpid() || info->si_value.sival_ptr != &interrupt_mark) {
+    const struct sigaction& before = previous[signal];
+    if (before.sa_flags & SA_SIGINFO) {
+      before.sa_sigaction(signal, info, context);
+    } else if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) {
+      before.sa_handler(signal);
+    }
+    return;
+  }
+  Guard* const here = guard;
+  if (here == nullptr || here->stop->load(std::memory_order_relaxed) == 0) return;
+  guard = nullptr;
+  siglongjmp(here->back, 2);
 }
 
 void install(int signal) {
   struct sigaction ours = {};
-  ours.sa_sigaction = handle;
+  ours.sa_sigaction = signal == kInterrupt ? handle_interrupt : handle;
   // SA_NODEFER: siglongjmp() need not restore the mask.
-  ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
+  ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER | SA_RESTART;
   struct sigaction before = {};
   if (sigaction(signal, nullptr, &before) != 0) return;
-  if ((before.sa_flags & SA_SIGINFO) && before.sa_sigaction == handle) return;
+  if ((before.sa_flags & SA_SIGINFO) && before.sa_sigaction == ours.sa_sigaction) return;
   previous[signal] = before;
   sigaction(signal, &ours, nullptr);
 }
@@ -172,6 +192,17 @@ void watch_faults() {
   if ((now.sa_flags & SA_SIGINFO) && now.sa_sigaction == handle) return;
   const std::lock_guard<std::mutex> lock(installing);
   for (const int signal : kSignals) install(signal);
+  install(kInterrupt);
+}
+
+void interrupt(pthread_t thread) {
+  {
+    const std::lock_guard<std::mutex> lock(installing);
+    install(kInterrupt);
+  }
+  union sigval value = {};
+  value.sival_ptr = &interrupt_mark;
+  pthread_sigqueue(thread, kInterrupt, value);
 }
 
 void make_signal_stack() {
@@ -191,20 +222,24 @@ void make_signal_stack() {
   signal_stack.memory = memory;
 }
 
-// Nothing here has a destructor, and nothing that is read after the jump changed before it.
-__attribute__((noinline)) Fault guarded(const Object& object, void (*function)(void*), void* argument) {
+// Nothing here has a destructor, and nothing that is read after the jump changed before it, other than `here`, which
+// the handler changes.
+__attribute__((noinline)) Ending guarded(const Object* object, const std::atomic<int32_t>& stop,
+                                         void (*function)(void*), void* argument) {
   Guard here;
-  here.object = &object;
+  here.object = object;
+  here.stop = &stop;
   here.fault = {};
-  if (sigsetjmp(here.back, 0) == 0) {
+  const int left_by = sigsetjmp(here.back, 0);
+  if (left_by == 0) {
     guard = &here;
-    // The compiler must not move the call over these stores: the handler reads them.
+    // The handler reads it: the call stays behind it. A signal that came before found no guard, but `stop` is set.
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    function(argument);
+    if (stop.load(std::memory_order_relaxed) == 0) function(argument);
     std::atomic_signal_fence(std::memory_order_seq_cst);
     guard = nullptr;
   }
-  return here.fault;
+  return {here.fault, left_by == 2};
 }
 
 }  // namespace triton_spirv::cpu

@@ -5,6 +5,9 @@
 // there before.
 #pragma once
 
+#include <pthread.h>
+
+#include <atomic>
 #include <csetjmp>
 #include <cstdint>
 
@@ -22,7 +25,10 @@ struct Fault {
   bool knows_access = false;
   bool overflow = false;  // the stack had no more room
   uint64_t pc = 0;        // the instruction
-  uint64_t caller = 0;    // in the object: `pc`, or where the function that holds it was probably called from; else 0
+  // Places in the object's code, 0 at the end: the instruction, if it is there, and where its function and that
+  // function's callers were probably called from.
+  static constexpr int kPlaces = 6;
+  uint64_t places[kPlaces] = {};
 };
 
 // Installs the handlers, or installs them again on top of others that came later. Cheap if there is nothing to do.
@@ -31,21 +37,18 @@ void watch_faults();
 // Gives this thread a stack for signal handlers, if it has none that is large enough. It ends with the thread.
 void make_signal_stack();
 
-namespace internal {
+// Makes a thread leave a kernel whose launch has to stop. A thread that is not in such a kernel goes on.
+void interrupt(pthread_t thread);
 
-// A call of a kernel on this thread.
-struct Guard {
-  sigjmp_buf back;
-  const Object* object;
+// How a call of a kernel ended.
+struct Ending {
   Fault fault;
+  bool interrupted = false;
 };
-// Set while this thread is in a kernel. It is read in signal handlers, so it lies where no allocation is needed.
-extern thread_local Guard* guard __attribute__((tls_model("initial-exec")));
 
-}  // namespace internal
-
-// Calls `function(argument)`, which calls code of `object`, and returns how it faulted: with signal 0 if it did not.
-// The thread has a signal stack. `function` must own nothing that a fault would leave behind.
-Fault guarded(const Object& object, void (*function)(void*), void* argument);
+// Calls `function(argument)`, which calls code of `object`, and returns how it ended. `stop`: not 0 once the launch has
+// to stop. `object` may be null for code of this module. The thread has a signal stack. `function` must own nothing
+// that a fault would leave behind.
+Ending guarded(const Object* object, const std::atomic<int32_t>& stop, void (*function)(void*), void* argument);
 
 }  // namespace triton_spirv::cpu

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "relocations.h"
+#include "cpu/relocations.h"
 
 namespace triton_spirv::cpu {
 

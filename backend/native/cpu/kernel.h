@@ -8,8 +8,8 @@
 #include <string>
 #include <utility>
 
-#include "faults.h"
-#include "object.h"
+#include "cpu/faults.h"
+#include "cpu/object.h"
 
 namespace triton_spirv::cpu {
 
@@ -30,7 +30,11 @@ class Kernel {
   Kernel(std::shared_ptr<const Object> object, const std::string& function, uint64_t scratch)
       : object_(std::move(object)), entry_(reinterpret_cast<Entry>(object_->function(function))), scratch_(scratch) {}
 
-  const Object& object() const { return *object_; }
+  // For code of this module. It needs no scratch.
+  explicit Kernel(Entry entry) : entry_(entry), scratch_(0) {}
+
+  // Null for code of this module.
+  const Object* object() const { return object_.get(); }
   Entry entry() const { return entry_; }
   uint64_t scratch() const { return scratch_; }
 
@@ -46,7 +50,7 @@ class Kernel {
 };
 
 // Why a launch was told to stop.
-enum class Stop : int32_t { kNo, kFault, kTimeout, kInterrupt, kClosing };
+enum class Stop : int32_t { kNo, kFault, kTimeout, kInterrupt };
 
 // One launch. It lives until Pool::run() has returned.
 struct Launch {

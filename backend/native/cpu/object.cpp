@@ -1,4 +1,4 @@
-#include "object.h"
+#include "cpu/object.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "symbols.h"
+#include "cpu/symbols.h"
 
 namespace triton_spirv::cpu {
 namespace {

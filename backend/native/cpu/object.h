@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "image.h"
+#include "cpu/image.h"
 
 namespace triton_spirv::cpu {
 

@@ -1,4 +1,4 @@
-#include "pool.h"
+#include "cpu/pool.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -25,22 +25,12 @@ constexpr float kWorthWaking = 50e3f;
 constexpr float kShortestRange = 5e3f;
 // Each thread takes so many ranges of the programs that are left, at least. More even out programs of unequal length.
 constexpr uint64_t kRangesOfThread = 4;
-// A launch that is shorter than this, in nanoseconds, may run on a thread that has to look at signals.
-constexpr float kShort = 20e6f;
 // How long a helper looks for the next launch before it sleeps. Launches that follow each other save the wake-up.
 constexpr auto kHelperSpin = std::chrono::microseconds(30);
 // How long run() looks whether helpers have left before it sleeps.
 constexpr auto kLastRangeSpin = std::chrono::microseconds(20);
 constexpr std::size_t kHelperStack = 2 << 20;
 constexpr std::size_t kScratchStep = 64 << 10;
-
-void pause() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
 
 // Looks at a condition for a while. Returns whether it holds.
 template <typename Condition>
@@ -131,16 +121,12 @@ Pool::~Pool() {
   for (const auto& seat : helpers_) pthread_join(seat->thread, nullptr);
 }
 
-bool Pool::is_short(const Launch& launch) const {
-  const float ns = launch.kernel->program_ns();
-  return ns > 0 && ns * static_cast<float>(launch.programs()) < kShort;
-}
-
 void Pool::run(Launch& launch) {
   std::byte* const scratch = own_.get(launch.kernel->scratch());
   if (scratch == nullptr) throw std::bad_alloc();
   watch_faults();
   make_signal_stack();
+  caller_ = pthread_self();
   launch_ = &launch;
   programs_ = launch.programs();
   faulted_.store(false, std::memory_order_relaxed);
@@ -184,12 +170,13 @@ Pool::Share Pool::work(std::byte* scratch, bool alone) {
   const auto begin = Clock::now();
   Call call{launch_, 0, 0, scratch};
   while (launch_->stop.load(std::memory_order_relaxed) == 0 && take(share, alone, call.first, call.last)) {
-    const Fault fault = guarded(launch_->kernel->object(), call_entry, &call);
-    if (fault.signal != 0) {
-      if (!faulted_.exchange(true)) launch_->fault = fault;
+    const Ending ending = guarded(launch_->kernel->object(), launch_->stop, call_entry, &call);
+    if (ending.fault.signal != 0) {
+      if (!faulted_.exchange(true)) launch_->fault = ending.fault;
       launch_->end(Stop::kFault);
-      break;
+      interrupt();  // others may wait for this program without an end
     }
+    if (ending.fault.signal != 0 || ending.interrupted) break;
     share.programs += call.last - call.first;
     share.nanoseconds = static_cast<uint64_t>(std::chrono::nanoseconds(Clock::now() - begin).count());
     if (!alone || call.last == programs_ || threads_ == 1) continue;
@@ -213,6 +200,12 @@ void Pool::leave() {
   if (inside_.fetch_sub(1, std::memory_order_acq_rel) != kClosed + 1) return;
   const std::lock_guard<std::mutex> lock(mutex_);
   left_.notify_one();
+}
+
+void Pool::interrupt() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  cpu::interrupt(caller_);
+  for (const auto& seat : helpers_) cpu::interrupt(seat->thread);
 }
 
 void Pool::close() {
@@ -243,7 +236,7 @@ void Pool::start_helpers() {
   // Signals are for the threads of the program.
   sigset_t all, before;
   sigfillset(&all);
-  for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) sigdelset(&all, fault);
+  for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGURG}) sigdelset(&all, fault);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
@@ -256,6 +249,7 @@ void Pool::start_helpers() {
     char name[16];
     std::snprintf(name, sizeof name, "triton-cpu-%u", number);
     pthread_setname_np(seat->thread, name);
+    const std::lock_guard<std::mutex> lock(mutex_);
     helpers_.push_back(std::move(seat));
   }
   pthread_attr_destroy(&attributes);

@@ -1,6 +1,8 @@
 // Threads that share the programs of a launch.
 #pragma once
 
+#include <pthread.h>
+
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
@@ -8,9 +10,18 @@
 #include <mutex>
 #include <vector>
 
-#include "kernel.h"
+#include "cpu/kernel.h"
 
 namespace triton_spirv::cpu {
+
+// One turn of a loop that polls.
+inline void pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
 
 // A thread's own memory for programs: it grows and is used again.
 class Scratch {
@@ -40,10 +51,10 @@ class Pool {
   // Runs all programs and returns, with launch.fault set if one faulted. The caller lets one launch run at a time.
   // Throws std::bad_alloc if there is no memory for the kernel's scratch.
   void run(Launch& launch);
+  // Makes all threads leave the running launch, which has been told to stop. The caller sees to it that run() does not
+  // return meanwhile, or is one of its threads.
+  void interrupt();
   unsigned threads() const { return threads_; }
-
-  // Whether a launch is known to be over within about kShort, from how long the kernel's programs took before.
-  bool is_short(const Launch& launch) const;
 
  private:
   struct Seat;
@@ -67,7 +78,8 @@ class Pool {
   const unsigned threads_;
   std::vector<std::unique_ptr<Seat>> helpers_;  // empty until the first launch that needs them
   bool started_ = false;
-  Scratch own_;  // of the thread that calls run()
+  Scratch own_;         // of the thread that calls run()
+  pthread_t caller_{};  // that thread
 
   // The launch that is running. Helpers look at it while they are inside.
   Launch* launch_ = nullptr;

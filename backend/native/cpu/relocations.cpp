@@ -1,6 +1,6 @@
 // The numbers and formulas are those of the System V ABI supplements: "x86-64 psABI", chapter 4.4, and "ELF for the Arm
 // 64-bit Architecture", chapter 5.7.
-#include "relocations.h"
+#include "cpu/relocations.h"
 
 #include <elf.h>
 

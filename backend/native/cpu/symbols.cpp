@@ -1,4 +1,4 @@
-#include "symbols.h"
+#include "cpu/symbols.h"
 
 #include <cmath>
 #include <cstring>

@@ -1,0 +1,240 @@
+// Memory of the CPU device, and what copies and fills it.
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "cpu/cpu_device.h"
+#include "recording.h"
+
+namespace triton_spirv {
+namespace {
+
+// A cache line, and what kernels may take for granted of a tensor's first byte.
+constexpr uint64_t kAlignment = 256;
+// A page of the processor's larger size. Buffers from this size on lie at its multiples, so that the system can use it.
+constexpr uint64_t kLargePage = 2 << 20;
+// Copies and fills are divided into programs of so many bytes.
+constexpr uint64_t kPiece = 256 << 10;
+// A copy within the device that is longer than this is queued, if nobody waits for it.
+constexpr uint64_t kTinyCopy = 256 << 10;
+// An upload that is shorter than this is copied a second time, so that its caller need not wait for earlier work.
+constexpr uint64_t kShortUpload = 64 << 10;
+
+uint64_t rounded_up(uint64_t value, uint64_t to) { return (value + to - 1) / to * to; }
+
+struct Copy {
+  std::byte* to;
+  const std::byte* from;
+  uint64_t bytes;
+};
+
+void run_copy(const std::byte* block, uint64_t first, uint64_t last, const uint32_t*, std::byte*, const int32_t*) {
+  const Copy& copy = *reinterpret_cast<const Copy*>(block);
+  const uint64_t begin = first * kPiece, end = std::min(last * kPiece, copy.bytes);
+  std::memcpy(copy.to + begin, copy.from + begin, end - begin);
+}
+
+struct Fill {
+  std::byte* to;
+  uint64_t bytes;
+  uint32_t word;
+};
+
+void run_fill(const std::byte* block, uint64_t first, uint64_t last, const uint32_t*, std::byte*, const int32_t*) {
+  const Fill& fill = *reinterpret_cast<const Fill*>(block);
+  const uint64_t begin = first * kPiece, end = std::min(last * kPiece, fill.bytes);
+  auto* const words = reinterpret_cast<uint32_t*>(fill.to);
+  std::fill(words + begin / 4, words + end / 4, fill.word);
+}
+
+const cpu::Kernel copying(run_copy);
+const cpu::Kernel filling(run_fill);
+const std::string copy_name = "a copy";
+const std::string fill_name = "a fill";
+
+template <typename Block>
+cpu::Launch launch_of(const cpu::Kernel& kernel, const Block& block) {
+  return {&kernel,
+          reinterpret_cast<const std::byte*>(&block),
+          {static_cast<uint32_t>(rounded_up(block.bytes, kPiece) / kPiece), 1, 1}};
+}
+
+}  // namespace
+
+class CpuBuffer final : public Buffer {
+ public:
+  CpuBuffer(std::shared_ptr<CpuDevice> device, uint64_t bytes, void* memory, uint64_t allocated)
+      : Buffer(bytes, reinterpret_cast<Address>(memory), memory), device_(std::move(device)), allocated_(allocated) {}
+  ~CpuBuffer() override {
+    if (address_ != 0) device_->give_back(host_, allocated_);
+  }
+
+  void free() override {
+    if (address_ == 0) return;
+    if (!device_->failed() && !device_->stopped_) device_->synchronize();
+    device_->give_back(std::exchange(host_, nullptr), allocated_);
+    address_ = 0;
+  }
+
+ private:
+  std::shared_ptr<CpuDevice> device_;
+  uint64_t allocated_;
+};
+
+namespace {
+
+void release(void* memory, uint64_t allocated) {
+  if (allocated >= kLargePage) {
+    munmap(memory, allocated);
+  } else {
+    std::free(memory);
+  }
+}
+
+// Returns memory that begins at a multiple of kLargePage, or null.
+void* map_large(uint64_t bytes) {
+  void* const memory = mmap(nullptr, bytes + kLargePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return nullptr;
+  auto* const begin = static_cast<std::byte*>(memory);
+  const uint64_t skipped = -reinterpret_cast<uintptr_t>(memory) & (kLargePage - 1);
+  if (skipped != 0) munmap(begin, skipped);
+  if (skipped != kLargePage) munmap(begin + skipped + bytes, kLargePage - skipped);
+  madvise(begin + skipped, bytes, MADV_HUGEPAGE);
+  return begin + skipped;
+}
+
+}  // namespace
+
+std::unique_ptr<Buffer> CpuDevice::allocate(uint64_t bytes, MemoryKind) {
+  const Use use(*this);
+  check_usable();
+  constexpr uint64_t kMost = uint64_t{1} << 47;
+  const bool large = bytes >= kLargePage;
+  const uint64_t allocated =
+      bytes > kMost ? bytes : rounded_up(std::max<uint64_t>(bytes, 1), large ? sysconf(_SC_PAGESIZE) : kAlignment);
+  void* memory = nullptr;
+  if (bytes <= kMost) memory = large ? map_large(allocated) : std::aligned_alloc(kAlignment, allocated);
+  if (memory == nullptr)
+    throw DeviceError("the system has no memory for " + std::to_string(bytes) + " bytes", DeviceError::Kind::kNoMemory);
+  {
+    const std::lock_guard<std::mutex> lock(buffers_mutex_);
+    buffers_[reinterpret_cast<uint64_t>(memory)] = bytes;
+  }
+  return std::make_unique<CpuBuffer>(std::static_pointer_cast<CpuDevice>(shared_from_this()), bytes, memory, allocated);
+}
+
+void CpuDevice::give_back(void* memory, uint64_t allocated) {
+  {
+    const std::lock_guard<std::mutex> lock(buffers_mutex_);
+    buffers_.erase(reinterpret_cast<uint64_t>(memory));
+  }
+  if (failed()) return;  // a kernel that never ended may use it
+  keep(submitted(), std::shared_ptr<void>(memory, [allocated](void* ended) { release(ended, allocated); }));
+}
+
+bool CpuDevice::owns(Address address, uint64_t bytes) {
+  const std::lock_guard<std::mutex> lock(buffers_mutex_);
+  const auto after = buffers_.upper_bound(address);
+  if (after == buffers_.begin()) return false;
+  const auto& [base, length] = *std::prev(after);
+  return address - base <= length && bytes <= length - (address - base);
+}
+
+bool CpuDevice::overlaps(Address address, uint64_t bytes) {
+  const std::lock_guard<std::mutex> lock(buffers_mutex_);
+  const auto after = buffers_.upper_bound(address);
+  if (after != buffers_.end() && after->first - address < bytes) return true;
+  return after != buffers_.begin() && address - std::prev(after)->first < std::prev(after)->second;
+}
+
+void CpuDevice::check_range(Address address, uint64_t bytes) {
+  if (!owns(address, bytes))
+    throw std::invalid_argument("the " + std::to_string(bytes) + " bytes at address " + std::to_string(address) +
+                                " are not memory of this CPU device, or were freed");
+}
+
+void CpuDevice::execute_copy(std::byte* to, const std::byte* from, uint64_t bytes) {
+  alignas(cpu::kBlockAlignment) const Copy copy{to, from, bytes};
+  cpu::Launch launch = launch_of(copying, copy);
+  if (bytes != 0) execute(launch, &copy_name);
+}
+
+void CpuDevice::execute_fill(std::byte* to, uint64_t bytes, uint32_t word) {
+  alignas(cpu::kBlockAlignment) const Fill fill{to, bytes, word};
+  cpu::Launch launch = launch_of(filling, fill);
+  if (bytes != 0) execute(launch, &fill_name);
+}
+
+void CpuDevice::upload(Address address, const std::byte* host, uint64_t bytes) {
+  const Use use(*this);
+  check_usable();
+  refuse_while_recording();
+  throw_earlier_error();
+  check_range(address, bytes);
+  auto* const to = reinterpret_cast<std::byte*>(address);
+  if (bytes <= kShortUpload) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    if (!idle()) {
+      enqueue(
+          lock,
+          [this, to, data = std::vector<std::byte>(host, host + bytes)] { execute_copy(to, data.data(), data.size()); },
+          nullptr);
+      return;
+    }
+  }
+  run_in_turn([=] { execute_copy(to, host, bytes); });
+}
+
+void CpuDevice::download(std::byte* host, Address address, uint64_t bytes) {
+  const Use use(*this);
+  check_usable();
+  refuse_while_recording();
+  check_range(address, bytes);
+  run_in_turn([=] { execute_copy(host, reinterpret_cast<const std::byte*>(address), bytes); });
+  throw_earlier_error();
+}
+
+void CpuDevice::copy(Address to, Address from, uint64_t bytes) {
+  const Use use(*this);
+  check_usable();
+  refuse_while_recording();
+  throw_earlier_error();
+  check_range(to, bytes);
+  check_range(from, bytes);
+  if (std::max(to, from) - std::min(to, from) < bytes)
+    throw std::invalid_argument("a copy's source and target overlap in device memory");
+  const auto task = [=] {
+    execute_copy(reinterpret_cast<std::byte*>(to), reinterpret_cast<const std::byte*>(from), bytes);
+  };
+  std::unique_lock<std::mutex> lock(mutex_);
+  if (bytes > kTinyCopy || !idle()) {
+    enqueue(lock, task, nullptr);
+    return;
+  }
+  lock.unlock();
+  run_in_turn(task);
+}
+
+void CpuDevice::fill(Address address, uint64_t bytes, uint32_t word) {
+  const Use use(*this);
+  check_usable();
+  refuse_while_recording();
+  throw_earlier_error();
+  check_range(address, bytes);
+  if (address % 4 != 0 || bytes % 4 != 0)
+    throw std::invalid_argument("a fill's address and size must be multiples of 4");
+  const auto task = [=] { execute_fill(reinterpret_cast<std::byte*>(address), bytes, word); };
+  std::unique_lock<std::mutex> lock(mutex_);
+  if (bytes > kTinyCopy || !idle()) {
+    enqueue(lock, task, nullptr);
+    return;
+  }
+  lock.unlock();
+  run_in_turn(task);
+}
+
+}  // namespace triton_spirv

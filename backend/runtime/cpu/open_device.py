@@ -1,0 +1,76 @@
+"""The CPU device, open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ... import settings
+from ...settings import ZERO_COPY
+from ..errors import DamagedModule
+from ..modules.module_info import read_module
+from ..modules.saved_modules import save_module
+from ..modules.validate import validate_module
+from ..native_module import native
+from .devices import CpuDeviceInfo, threads
+from .faults import message_with_line
+from .loaded_kernel import CpuKernel
+
+_FOREVER = 2**64 - 1
+
+
+class OpenCpuDevice:
+    """An OpenDevice. Kernels use host memory in place."""
+
+    host_memory = ZERO_COPY
+    shares_memory = False
+    validates = False
+
+    def __init__(self, device: CpuDeviceInfo) -> None:
+        """As DeviceKind.open()."""
+        wanted = settings.HOST_MEMORY.get() or ZERO_COPY
+        if wanted != ZERO_COPY:
+            raise ValueError(f"TRITON_SPIRV_HOST_MEMORY={wanted!r}: {device.name} uses host memory in place")
+        assert device.capabilities is not None
+        self.info = device
+        seconds = settings.TIMEOUT.get()
+        module = native()
+        module.describe_faults(message_with_line)
+        self.native = module.CpuDevice(
+            threads=threads(), timeout_ns=_FOREVER if seconds is None else int(seconds * 1e9)
+        )
+
+    def load(self, name: str, code: bytes, helps: Callable[[], str]) -> CpuKernel:
+        """As OpenDevice's. ``code``: SPIR-V."""
+        from ...cpu.objects import machine_code
+
+        try:
+            info = read_module(code)
+        except ValueError as error:
+            raise DamagedModule(f"kernel '{name}': {error}", save_module(name, code)) from error
+        validate_module(code, name)
+        assert self.info.capabilities is not None
+        subgroup = info.subgroup_size or self.info.capabilities.subgroup_size
+        made = machine_code(code, subgroup, self.info.capabilities.processor)
+        return CpuKernel(name, made.code, made.scratch, info, self.info.capabilities.max_workgroup_invocations)
+
+    def statistics(self, code: bytes) -> tuple[int | None, int | None]:
+        """As OpenDevice's: nothing tells them."""
+        return None, None
+
+    def compile_now(self, handle: int) -> None:
+        """As OpenDevice's: load() compiled it."""
+
+    def messages(self) -> Sequence[str]:
+        """As OpenDevice's."""
+        return ()
+
+    def waits_for_compiler(self) -> bool:
+        """As OpenDevice's."""
+        return False
+
+    def compiles(self) -> bool:
+        """As OpenDevice's."""
+        return False
+
+    def close(self) -> None:
+        """As OpenDevice's: closing ``native`` has ended the threads."""
