@@ -90,3 +90,31 @@ def test_hints_turn_with_what_is_turned(hint: bool, units: object, count: int) -
     turns[(1,)](q, w, v, out, count, hint, count, num_warps=1, matrix_units=units)
     scores = (q.double() @ q.double().T * w.double()).half().double()
     numpy.testing.assert_array_equal(out.numpy(), (scores.T @ v.double()).numpy())
+
+
+@triton.jit
+def tiles_in_turn(a, b, c, tiles, K, FLATTEN: tl.constexpr, BLOCK: tl.constexpr):
+    for tile in tl.range(tl.program_id(0), tiles, tl.num_programs(0), flatten=FLATTEN):
+        rows, columns = tile * BLOCK + tl.arange(0, BLOCK), tl.arange(0, BLOCK)
+        total = tl.zeros((BLOCK, BLOCK), tl.float32)
+        for start in range(0, K, BLOCK):
+            depth = start + tl.arange(0, BLOCK)
+            left = tl.load(a + rows[:, None] * K + depth[None, :], depth[None, :] < K, 0.0)
+            right = tl.load(b + depth[:, None] * BLOCK + columns[None, :], depth[:, None] < K, 0.0)
+            total = tl.dot(left, right, total)
+        tl.store(c + rows[:, None] * BLOCK + columns[None, :], total)
+
+
+@pytest.mark.parametrize("k", [0, 16, 53])
+def test_loops_that_are_to_be_flattened_stay_nested(k: int) -> None:
+    """docs/performance.md says why. The values are the same, with no step of the inner loop, too."""
+    torch.manual_seed(k)
+    a, b = torch.randn(5 * 16, k), torch.randn(k, 16)
+    found = []
+    for flatten in (False, True):
+        c = torch.full((5 * 16 + 1, 16), -1.0)
+        kernel = tiles_in_turn[(2,)](a, b, c, 5, k, FLATTEN=flatten, BLOCK=16)
+        numpy.testing.assert_allclose(c.numpy()[:-1], (a.double() @ b.double()).numpy(), rtol=0, atol=1e-4)
+        assert (c[-1] == -1).all()
+        found.append((c, kernel.asm["ttgir"].count("scf.for"), kernel.asm["spv"]))
+    assert torch.equal(found[0][0], found[1][0]) and found[0][1:] == found[1][1:]
