@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -15,8 +16,12 @@ from ...runtime.device_choice import selected
 from ...runtime.errors import VulkanUnavailable
 from ...runtime.streams import DeviceInterface, device_index
 from . import torch_streams
+from .as_cuda import CAPABILITY, as_cuda
 from .cpu_fallback import FALLBACKS
 from .random_state import GENERATOR, Generator, default_generator
+
+#: Figures that Vulkan has no query for. Of the cache, as much as a larger integrated GPU has.
+_ALWAYS_ESTIMATED, _L2_BYTES = ("shared_memory_per_multiprocessor", "L2_cache_size"), 4 << 20
 
 
 @dataclass(frozen=True)
@@ -25,7 +30,9 @@ class DeviceProperties:
 
     ``kind``: discrete, integrated, virtual, cpu or other. ``driver``: its name and version.
     ``multi_processor_count``: the compute units; an estimate where ``estimated`` names it. Threads and registers of a
-    compute unit are None if nothing tells them.
+    compute unit are None if nothing tells them. ``shared_memory_per_block_optin`` is ``shared_memory_per_block``, and
+    ``shared_memory_per_multiprocessor`` and ``L2_cache_size``, which Vulkan does not report, are estimates. ``major``
+    and ``minor``: get_device_capability().
     """
 
     name: str
@@ -35,11 +42,16 @@ class DeviceProperties:
     warp_size: int
     max_threads_per_block: int
     shared_memory_per_block: int
+    shared_memory_per_block_optin: int
+    shared_memory_per_multiprocessor: int
+    L2_cache_size: int
     multi_processor_count: int
     max_threads_per_multi_processor: int | None
     regs_per_multiprocessor: int | None
     uuid: UUID
     estimated: tuple[str, ...]
+    major: int = CAPABILITY[0]
+    minor: int = CAPABILITY[1]
 
 
 @cache
@@ -57,11 +69,14 @@ def _properties(index: int) -> DeviceProperties:
         warp_size=known.subgroup_size,
         max_threads_per_block=known.max_workgroup_invocations,
         shared_memory_per_block=known.shared_bytes,
+        shared_memory_per_block_optin=known.shared_bytes,
+        shared_memory_per_multiprocessor=known.shared_bytes,
+        L2_cache_size=_L2_BYTES,
         multi_processor_count=units.count_or_estimate,
         max_threads_per_multi_processor=units.threads,
         regs_per_multiprocessor=units.registers,
         uuid=UUID(device.uuid),
-        estimated=("multi_processor_count",) if units.estimated else (),
+        estimated=(*(("multi_processor_count",) if units.estimated else ()), *_ALWAYS_ESTIMATED),
     )
 
 
@@ -104,6 +119,16 @@ class DeviceModule(DeviceInterface):
     def get_device_properties(self, device: Any = None) -> DeviceProperties:
         """Its figures."""
         return _properties(device_index(device))
+
+    def get_device_capability(self, device: Any = None) -> tuple[int, int]:
+        """(8, 0) for every device, which libraries take as a GPU with bfloat16 and without what is Hopper's alone.
+        What a device can do is in ``triton.runtime.driver.active.get_current_target().arch``."""
+        device_index(device)
+        return CAPABILITY
+
+    def as_cuda(self) -> AbstractContextManager[None]:
+        """While it runs, ``torch.cuda`` answers for the Vulkan devices: as_cuda.py."""
+        return as_cuda()
 
     def is_bf16_supported(self, including_emulation: bool = True) -> bool:
         """bfloat16 is computed in single precision on every device."""

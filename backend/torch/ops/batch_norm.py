@@ -53,13 +53,19 @@ def _batch_norm(
 
 
 def _all_but_channels(input: torch.Tensor, *vectors: _Optional) -> tuple[int, ...]:  # noqa: A002
-    """The dimensions that are normalised over. Raises OnHost for vectors that are refused."""
-    channels = input.shape[1] if input.dim() > 1 else None
-    for vector in vectors:
-        if vector is not None and (vector.device != input.device or tuple(vector.shape) != (channels,)):
-            raise OnHost("a vector on another device, or not of an element a channel")
-    if channels is None:
+    """The dimensions that are normalised over. Raises RuntimeError for vectors that have not an element a channel, of
+    which torch's own CPU code reads foreign memory, and OnHost for those of types that it refuses."""
+    if input.dim() < 2:
         raise OnHost("an input without channels")
+    given = [vector for vector in vectors if vector is not None]
+    if any(vector.device != input.device for vector in given):
+        raise OnHost("a vector on another device")
+    if any(vector.shape != (input.shape[1],) for vector in given):
+        shapes = " and ".join(str(list(vector.shape)) for vector in given)
+        raise RuntimeError(f"batch_norm: weights and statistics of {input.shape[1]} channels have the shapes {shapes}")
+    kinds = {vector.dtype for vector in given}
+    if len(kinds) > 1 or not kinds <= {input.dtype, computed_in(input.dtype)}:
+        raise OnHost("vectors of several types, or of another than the input's")
     return (0, *range(2, input.dim()))
 
 

@@ -236,11 +236,11 @@ def _dropout(input: torch.Tensor, p: float, train: bool | None) -> tuple[torch.T
 
 def native_dropout_backward(grad_output: torch.Tensor, mask: torch.Tensor, scale: float) -> torch.Tensor:
     """aten::native_dropout_backward: the elements that the mask has, times ``scale``."""
-    if not grad_output.dtype.is_floating_point:
-        raise OnHost("gradients that are not floats")
+    if not grad_output.dtype.is_floating_point or mask.shape != grad_output.shape or mask.dtype != torch.bool:
+        raise OnHost("gradients that are not floats, or a mask of another shape or type")
     out = torch.empty_like(grad_output)
     operands = {"grad": grad_output, "kept": mask, "scale": float(scale)}
-    run(Body.of("tl.where(kept, grad * scale, 0.0)", "kept"), {"out": out}, operands, computed_in(grad_output.dtype))
+    run(Body.of("grad * kept.to(grad.dtype) * scale", "kept"), {"out": out}, operands, computed_in(grad_output.dtype))
     return out
 
 

@@ -153,7 +153,17 @@ def test_memory_statistics() -> None:
     assert known.name == torch.spirv.get_device_name(0) and known.total_memory == total and known.warp_size > 0
     units = current().device.compute_units
     assert known.multi_processor_count == units.count_or_estimate >= 1
-    assert known.estimated == (("multi_processor_count",) if units.count is None else ())
+    always = ("shared_memory_per_multiprocessor", "L2_cache_size")
+    assert known.estimated == ((*(("multi_processor_count",) if units.count is None else ()), *always))
+    assert (
+        known.shared_memory_per_block_optin == known.shared_memory_per_block <= known.shared_memory_per_multiprocessor
+    )
+    assert known.L2_cache_size > 0
+    assert (
+        (known.major, known.minor)
+        == torch.spirv.get_device_capability()
+        == torch.spirv.get_device_capability("spirv:0")
+    )
     assert (known.max_threads_per_multi_processor, known.regs_per_multiprocessor) == (units.threads, units.registers)
 
 
