@@ -75,6 +75,7 @@ def _attention(
 ) -> torch.Tensor:
     """aten::scaled_dot_product_attention. What the CPU has a kernel for lies in memory as its queries do, as there and
     with CUDA; what torch composes is contiguous."""
+    _validate(query, key, value, attn_mask, dropout_p)
     as_queries = not dropout_p and _is_one_kernel_of_torch(query, key, value, attn_mask, enable_gqa)
     if not _fits(query, key, value, attn_mask, dropout_p, is_causal, enable_gqa):
         if attn_mask is not None and attn_mask.dtype == torch.bool:  # torch's composite of the rest would add it
@@ -97,6 +98,25 @@ def _attention(
         out = fused(q, k, v, attn_mask, 0.0, is_causal, False, scale=scale)[0]
     out = out.view(*lead, *out.shape[-2:])
     return out if as_queries else out.contiguous()  # type: ignore[no-any-return]
+
+
+def _validate(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mask: _Optional, dropout: float) -> None:
+    """Raises RuntimeError for what torch's own kernels refuse (validate_sdpa_input in attention.cpp)."""
+    where = "scaled_dot_product_attention"
+    if not query.dtype == key.dtype == value.dtype:
+        kinds = f"query.dtype: {query.dtype} key.dtype: {key.dtype} and value.dtype: {value.dtype}"
+        raise RuntimeError(f"{where}: Expected query, key, and value to have the same dtype, but got {kinds} instead.")
+    if min(query.dim(), key.dim(), value.dim()) < 2:
+        raise RuntimeError(f"{where}: query, key and value must have two dimensions or more")
+    if mask is not None and mask.dtype not in (torch.bool, torch.float32, query.dtype):
+        raise RuntimeError(
+            f"{where}: Expected attn_mask dtype to be bool or float or to match query dtype, but got {mask.dtype} and "
+            f"{query.dtype} instead."
+        )
+    if mask is not None and mask.dim() < 2:
+        raise RuntimeError(f"{where}: attn_mask must have two dimensions or more, but has {mask.dim()}")
+    if not 0 <= dropout <= 1:
+        raise RuntimeError(f"{where}: dropout probability has to be between 0 and 1, but got {dropout}")
 
 
 def _is_one_kernel_of_torch(

@@ -10,7 +10,7 @@ import torch
 
 from . import rows
 from .elementwise import Body, run
-from .norms import normalise, normalised, parameter_gradients
+from .norms import normalise, normalised, parameter_gradients, same_types
 from .pointwise import of_type
 from .reducing import SUM, What, reduce_together
 from .shapes import empty_in_order_of
@@ -60,12 +60,12 @@ def _all_but_channels(input: torch.Tensor, *vectors: _Optional) -> tuple[int, ..
     given = [vector for vector in vectors if vector is not None]
     if any(vector.device != input.device for vector in given):
         raise OnHost("a vector on another device")
-    if any(vector.shape != (input.shape[1],) for vector in given):
+    if any(vector.numel() != input.shape[1] for vector in given):
         shapes = " and ".join(str(list(vector.shape)) for vector in given)
         raise RuntimeError(f"batch_norm: weights and statistics of {input.shape[1]} channels have the shapes {shapes}")
-    kinds = {vector.dtype for vector in given}
-    if len(kinds) > 1 or not kinds <= {input.dtype, computed_in(input.dtype)}:
-        raise OnHost("vectors of several types, or of another than the input's")
+    if any(vector.dim() != 1 for vector in given):
+        raise OnHost("a vector of several dimensions")
+    same_types(input, *given)
     return (0, *range(2, input.dim()))
 
 

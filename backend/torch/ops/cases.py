@@ -52,10 +52,15 @@ def _pow(self: Any, exponent: Any, *, out: torch.Tensor) -> torch.Tensor:
     return apply("pow:", {"self": self, "exponent": exponent}, out)
 
 
+_MOST_DECIMALS = 308
+
+
 def _round(self: torch.Tensor, *, decimals: int, out: torch.Tensor) -> torch.Tensor:
     """To so many decimal places, or tens, hundreds … where they are negative."""
     if not self.dtype.is_floating_point:
         raise OnHost("decimal places of integers")
+    if abs(decimals) > _MOST_DECIMALS:
+        raise OnHost("a power of ten past float64")
     case = "round:before" if decimals < 0 else "round:after"
     return apply(case, {"self": self, "power": 10.0 ** abs(decimals)}, out)
 
@@ -77,7 +82,11 @@ def _nan_to_num(
 def _logit(self: torch.Tensor, eps: float | None = None, *, out: torch.Tensor | None = None) -> torch.Tensor:
     if not self.dtype.is_floating_point:
         self = self.to(torch.get_default_dtype())
-    return apply("logit:", {"self": self}, out) if eps is None else apply("logit:eps", {"self": self, "eps": eps}, out)
+    return (
+        apply("logit:", {"self": self}, out)
+        if eps is None or eps != eps
+        else apply("logit:eps", {"self": self, "eps": eps}, out)
+    )
 
 
 def _logit_backward(
@@ -89,9 +98,13 @@ def _logit_backward(
     return apply("logit_backward:eps", {**given, "eps": eps}, grad_input)
 
 
+#: The greatest number whose factorial is a float32.
+_HIGHEST_ORDER = 34
+
+
 def _polygamma(n: int, self: torch.Tensor, *, out: torch.Tensor) -> torch.Tensor:
-    if n < 0:
-        raise OnHost("an order that is refused")
+    if not 0 <= n <= _HIGHEST_ORDER:
+        raise OnHost("an order that is refused, or whose factorial is past float32")
     self = self if self.dtype.is_floating_point else self.to(torch.get_default_dtype())
     if n == 0:
         return apply("polygamma:0", {"self": self}, out)
@@ -167,6 +180,10 @@ def _bce(
 ) -> torch.Tensor:
     if not self.dtype.is_floating_point or self.dtype != target.dtype:
         raise OnHost("a loss of numbers that are not of one float type")
+    if weight is not None and (
+        weight.dtype != self.dtype or torch.broadcast_shapes(weight.shape, self.shape) != self.shape
+    ):
+        raise OnHost("weights of another type, or past the shape of the loss")
     loss = apply("binary_cross_entropy:", {"self": self, "target": target}, None)
     loss = loss if weight is None else loss * weight
     return loss if reduction == _NONE else _reduced(loss, reduction, None)

@@ -202,6 +202,12 @@ def _bounded(*tensors: torch.Tensor) -> None:
         raise OnHost("nothing, or too much, to convolve")
 
 
+def _each(*numbers: Sequence[int]) -> list[tuple[int, ...]]:
+    """The numbers of each dimension, of which one stands for all."""
+    count = max(map(len, numbers))
+    return [tuple(given) * (count // len(given)) for given in numbers]
+
+
 def _convolution(
     input: torch.Tensor,  # noqa: A002 (torch's name)
     weight: torch.Tensor,
@@ -214,6 +220,10 @@ def _convolution(
     groups: int,
 ) -> torch.Tensor:
     _check(input, weight, bias)
+    if min((*stride, *dilation)) < 1 or min(padding) < 0:
+        raise OnHost("strides, dilations or padding that are refused")
+    if transposed and any(o >= max(s, d) for o, s, d in zip(*_each(output_padding, stride, dilation), strict=True)):
+        raise OnHost("padding of the output that is refused")
     meta = torch.ops.aten.convolution(
         *(None if t is None else torch.empty_like(t, device="meta") for t in (input, weight, bias)),
         *(stride, padding, dilation, transposed, output_padding, groups),

@@ -337,6 +337,8 @@ def _c2c(self: torch.Tensor, dim: Sequence[int], normalization: int, forward: bo
 
 
 def _r2c(self: torch.Tensor, dim: Sequence[int], normalization: int, onesided: bool) -> torch.Tensor:
+    if self.is_complex():
+        raise OnHost("a real transform of complex numbers")
     *others, real = (d % self.dim() for d in dim)
     others = _outermost_first(others, self.stride())
     order, n = _order(self.stride(), [*others, real]), self.shape[real]

@@ -242,10 +242,14 @@ def shift_left(a, b):
 
 @triton.jit
 def shift_right(a, b):
-    """a >> b; a's sign for counts that are negative or past the width."""
-    last = a.dtype.primitive_bitwidth - 1
-    fits = (b >= 0) & (b < last)
-    return a >> tl.where(fits, b, b * 0 + last)
+    """a >> b; a's sign, or 0 of what has none, for counts that are negative or past the width."""
+    if a.dtype.is_int_signed():
+        last = a.dtype.primitive_bitwidth - 1
+        result = a >> tl.where((b >= 0) & (b < last), b, b * 0 + last)
+    else:
+        fits = b < a.dtype.primitive_bitwidth
+        result = tl.where(fits, a >> tl.where(fits, b, b * 0), a * 0)
+    return result
 
 
 @triton.jit

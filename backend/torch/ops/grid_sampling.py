@@ -153,7 +153,8 @@ def _checked(input: torch.Tensor, grid: torch.Tensor, how: _How, count: int) -> 
             raise OnHost("numbers that are not of one float type, or on two devices")
     if input.dim() != count + 2 or grid.dim() != count + 2 or grid.shape[-1] != count or not input.numel():
         raise OnHost("images or grids that are refused")
-    if grid.shape[0] != input.shape[0] or mode not in _TAPS or (mode == _CUBIC and count != 2) or padding > _REFLECTION:
+    known_mode = mode in _TAPS and (mode != _CUBIC or count == 2) and 0 <= padding <= _REFLECTION
+    if grid.shape[0] != input.shape[0] or not known_mode:
         raise OnHost("images, grids or modes that are refused")
 
 

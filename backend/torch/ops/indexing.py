@@ -272,6 +272,8 @@ def _index_copy(
 
 
 def _index_fill(self: torch.Tensor, dim: int, index: torch.Tensor, value: Any) -> torch.Tensor:
+    if index.dtype != torch.int64:
+        raise OnHost("an index of another type")
     if self.is_complex() and not (isinstance(value, torch.Tensor) and value.dim()):
         number = complex(value)
         for part, filled in zip(map(lines_of, parts(self)), (number.real, number.imag), strict=True):

@@ -308,6 +308,8 @@ def _unpack(
     if LU_data.shape[-1] != LU_data.shape[-2] or LU_data.dtype not in _LARGEST or not LU_data.numel():
         raise OnHost("matrices that are not square, or of other numbers")
     if unpack_pivots:
+        if LU_pivots.shape != LU_data.shape[:-1]:
+            raise RuntimeError(f"lu_unpack: matrices {list(LU_data.shape)} with pivots {list(LU_pivots.shape)}")
         note_outside(LU_pivots, 1, LU_data.shape[-2], PIVOT, "lu_unpack")
         put(P, _permutation(LU_pivots, LU_data.dtype))
     if unpack_data:

@@ -86,6 +86,13 @@ def _affine(weight: _Optional, bias: _Optional) -> str:
     )
 
 
+def same_types(x: torch.Tensor, *vectors: _Optional) -> None:
+    """Raises OnHost for weights and statistics of several types, or of another than ``x`` has or is computed in."""
+    kinds = {vector.dtype for vector in vectors if vector is not None}
+    if len(kinds) > 1 or not kinds <= {x.dtype, computed_in(x.dtype)}:
+        raise OnHost("vectors of several types, or of another than the input's")
+
+
 def normalised(
     x: torch.Tensor, mean: torch.Tensor, rstd: torch.Tensor, weight: _Optional, bias: _Optional
 ) -> torch.Tensor:
@@ -157,6 +164,9 @@ def _layer_norm(
     count = len(normalized_shape)
     if not count or tuple(input.shape[-count:]) != tuple(normalized_shape):
         raise OnHost("a shape that is refused")
+    if any(vector is not None and tuple(vector.shape) != tuple(normalized_shape) for vector in (weight, bias)):
+        raise OnHost("weights that are refused")
+    same_types(input, weight, bias)
     return normalise(input.contiguous(), tuple(range(-count, 0)), weight, bias, eps)
 
 
@@ -191,6 +201,7 @@ def _group_norm(
     group: int,
     eps: float,
 ) -> tuple[torch.Tensor, ...]:
+    same_types(input, weight, bias)
     x = input.contiguous().view(N, group, C // group, HxW)
     if not N and C and HxW:
         return torch.empty_like(input), *(input.new_empty((N, group)) for _ in range(2))

@@ -18,7 +18,7 @@ from torch._prims_common import compute_elementwise_output_strides, elementwise_
 from ...runtime.context import NAME
 from ..device.tensor_memory import empty_strided
 from . import elementwise
-from .bounds import ZERO_DIVISION, fault_of
+from .bounds import PROBABILITY, ZERO_DIVISION, fault_of
 from .elementwise import TILE, Body
 from .expressions import BITWISE, BY_TEXT, DEFAULT, EXPRESSIONS, INTEGERS, INTEGERS_ONLY, PROMOTIONS, TO_BOOL
 from .library import composed, enter, overloads
@@ -41,6 +41,13 @@ _LONG_TILE = 256
 #: Divisions whose divisor must not be 0 where it is an integer.
 _DIVISIONS = frozenset((("floor_divide",), ("remainder",), ("fmod",), ("div", "trunc"), ("div", "floor")))
 _CHECK_DIVISOR = f"tl.store(fault + zero, {ZERO_DIVISION}, mask=mask & (other == 0))\n"
+
+
+#: Operations → the lines that note what they refuse, before their result.
+_CHECKS = {
+    "binary_cross_entropy:": f"wrong = ((self >= 0) & (self <= 1) & (target >= 0) & (target <= 1)) == 0\n"
+    f"tl.store(fault + zero, {PROBABILITY}, mask=mask & wrong)\n"
+}
 
 
 @dataclass(frozen=True)
@@ -168,7 +175,7 @@ def apply(name: str, given: dict[str, Any], out: torch.Tensor | None) -> torch.T
     for key, value in numbers.items():
         operands[key] = number(value, resolved.compute)
     if resolved.body.places:
-        operands["fault"] = fault_of(out.device, name)
+        operands["fault"] = fault_of(out.device, name.rstrip(":"))
     elementwise.run(resolved.body, {"out": out}, operands, resolved.compute)
     return out
 
@@ -246,6 +253,8 @@ def _body(name: str, texts: list[str], compute: torch.dtype) -> Body:
         raise OnHost(f"{name} of {compute}")
     if not compute.is_floating_point and (name, *texts) in _DIVISIONS:
         return Body(f"{_CHECK_DIVISOR}out = {expression}", places=frozenset(("fault",)))
+    if name in _CHECKS:
+        return Body(f"{_CHECKS[name]}out = {expression}", places=frozenset(("fault",)))
     return Body.of(expression, tile=_LONG_TILE if long else TILE)
 
 

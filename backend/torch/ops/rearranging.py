@@ -232,10 +232,10 @@ def _addbmm(
 def _distances(x1: torch.Tensor, x2: torch.Tensor, p: float, compute_mode: int | None) -> torch.Tensor:
     """aten::_cdist_forward: (…, P, R) of (…, P, D) and (…, R, D), each pair's norm of the difference."""
     compute = _floats(x1, x2)
-    if x1.shape[-1] != x2.shape[-1] or not x1.shape[-1] or p < 0 or compute != x1.dtype:
+    if x1.shape[-1] != x2.shape[-1] or not x1.shape[-1] or not p >= 0 or compute != x1.dtype:
         raise OnHost("vectors that are refused")
     text, fold, finish = {
-        0.0: ("(a != b).to(blank.dtype)", SUM, "acc"),
+        0.0: ("tl.where(a - b == a - b, (a != b).to(blank.dtype), a - b)", SUM, "acc"),
         1.0: ("tl.abs(a - b)", SUM, "acc"),
         2.0: ("(a - b) * (a - b)", SUM, "libdevice.sqrt(acc)"),
         float("inf"): ("tl.abs(a - b)", MAX, "acc"),

@@ -50,6 +50,8 @@ def _backward(text: str, body: Body) -> Callable[..., torch.Tensor]:
         out: torch.Tensor | None = None,
         grad_input: torch.Tensor | None = None,
     ) -> torch.Tensor:
+        if grad_output.dtype != output.dtype:
+            raise OnHost("a gradient of another type")
         result = out if out is not None else grad_input
         if result is None:
             raise OnHost("no output")
