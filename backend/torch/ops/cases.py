@@ -148,7 +148,7 @@ def _loss(name: str, number: str | None = None) -> Callable[..., torch.Tensor]:
     ) -> torch.Tensor:
         if not self.dtype.is_floating_point or self.dtype != target.dtype:
             raise OnHost("a loss of numbers that are not of one float type")
-        if number == "delta" and parameter <= 0 or number == "beta" and parameter < 0:
+        if number == "delta" and not parameter > 0 or number == "beta" and parameter < 0:
             raise OnHost(f"a {number} of {parameter}")
         given = {"self": self, "target": target} | ({} if number is None else {number: parameter})
         if reduction == _NONE:

@@ -169,7 +169,7 @@ ACTIVATIONS = {
     "sigmoid_backward": "grad_output * (1 - output) * output",
     "tanh_backward": "grad_output * (1 - output * output)",
     "leaky_relu": "tl.where(self > 0, self, self * negative_slope)",
-    "hardtanh": "fn.minimum(fn.maximum(self, min_val), max_val)",
+    "hardtanh": "fn.between(self, min_val, max_val)",
     "hardsigmoid": "fn.minimum(fn.maximum(self + 3, 0.0), 6.0) / 6",
     "hardswish": "self * fn.minimum(fn.maximum(self + 3, 0.0), 6.0) / 6",
     "mish": "self * fn.tanh(libdevice.log1p(libdevice.exp(self)))",

@@ -253,6 +253,13 @@ def shift_right(a, b):
 
 
 @triton.jit
+def between(x, low, high):
+    """x, or the bound that it is past; NaN where a bound is. Zeros that equal a bound keep their sign."""
+    inside = tl.where(x < low, low, tl.where(x > high, high, x))
+    return tl.where((low != low) | (high != high), low + high, inside)
+
+
+@triton.jit
 def lerp(start, end, weight):
     """start + weight (end - start), computed from the nearer end."""
     near = tl.abs(weight) < 0.5

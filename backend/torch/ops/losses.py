@@ -39,6 +39,10 @@ def _forward(
     if not self.dtype.is_floating_point or target.dtype != torch.int64:
         raise OnHost("classes of another type")
     classes = 0 if self.dim() == 1 else 1
+    if not 1 <= self.dim() <= 4 or target.shape != self.shape[:classes] + self.shape[classes + 1 :]:
+        raise OnHost("scores or classes that are refused")
+    if weight is not None and (weight.dtype != self.dtype or weight.shape != (self.shape[classes],)):
+        raise OnHost("weights of another type, or not of an element a class")
     compute = computed_in(self.dtype)
     operands = {"target": target, "self": self.select(classes, 0), "fault": fault_of(self.device, "nll_loss")}
     loaded = _ONE.format(type="tl.float64" if compute == torch.float64 else "tl.float32")

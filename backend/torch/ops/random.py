@@ -114,7 +114,7 @@ def _normal_of(mean: Any, std: Any = 1.0, *, generator: Any = None) -> torch.Ten
     kind, device = given[0].dtype, given[0].device
     if kind not in _FLOATS or any(t.dtype != kind or t.device != device for t in given):
         raise OnHost("numbers that are refused, or of two types or devices")
-    if not std >= 0 if not isinstance(std, torch.Tensor) else std.numel() and bool((std < 0).any()):
+    if not std >= 0 if not isinstance(std, torch.Tensor) else std.numel() and not bool((std >= 0).all()):
         raise OnHost("a deviation that is refused")
     shape = torch.broadcast_shapes(*(t.shape for t in given))
     drawn = _normal(torch.empty(shape, dtype=kind, device=device), generator=generator)

@@ -73,6 +73,10 @@ _REFUSED = {
     "types of attention": _of("scaled_dot_product_attention", _HEADS, _HEADS.double(), _HEADS),
     "mask of attention": _of("scaled_dot_product_attention", _HEADS, _HEADS, _HEADS, torch.ones(4, 4).long()),
     "dropout of attention": _of("scaled_dot_product_attention", _HEADS, _HEADS, _HEADS, None, -0.5),
+    "deviations": _of("normal", torch.zeros(2), torch.tensor([1.0, float("nan")])),
+    "types of classes' losses": _of("nll_loss", torch.randn(2, 3).double(), torch.tensor([0, 2]), torch.ones(3)),
+    "weights of classes": _of("nll_loss", torch.randn(1, 3, 2, 1), torch.zeros(1, 2, 1).long(), torch.ones(2)),
+    "steepness": _of("huber_loss", _X, _X, delta=float("nan")),
     "deviation": _of("normal", torch.zeros(3), float("nan")),
     "order of a distance": _of("cdist", _X, _X, float("nan")),
     "type of an index": _of("index_fill", _X, 0, torch.tensor([1], dtype=torch.int32), 2.0),
@@ -107,7 +111,8 @@ def test_equal_on_both() -> None:
     for order in (0.0, 1.0, 2.0, float("inf")):
         compare(lambda x, p=order: torch.pdist(x, p), x, tolerance=(1e-3, 1e-3))
     compare(lambda x: (torch.logit(x, float("nan")), F.hardtanh(x, float("nan"), 2.0)), torch.rand(5))
-    compare(lambda x: F.hardtanh(x, -1.0, 0.5), torch.tensor([float("nan"), -3.0, 0.2, 0.7, float("inf")]))
+    compare(lambda x: F.hardtanh(x, -1.0, 0.5), torch.tensor([float("nan"), -3.0, -0.0, 0.2, 0.7, float("inf")]))
+    compare(F.relu6, torch.tensor([-0.0, 0.0, 6.0, 7.0]))
     compare(lambda x: (torch.round(x, decimals=400), torch.polygamma(40, x)), torch.rand(5) + 1)
     dropped = torch.tensor([True, False, False])
     compare(

@@ -296,16 +296,19 @@ def changes(value: Any) -> Iterator[tuple[str, Any]]:
 
 def wrongs(sample: SampleInput) -> Iterator[Wrong]:
     """All changes of all arguments, one at a time."""
+    keep = {"output_process_fn_grad": sample.output_process_fn_grad}
     for how, value in changes(sample.input):
-        yield Wrong(f"first argument {how}", SampleInput(value, args=sample.args, kwargs=sample.kwargs))
+        yield Wrong(f"first argument {how}", SampleInput(value, args=sample.args, kwargs=sample.kwargs, **keep))
     for place, given in enumerate(sample.args):
         for how, value in changes(given):
             args = (*sample.args[:place], value, *sample.args[place + 1 :])
-            yield Wrong(f"argument {place + 2} {how}", SampleInput(sample.input, args=args, kwargs=sample.kwargs))
+            yield Wrong(
+                f"argument {place + 2} {how}", SampleInput(sample.input, args=args, kwargs=sample.kwargs, **keep)
+            )
     for name, given in sample.kwargs.items():
         for how, value in changes(given):
             kwargs = {**sample.kwargs, name: value}
-            yield Wrong(f"{name} {how}", SampleInput(sample.input, args=sample.args, kwargs=kwargs))
+            yield Wrong(f"{name} {how}", SampleInput(sample.input, args=sample.args, kwargs=kwargs, **keep))
 
 
 def samples(op: Any) -> list[SampleInput]:
