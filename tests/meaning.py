@@ -362,7 +362,7 @@ class _Run:
     _spirv_copy = _spirv_assign
 
     def _spirv_multiply(self, operation: Operation, total: Any, *factors: Any) -> None:
-        a, b = map(np.transpose, factors, operation.attributes["turned"])
+        a, b = map(np.transpose, factors[:2], operation.attributes["turned"])
         total[...] = a @ b + (total if operation.attributes["adds"] else 0)
 
     def _spirv_store_slice(self, operation: Operation, tensor: Any, buffer: Any, number: Any) -> None:

@@ -39,6 +39,11 @@ class FunctionText:
         self.declarations.add(f"declare {result} @{name}({', '.join(type_ for type_, _ in arguments)})")
         return self.value(f"call {result} @{name}({', '.join(f'{type_} {value}' for type_, value in arguments)})")
 
+    def prefetch(self, pointer: str, level: int) -> None:
+        """Asks for a line of memory, for reading; ``level``: 3 is the nearest cache. The line need not exist."""
+        self.declarations.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+        self.do(f"call void @llvm.prefetch.p0(ptr {pointer}, i32 0, i32 {level}, i32 1)")
+
     def add(self, value: str, constant: int) -> str:
         """An i64 and a constant."""
         return value if not constant else self.value(f"add i64 {value}, {constant}") if value != "0" else str(constant)

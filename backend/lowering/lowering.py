@@ -125,6 +125,11 @@ class Lowering(Emitter):
         f, address = self.f, self.base_addresses[base]
         return [f.add(address, f.sign_extend(offset, 64)) for offset in registers]
 
+    def address(self, pointer: Value, register: int) -> int:
+        """The 64-bit address that one register of a tensor of pointers holds."""
+        offset, base = self.registers(pointer)[register], self.pointer_bases.get(pointer)
+        return offset if base is None else self.f.add(self.base_addresses[base], self.f.sign_extend(offset, 64))
+
     def define(self, value: Value, registers: Sequence[int]) -> None:
         """Sets a result: all registers of a tensor, or the one of a scalar or buffer (see ``carried``)."""
         if isinstance(value.type, MemDescType):

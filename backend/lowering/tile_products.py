@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from ..abi.tile_products import Strides, TileProduct
-from ..layouts.strips import memory_strides
+from ..layouts.element_sizes import bytes_in_memory
+from ..layouts.strips import first_rows, memory_strides
 from ..spirv import opcodes as op
 from ..ttgir.ir import Operation, Value
+from ..ttgir.types import PointerType
 from .lowering import Lowering, RegisterArray
 from .registry import lowers
+from .shuffle import of_lane
 
 
 @lowers("spirv.multiply")
 def _multiply(ctx: Lowering, operation: Operation) -> None:
-    arrays = [ctx[operand] for operand in operation.operands]
-    c, a, b = operation.operands
+    c, a, b, *following = operation.operands
+    arrays = [ctx[operand] for operand in (c, a, b)]
     left, right = operation.attributes["turned"]
+    ahead = [_rows_ahead(ctx, pointers) for pointers in following]
     *batches, m, n = c.tensor.shape
     product = TileProduct(
         str(c.tensor.element),
@@ -26,13 +30,24 @@ def _multiply(ctx: Lowering, operation: Operation) -> None:
         _strides(c, tuple(range(c.tensor.rank))),
         _strides(a, left),
         _strides(b, right),
+        tuple((rows, size) for rows, size, _ in ahead),
     )
     variables = []
     for array in arrays:
         assert isinstance(array, RegisterArray)
         variables.append(array.variable)
+    variables += [place for _, _, places in ahead for place in places]
     function = ctx.module.imported(product.name, [ctx.module.type_of[variable] for variable in variables])
     ctx.f.effect(op.FunctionCall, ctx.module.void, function, *variables)
+
+
+def _rows_ahead(ctx: Lowering, pointers: Value) -> tuple[int, int, list[int]]:
+    """Of a tile in device memory its rows, the bytes of each, and the addresses of the first two."""
+    type_ = pointers.tensor
+    registers, rows, elements = first_rows(type_)
+    assert isinstance(type_.element, PointerType)
+    addresses = [of_lane(ctx, ctx.address(pointers, register), 0) for register in registers]
+    return rows, elements * bytes_in_memory(type_.element.pointee), addresses
 
 
 def _strides(value: Value, order: tuple[int, ...]) -> Strides:

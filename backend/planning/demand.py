@@ -15,6 +15,8 @@ from ..errors import LoweringError
 from ..layouts.distributed import layout_of
 from ..layouts.linear import LinearLayout
 from ..layouts.renaming import Dimensions, broadcast, expanded, renamed_registers, transposed
+from ..layouts.strips import first_rows
+from ..transforms.strip_loops import MULTIPLY
 from ..ttgir.ir import Block, Function, Operation, Value
 from ..ttgir.traits import masks
 from ..ttgir.types import TensorType
@@ -168,6 +170,12 @@ def _if(reading: _Reading, operation: Operation) -> None:
             reading.block(block)
 
 
+def _multiply(reading: _Reading, operation: Operation) -> None:
+    """The arrays as they are, and where two rows of each tile begin."""
+    for pointers in operation.operands[3:]:
+        reading.note(pointers, sum(1 << register for register in set(first_rows(pointers.tensor)[0])))
+
+
 #: Operation → what it notes.
 _ROWS: dict[str, Callable[[_Reading, Operation], None]] = {
     **dict.fromkeys(_ELEMENTWISE, _elementwise),
@@ -179,6 +187,7 @@ _ROWS: dict[str, Callable[[_Reading, Operation], None]] = {
         lambda operation: expanded(_layout(operation.operands[0]).rank, int(operation.attributes["axis"]))
     ),
     "tt.trans": _rename(lambda operation: transposed(list(operation.attributes["order"]))),
+    MULTIPLY: _multiply,
     "tt.load": _access,
     "tt.store": _access,
     "scf.for": _for,

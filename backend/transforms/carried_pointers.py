@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from ..analysis.places import constant
 from ..analysis.pointer_range import is_pointer
-from ..ttgir.ir import Function, Operation, Value
+from ..ttgir.ir import Block, Function, Operation, Value
 from ..ttgir.type_reader import PLAIN_TYPES
 from ..ttgir.types import TensorType
 from .carried import drop_carried
@@ -46,11 +46,12 @@ def _carry_offset(loop: Operation, number: int, step: Operation) -> bool:
     owner, known = distance.owner, constant(distance)
     before = Rewriter.before(yielding)
     if known is not None:
-        moved_by = before.integer(known, _I64)
+        moved_by = Rewriter.before(loop).integer(known, _I64)
     elif isinstance(owner, Operation) and owner.name == "tt.splat":
         moved_by = owner.operands[0]
         if moved_by.type != _I64:
-            moved_by = before.make("arith.extsi", [moved_by], [_I64]).result
+            inside = _is_inside(moved_by, body)
+            moved_by = (before if inside else Rewriter.before(loop)).make("arith.extsi", [moved_by], [_I64]).result
     else:
         return False
 
@@ -69,3 +70,33 @@ def _carry_offset(loop: Operation, number: int, step: Operation) -> bool:
     drop_carried(loop, {number})
     erase_unused([step])
     return True
+
+
+def _is_inside(value: Value, body: Block) -> bool:
+    """Whether a value is made in a loop's body."""
+    owner = value.owner
+    return owner is body if isinstance(owner, Block) else body.holds(owner)
+
+
+def next_round(pointers: Value, rewriter: Rewriter) -> Value | None:
+    """The pointers that a tensor of pointers will be in the next round of the loop that it moves in, made by
+    ``rewriter``; None for pointers that do not move as ``carry_offsets`` leaves them."""
+    owner = pointers.owner
+    if not isinstance(owner, Operation) or owner.name != "tt.addptr":
+        return None
+    first, offsets = owner.operands
+    if not isinstance(offsets.owner, Operation) or offsets.owner.name != "tt.splat":
+        return None
+    moved = offsets.owner.operands[0]
+    body = moved.owner
+    if not isinstance(body, Block) or body.holder is None or body.holder.name != "scf.for" or moved.index == 0:
+        return None
+    step = body.terminator.operands[moved.index - 1].owner
+    if not isinstance(step, Operation) or step.name != "arith.addi" or step.operands[0] is not moved:
+        return None
+    moved_by = step.operands[1]
+    if _is_inside(moved_by, body) or _is_inside(first, body):
+        return None
+    following = rewriter.make("arith.addi", [moved, moved_by], [moved.type]).result
+    spread = rewriter.make("tt.splat", [following], [offsets.type]).result
+    return rewriter.make("tt.addptr", [first, spread], [pointers.type]).result

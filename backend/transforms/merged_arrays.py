@@ -15,8 +15,7 @@ from ..ttgir.ir import Block, Function, Operation, Value
 from ..ttgir.traits import traits
 from .carried_arrays import in_array
 from .rewriting import Rewriter, erase_unused
-from .strip_loops import ROLLED
-from .tile_dots import MULTIPLY
+from .strip_loops import MULTIPLY, ROLLED
 
 #: %to ← %from, arrays of one type.
 COPY = "spirv.copy"
@@ -101,7 +100,8 @@ def _step(operation: Operation) -> _Step | None:
     if name == "spirv.put":
         return _Step(writes={operands[0]}, whole=False)
     if name == MULTIPLY:
-        return _Step(set(operands if operation.attributes["adds"] else operands[1:]), {operands[0]})
+        total, *factors = operands[:3]
+        return _Step({*factors, total} if operation.attributes["adds"] else set(factors), {total})
     if name == "scf.for" and ROLLED in operation.attributes:
         return _rolled(operation)
     return None

@@ -23,14 +23,15 @@ from ..layouts.strips import has_copies, memory_strides
 from ..ttgir.ir import DenseAttr, FloatBits, Function, Operation, Value
 from ..ttgir.types import FloatType, IntegerType, TensorType, Type
 from .carried_arrays import collected, in_array, new_array, spilled
+from .carried_pointers import next_round
 from .neighbouring_lanes import row_major
 from .rewriting import Rewriter, erase_unused
-
-#: The operation on arrays. ``turned``: for A and B, the dimension of the array that each dimension is; ``adds``.
-MULTIPLY = "spirv.multiply"
+from .strip_loops import MULTIPLY
 
 #: Floats of 16 and 32 bits whose products are added in f32, as those of 8 bits are (lowering/dot.py).
 _ADDED_IN_F32 = frozenset({"f32", "f16", "bf16"})
+#: Operations that a factor may be loaded before.
+_WIDENED = frozenset({"arith.extf", "arith.extsi", "tt.fp_to_fp"})
 #: Operations that bring operands to dots.
 _MOVES = ("ttg.convert_layout", "ttg.local_load", "ttg.local_alloc", "ttg.memdesc_trans", "tt.trans")
 
@@ -124,7 +125,10 @@ class _Rewriting:
         adds = not _is_zero(c)
         total = spilled(rewriter, _converted(rewriter, c, type_)) if adds else new_array(rewriter, type_)
         turned = tuple(source.order for source in sources)
-        rewriter.make(MULTIPLY, [total, *operands], attributes={"adds": adds, "turned": turned})
+        following = [
+            pointers for source in sources if (pointers := _following(source.value, dot, rewriter)) is not None
+        ]
+        rewriter.make(MULTIPLY, [total, *operands, *following], attributes={"adds": adds, "turned": turned})
         dot.result.replace_uses(_converted(rewriter, collected(rewriter, total), result))
         dot.erase()
         return True
@@ -146,6 +150,21 @@ class _Rewriting:
             rewriter = after_definition(value)
             self.arrays[key] = spilled(rewriter, _converted(rewriter, value, type_))
         return self.arrays[key]
+
+
+def _following(value: Value, dot: Operation, rewriter: Rewriter) -> Value | None:
+    """From where a tile of rows will be loaded for the same dot in the next round of its loop, if it is known."""
+    load = value.owner
+    while isinstance(load, Operation) and load.name in _WIDENED:
+        load = load.operands[0].owner
+    if (
+        not isinstance(load, Operation)
+        or load.name != "tt.load"
+        or load.block is not dot.block
+        or value.tensor.rank != 2
+    ):
+        return None
+    return next_round(load.operands[0], rewriter)
 
 
 def after_definition(value: Value) -> Rewriter:

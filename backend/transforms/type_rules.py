@@ -189,7 +189,7 @@ def _same_types(operation: Operation) -> bool:
 
 def _multiplies(one: Operation) -> bool:
     """Arrays of a tile C, and of A and B with their dimensions in some order."""
-    c, *factors = (_shape(operand) for operand in one.operands)
+    c, *factors = (_shape(operand) for operand in one.operands[:3])
     a, b = (tuple(shape[dim] for dim in order) for shape, order in zip(factors, one.attributes["turned"], strict=True))
     return c == (*a[:-1], b[-1]) and a[:-2] == b[:-2] and a[-1] == b[-2]
 

@@ -49,7 +49,7 @@ def test_a_product_is_a_call_of_an_imported_function(filecheck: FileCheck) -> No
         compiled(dot(32, 16, 8)),
         """
         CHECK: OpCapability Linkage
-        CHECK: OpDecorate [[F:%[0-9]+]] LinkageAttributes "tile_product_set_f32_1x32x16x8_c0_16_1_a0_16_1_b0_16_1" Import
+        CHECK: [[F:%[0-9]+]] LinkageAttributes "tile_product_set_f32_1x32x16x8_c0_16_1_a0_16_1_b0_16_1" Import
         CHECK: [[F]] = OpFunction %{{[0-9]+}} None
         CHECK-NEXT: OpFunctionParameter
         CHECK-NEXT: OpFunctionParameter
@@ -97,6 +97,48 @@ def test_batches_are_of_one_product(filecheck: FileCheck) -> None:
     tt.store %ps, %d : tensor<4x16x16x!tt.ptr<f32>, {CUBE}>
     """
     filecheck(compiled(body), 'CHECK: "tile_product_set_f32_4x16x16x16_c256_16_1_a256_16_1_b256_16_1" Import')
+
+
+def test_rows_of_the_next_round_are_told(filecheck: FileCheck) -> None:
+    """Of A, which moves by 16 elements a round and is of halves; B stays where it is."""
+    rows, columns = (f"#ttg.slice<{{dim = {dim}, parent = {TILE}}}>" for dim in (1, 0))
+    body = f"""
+    %i = tt.make_range {{end = 32 : i32, start = 0 : i32}} : tensor<32xi32, {rows}>
+    %j = tt.make_range {{end = 16 : i32, start = 0 : i32}} : tensor<16xi32, {columns}>
+    %ie = tt.expand_dims %i {{axis = 1 : i32}} : tensor<32xi32, {rows}> -> tensor<32x1xi32, {TILE}>
+    %je = tt.expand_dims %j {{axis = 0 : i32}} : tensor<16xi32, {columns}> -> tensor<1x16xi32, {TILE}>
+    %width = arith.constant dense<256> : tensor<32x1xi32, {TILE}>
+    %iw = arith.muli %ie, %width : tensor<32x1xi32, {TILE}>
+    %ib = tt.broadcast %iw : tensor<32x1xi32, {TILE}> -> tensor<32x16xi32, {TILE}>
+    %jb = tt.broadcast %je : tensor<1x16xi32, {TILE}> -> tensor<32x16xi32, {TILE}>
+    %at = arith.addi %ib, %jb : tensor<32x16xi32, {TILE}>
+    %qs = tt.splat %q : !tt.ptr<f16> -> tensor<32x16x!tt.ptr<f16>, {TILE}>
+    %first = tt.addptr %qs, %at : tensor<32x16x!tt.ptr<f16>, {TILE}>, tensor<32x16xi32, {TILE}>
+    %step = arith.constant dense<16> : tensor<32x16xi32, {TILE}>
+    %zero = arith.constant 0 : i32
+    %one = arith.constant 1 : i32
+    %c = arith.constant dense<0.0> : tensor<32x16xf32, {TILE}>
+    %ones = arith.constant dense<1.0> : tensor<16x16xf16, {TILE}>
+    %bl = ttg.convert_layout %ones : tensor<16x16xf16, {TILE}> -> tensor<16x16xf16, {B}>
+    %r:2 = scf.for %k = %zero to %n step %one iter_args(%t = %c, %m = %first)
+      -> (tensor<32x16xf32, {TILE}>, tensor<32x16x!tt.ptr<f16>, {TILE}>) : i32 {{
+      %x = tt.load %m : tensor<32x16x!tt.ptr<f16>, {TILE}>
+      %al = ttg.convert_layout %x : tensor<32x16xf16, {TILE}> -> tensor<32x16xf16, {A}>
+      %d = tt.dot %al, %bl, %t : tensor<32x16xf16, {A}> * tensor<16x16xf16, {B}> -> tensor<32x16xf32, {TILE}>
+      %next = tt.addptr %m, %step : tensor<32x16x!tt.ptr<f16>, {TILE}>, tensor<32x16xi32, {TILE}>
+      scf.yield %d, %next : tensor<32x16xf32, {TILE}>, tensor<32x16x!tt.ptr<f16>, {TILE}>
+    }}
+    %ps = tt.splat %p : !tt.ptr<f32> -> tensor<32x16x!tt.ptr<f32>, {TILE}>
+    tt.store %ps, %r#0 : tensor<32x16x!tt.ptr<f32>, {TILE}>
+    """
+    arguments = "%p: !tt.ptr<f32>, %q: !tt.ptr<f16>, %n: i32"
+    filecheck(
+        disassemble(compile_body(body, arguments, capabilities=CPU, warps=1)),
+        """
+        CHECK: LinkageAttributes "tile_product_add_f32_1x32x16x16_c0_16_1_a0_16_1_b0_16_1_next32x32" Import
+        CHECK: OpFunctionCall %{{[0-9]+}} %{{[0-9]+}} %{{[0-9]+}} %{{[0-9]+}} %{{[0-9]+}} %{{[0-9]+}} %{{[0-9]+}}
+        """,
+    )
 
 
 def test_a_result_of_less_than_a_vector_is_multiplied_and_added(filecheck: FileCheck) -> None:
