@@ -297,6 +297,8 @@ class Divergence:
                 return shapes.of_lanes(tuple(lane % self._subgroup for lane in range(self._lanes)), 32)
             if number == BuiltIn.SubgroupId:
                 return shapes.of_lanes(tuple(lane // self._subgroup for lane in range(self._lanes)), 32)
+            if number == BuiltIn.GlobalInvocationId and self._axis(pointer) == 0:
+                return shapes.Shape(True, tuple(range(self._lanes)), shapes.trailing_zeros(self._lanes))
             return shapes.uniform(self._lanes)
         if storage == StorageClass.PushConstant:
             return shapes.uniform(self._lanes)
@@ -304,6 +306,11 @@ class Divergence:
         if address is _UNKNOWN:
             return _UNKNOWN
         return shapes.uniform(self._lanes) if address is not SPREAD and address.uniform else SPREAD  # type: ignore[union-attr]
+
+    def _axis(self, pointer: int) -> int | None:
+        """The component of a vector that a pointer points to; None for the vector."""
+        item = self._program.definitions.get(pointer)
+        return None if item is None else self._program.constants[item.operands[1]].bits
 
     def _storage(self, pointer: int) -> int:
         return self._program.type(pointer).storage

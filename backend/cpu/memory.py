@@ -92,9 +92,12 @@ def _load_built_in(t: Translation, item: Instruction) -> None:
     definition = t.program.definitions.get(item.operands[0])
     variable = item.operands[0] if definition is None else definition.operands[0]
     number = t.program.built_ins[variable]
-    if definition is None or number not in _WORKGROUP:
+    if definition is None or number not in (*_WORKGROUP, BuiltIn.GlobalInvocationId):
         raise Untranslatable(t.program.name, f"built-in {number}", t.where(item))
     axis = t.program.constants[definition.operands[1]].bits
+    if number == BuiltIn.GlobalInvocationId:  # a workgroup has one invocation along y and z
+        t.values[key] = f"%program{'xyz'[axis]}" if axis else t.code.emit(f"mul i32 %programx, {t.lanes}")
+        return
     t.values[key] = f"{_WORKGROUP[number]}{'xyz'[axis]}"
 
 

@@ -153,7 +153,8 @@ void bind_cpu(py::module_& m) {
 
   py::class_<CpuDevice, Device, std::shared_ptr<CpuDevice>>(
       m, "CpuDevice", "The processor as a device. `threads`: how many share a launch.")
-      .def(py::init<unsigned, uint64_t>(), py::kw_only(), py::arg("threads"), py::arg("timeout_ns"))
+      .def(py::init<unsigned, uint64_t, bool>(), py::kw_only(), py::arg("threads"), py::arg("timeout_ns"),
+           py::arg("host_addresses") = true)
       .def_property_readonly("threads", &CpuDevice::threads)
       .def("wait", &CpuDevice::wait, py::arg("value"), py::call_guard<WithoutGil>(),
            "Wait until the timeline has reached a value. Raises the error of a launch that nobody waited for.")

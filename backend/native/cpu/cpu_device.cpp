@@ -62,8 +62,8 @@ Dispatch CpuDevice::OwnedLaunch::dispatch() const {
   return result;
 }
 
-CpuDevice::CpuDevice(unsigned threads, uint64_t timeout_ns)
-    : Device("CPU device", true),
+CpuDevice::CpuDevice(unsigned threads, uint64_t timeout_ns, bool host_addresses)
+    : Device("CPU device", host_addresses),
       threads_(threads),
       timeout_ns_(timeout_ns),
       pool_(std::make_unique<cpu::Pool>(threads)) {
@@ -282,28 +282,31 @@ uint64_t CpuDevice::submit(std::shared_ptr<const std::vector<OwnedLaunch>> launc
       nullptr);
 }
 
-void CpuDevice::run_now(const Dispatch& dispatch, const std::vector<StagedCopy>&, const Used& used) {
+void CpuDevice::run_now(const Dispatch& dispatch, const std::vector<StagedCopy>& copies, const Used&) {
   const Use use(*this);
   check_usable();
   throw_earlier_error();
   uint64_t value = 0;
-  if (run_at_once(dispatch, on_main_thread() ? AtOnce::kIfShort : AtOnce::kIfIdle, value)) return;
-  if (is_aligned(dispatch.block)) {
-    enqueue_and_wait([this, &dispatch] { execute(dispatch); }, used);
-  } else {
-    const OwnedLaunch launch(dispatch);
-    enqueue_and_wait([this, &launch] { execute(launch.dispatch()); }, used);
-  }
+  if (copies.empty() && run_at_once(dispatch, on_main_thread() ? AtOnce::kIfShort : AtOnce::kIfIdle, value)) return;
+  const OwnedLaunch launch(dispatch);
+  enqueue_and_wait([this, &copies, &launch] {
+    for (const StagedCopy& copy : copies)
+      execute_copy(static_cast<std::byte*>(copy.device->host()) + copy.offset, copy.host, copy.bytes);
+    execute(launch.dispatch());
+    for (const StagedCopy& copy : copies)
+      if (copy.write_back)
+        execute_copy(copy.host, static_cast<std::byte*>(copy.device->host()) + copy.offset, copy.bytes);
+  });
 }
 
-void CpuDevice::enqueue_and_wait(Task task, const Used& used) {
+void CpuDevice::enqueue_and_wait(Task task) {
   std::exception_ptr error;
   uint64_t value = 0;
   {
     std::unique_lock<std::mutex> lock(mutex_);
     value = enqueue(lock, std::move(task), &error);
   }
-  (void)used;  // the task has ended when this returns, whatever happens
+  // The task has ended when this returns, whatever happens.
   wait_until(value, [&] {
     const auto queued =
         std::find_if(queue_.begin(), queue_.end(), [value](const Job& job) { return job.value == value; });
@@ -327,7 +330,7 @@ void CpuDevice::run_in_turn(const Task& task) {
   check_usable();
   if (!idle()) {
     lock.unlock();
-    enqueue_and_wait(task, {});
+    enqueue_and_wait(task);
     return;
   }
   const uint64_t value = begin_turn();

@@ -34,8 +34,9 @@ class KernelFault : public DeviceError {
 
 class CpuDevice final : public Device {
  public:
-  // `threads`: how many share a launch. `timeout_ns`: how long one may take.
-  CpuDevice(unsigned threads, uint64_t timeout_ns);
+  // `threads`: how many share a launch. `timeout_ns`: how long one may take. `host_addresses`: whether kernels use host
+  // memory in place; otherwise it is copied for them, as for a GPU.
+  CpuDevice(unsigned threads, uint64_t timeout_ns, bool host_addresses);
   ~CpuDevice() override;
 
   bool stop() override;
@@ -110,7 +111,7 @@ class CpuDevice final : public Device {
   bool run_at_once(const Dispatch& dispatch, AtOnce when, uint64_t& value);
   // Does work whose submitter needs it to be done on return, or that is short.
   void run_in_turn(const Task& task);
-  void enqueue_and_wait(Task task, const Used& used);
+  void enqueue_and_wait(Task task);
   // Runs a launch of the job that has the turn.
   void execute(const Dispatch& dispatch);
   void execute(cpu::Launch& launch, const std::string* name);

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ... import settings
-from ...settings import ZERO_COPY
+from ...settings import STAGED, ZERO_COPY
 from ..errors import DamagedModule
 from ..modules.module_info import read_module
 from ..modules.saved_modules import save_module
@@ -19,24 +19,25 @@ _FOREVER = 2**64 - 1
 
 
 class OpenCpuDevice:
-    """An OpenDevice. Kernels use host memory in place."""
+    """An OpenDevice. Kernels use host memory in place, unless TRITON_SPIRV_HOST_MEMORY asks for copies."""
 
-    host_memory = ZERO_COPY
     shares_memory = False
     validates = False
 
     def __init__(self, device: CpuDeviceInfo) -> None:
         """As DeviceKind.open()."""
         wanted = settings.HOST_MEMORY.get() or ZERO_COPY
-        if wanted != ZERO_COPY:
+        if wanted not in (ZERO_COPY, STAGED):
             raise ValueError(f"TRITON_SPIRV_HOST_MEMORY={wanted!r}: {device.name} uses host memory in place")
         assert device.capabilities is not None
-        self.info = device
+        self.info, self.host_memory = device, wanted
         seconds = settings.TIMEOUT.get()
         module = native()
         module.describe_faults(message_with_line)
         self.native = module.CpuDevice(
-            threads=threads(), timeout_ns=_FOREVER if seconds is None else int(seconds * 1e9)
+            threads=threads(),
+            timeout_ns=_FOREVER if seconds is None else int(seconds * 1e9),
+            host_addresses=wanted == ZERO_COPY,
         )
 
     def load(self, name: str, code: bytes, helps: Callable[[], str]) -> CpuKernel:

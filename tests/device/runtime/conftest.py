@@ -48,6 +48,7 @@ OpMemberDecorate %block 3 Offset 24
 %f32 = OpTypeFloat 32
 %v3 = OpTypeVector %u32 3
 %pv3 = OpTypePointer Input %v3
+%pin = OpTypePointer Input %u32
 %block = OpTypeStruct %u64 %u64 %u64 %u32
 %pblock = OpTypePointer PushConstant %block
 %pu64 = OpTypePointer PushConstant %u64
@@ -62,8 +63,8 @@ OpMemberDecorate %block 3 Offset 24
 %c4 = OpConstant %u64 4
 %main = OpFunction %void None %fn
 %entry = OpLabel
-%gid = OpLoad %v3 %id
-%i = OpCompositeExtract %u32 %gid 0
+%gp = OpAccessChain %pin %id %c0
+%i = OpLoad %u32 %gp
 %np = OpAccessChain %pu32 %push %c3
 %n = OpLoad %u32 %np
 %in = OpULessThan %bool %i %n
@@ -130,6 +131,7 @@ OpDecorate %array ArrayStride 4
 %v3 = OpTypeVector %u32 3
 %v2 = OpTypeVector %u32 2
 %pv3 = OpTypePointer Input %v3
+%pin = OpTypePointer Input %u32
 %count = OpConstant %u32 {count}
 %array = OpTypeArray %u32 %count
 {block}
@@ -142,8 +144,8 @@ OpDecorate %array ArrayStride 4
 %c4 = OpConstant %u64 4
 %main = OpFunction %void None %fn
 %entry = OpLabel
-%gid = OpLoad %v3 %id
-%i = OpCompositeExtract %u32 %gid 0
+%gp = OpAccessChain %pin %id %c0
+%i = OpLoad %u32 %gp
 {base}
 %lowp = OpAccessChain %pword %base %c0 %c0
 %low = OpLoad %u32 %lowp{aligned}
