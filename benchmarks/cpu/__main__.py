@@ -1,0 +1,136 @@
+"""The command line: see the package."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+
+def _peaks() -> tuple[float, float]:
+    """Bytes a second that a copy of 64 MiB moves, and operations a second of multiply-adds in registers: by processor
+    time, of one thread."""
+    import numpy as np
+    import torch
+
+    from benchmarks.cpu import kernels
+    from benchmarks.cpu.measuring import interleaved
+
+    x, y, out = np.ones(1 << 24, np.float32), np.ones(1 << 24, np.float32), torch.zeros(16)
+    rounds = 100_000
+    times = interleaved(
+        {"copy": lambda: np.copyto(y, x), "multiply": lambda: kernels.multiply_adds[(1,)](out, rounds)}, 1.0
+    )
+    return 2 * x.nbytes / times["copy"].processor, rounds * 16 * 8 * 2 / times["multiply"].processor
+
+
+def _measure(families: list[str], seconds: float, alone: bool) -> dict[str, Any]:
+    """Figures of all cases. ``alone``: of the kernels only, as the process for Mesa's driver does."""
+    import torch
+    import triton
+    from benchmarks.cpu.cases import cases
+    from benchmarks.cpu.measuring import interleaved
+
+    torch.set_num_threads(1)
+    memory, operations = (0.0, 0.0) if alone else _peaks()
+    found = []
+    for case in cases(families):
+        start = time.process_time()
+        case.run()
+        first = time.process_time() - start
+        wrong = 0.0
+        if case.expected is not None:
+            wrong = float((case.out.double() - torch.as_tensor(case.expected).double()).abs().max())
+        times = interleaved({"triton": case.run, **({} if alone else case.others)}, seconds)
+        found.append(
+            {
+                "name": case.name,
+                "goal": case.goal,
+                "error": wrong,
+                "right": wrong <= case.error,
+                "first": first,
+                "work": case.operations or case.bytes_moved,
+                "unit": "GFLOP" if case.operations else "GB",
+                "processor": {name: each.processor for name, each in times.items()},
+                "clock": {name: each.clock for name, each in times.items()},
+                "peak": operations if case.operations else memory,
+            }
+        )
+        if not alone:
+            print(_row(found[-1]), flush=True)
+    return {
+        "device": str(triton.runtime.driver.active.get_current_target().arch),
+        "results": found,
+        "memory": memory,
+        "operations": operations,
+    }
+
+
+def ratio(result: dict[str, Any], kind: str = "processor") -> float:
+    """The speed of the kernel as a multiple of the best of the others."""
+    times = dict(result[kind])
+    own = times.pop("triton")
+    return float(min(times.values()) / own)
+
+
+def _row(result: dict[str, Any]) -> str:
+    own = result["processor"]["triton"]
+    rate = result["work"] / own / 1e9
+    others = "  ".join(
+        f"{name} {result['work'] / value / 1e9:7.1f}" for name, value in result["processor"].items() if name != "triton"
+    )
+    reached = ratio(result)
+    mark = " " if reached >= result["goal"] else "<"
+    share = result["work"] / own / result["peak"] if result["peak"] else 0.0
+    return (
+        f"{result['name']:34} {rate:7.1f} {result['unit']}/s  ratio {reached:5.2f} {mark} {result['goal']:.1f}  "
+        f"clock {ratio(result, 'clock'):5.2f}  first {result['first']:5.2f} s  of peak {share:4.2f}  {others}"
+        + ("" if result["right"] else f"  WRONG: {result['error']:.1e}")
+    )
+
+
+def main() -> int:
+    """Measure, print, write. 1 where a result is wrong."""
+    every = ["elementwise", "rows", "products", "attention", "places", "scans"]
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.cpu", description="the CPU device beside NumPy and torch"
+    )
+    parser.add_argument("--only", default=",".join(every), help=f"some of {', '.join(every)}")
+    parser.add_argument("--seconds", type=float, default=1.0, help="for each case")
+    parser.add_argument("--threads", type=int, default=1, help="of the CPU device")
+    parser.add_argument("--json", type=Path, help="write the figures there")
+    parser.add_argument("--lavapipe", action="store_true", help="measure Mesa's CPU driver, too")
+    parser.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    families = options.only.split(",")
+    if unknown := [name for name in families if name not in every]:
+        parser.error(f"unknown: {', '.join(unknown)}")
+    os.environ.setdefault("TRITON_SPIRV_BACKEND", "1")
+    if not options.alone:
+        os.environ["TRITON_SPIRV_DEVICE"] = "cpu"
+        os.environ["TRITON_SPIRV_CPU_THREADS"] = str(options.threads)
+    result = _measure(families, options.seconds, options.alone)
+    if options.alone:
+        print(json.dumps(result))
+        return 0
+    if options.lavapipe:
+        command = [sys.executable, "-m", "benchmarks.cpu", "--alone", "--only", options.only]
+        environment = {**os.environ, "TRITON_SPIRV_DEVICE": "llvmpipe", "LP_NUM_THREADS": "1"}
+        done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+        other = {entry["name"]: entry for entry in json.loads(done.stdout.splitlines()[-1])["results"]}
+        print("\nTimes as fast as Mesa's CPU driver, by processor time:")
+        for entry in result["results"]:
+            entry["lavapipe"] = other[entry["name"]]["processor"]["triton"]
+            print(f"{entry['name']:34} {entry['lavapipe'] / entry['processor']['triton']:8.1f}")
+    if options.json:
+        options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    return int(not all(entry["right"] for entry in result["results"]))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
