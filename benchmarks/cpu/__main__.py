@@ -33,6 +33,7 @@ def _measure(families: list[str], seconds: float, alone: bool) -> dict[str, Any]
     """Figures of all cases. ``alone``: of the kernels only, as the process for Mesa's driver does."""
     import torch
     import triton
+
     from benchmarks.cpu.cases import cases
     from benchmarks.cpu.measuring import interleaved
 
