@@ -88,8 +88,7 @@ class Control:
                     self._t.values[key] = self._t.scalar(value)
 
     def _keys_from(self, phi: Instruction, source: int) -> list[Key]:
-        values = dict(zip(phi.operands[1::2], phi.operands[::2], strict=True))
-        return self._t.keys(values[source])
+        return self._t.keys(_from(phi, source))
 
     # -- phis ----------------------------------------------------------------------------------------------------
     def _texts(self, block: Block, source: int) -> dict[Key, str]:
@@ -218,22 +217,23 @@ class Control:
         t, code, outer = self._t, self._t.code, self._t.mask
         merged, arm = self._program.blocks[block.merge], self._program.blocks[side]
         mask = t.both(outer, chosen)
-        loads = {item.result for item in arm.body if item.name == "OpLoad"}
-        for phi in merged.phis:
-            values = dict(zip(phi.operands[1::2], phi.operands[::2], strict=True))
-            if outer is None and values[side] in loads:
-                t.otherwise[values[side]] = values[block.label]
+        loads = {
+            item.result for item in arm.body if item.name == "OpLoad" and t.program.type(item.result).kind != "bool"
+        }
+        sources = [_from(phi, side) for phi in merged.phis]
+        for phi, source in zip(merged.phis, sources, strict=True):
+            if outer is None and source in loads and sources.count(source) == 1:
+                t.otherwise[source] = _from(phi, block.label)
         if t.host.masks or not any(item.name in ("OpLoad", "OpStore") for item in arm.body):
             found = self._under(arm, mask, merged)
             default = self._vectors(merged, block.label)
         else:
             found, default = self._tried(arm, mask, merged, block.label)
-        for phi in merged.phis:
-            values = dict(zip(phi.operands[1::2], phi.operands[::2], strict=True))
+        for phi, source in zip(merged.phis, sources, strict=True):
             for key in t.keys(phi.result):
                 if key not in found:
                     continue
-                if values[side] in t.otherwise and t.shape(t.keys(values[side])[0]) is None:
+                if source in t.otherwise and t.shape(t.keys(source)[0]) is None:
                     t.values[key] = found[key]  # the load has chosen
                     continue
                 type_ = t.vector_type(key)
@@ -309,7 +309,7 @@ class Control:
         final = {}
         for key, before in kept.items():
             type_ = t.vector_type(key)
-            final[key] = t.code.emit(f"select {t.mask_type} {t.active()}, {type_} {t.values[key]}, {type_} {before}")
+            final[key] = t.code.emit(f"select {t.mask_type} {t.active()}, {type_} {t.vector(key)}, {type_} {before}")
         return final
 
     def _repeat(
@@ -373,3 +373,8 @@ class Control:
             and limit in self._program.constants
             and any(value in self._program.constants for value in phi.operands[::2])
         )
+
+
+def _from(phi: Instruction, source: int) -> int:
+    """The value that a phi gets from a block."""
+    return next(value for value, label in zip(phi.operands[::2], phi.operands[1::2], strict=True) if label == source)

@@ -17,6 +17,10 @@ from .shapes import SPREAD, Shape
 #: A scalar: a value, or a component of one.
 Key = int | tuple[int, int]
 
+#: Instructions whose results may be other values by another name.
+_NAMES = frozenset(
+    "OpCompositeConstruct OpCompositeExtract OpCompositeInsert OpConvertUToPtr OpConvertPtrToU OpBitcast".split()
+)
 #: Atomic instructions and others whose results differ between lanes even where their operands do not.
 _SPREAD = ("OpAtomic", "OpGroupNonUniformShuffle")
 
@@ -104,6 +108,14 @@ class Divergence:
             for value, label in defined.items():
                 if label in loop.blocks and not used.get(value, set()) <= loop.blocks:
                     loop.left.append(value)
+            for value in loop.left:  # a name for others is left where they are
+                item = program.definitions[value]
+                if item.name in _NAMES:
+                    loop.left += [
+                        operand
+                        for operand in _ids(item)
+                        if defined.get(operand) in loop.blocks and operand not in loop.left
+                    ]
 
     def innermost(self, label: int) -> Loop | None:
         """The innermost loop that a block is in."""
