@@ -11,8 +11,8 @@ from .program import Instruction
 from .registry import translates
 from .translation import Translation
 
-#: Function → LLVM's intrinsic with the same operands. Minima and maxima give the number where one operand is none, and
-#: -0 before +0 (IEEE 754-2019, minimumNumber).
+#: Function → LLVM's intrinsic with the same operands. Minima and maxima give the number where one operand is none. Not
+#: minimumnum and maximumnum, which LLVM 22 gets wrong for AVX-512: maximumnum(NaN, -1) is 1.
 _INTRINSICS = {
     Glsl.FAbs: "fabs",
     Glsl.Floor: "floor",
@@ -21,10 +21,10 @@ _INTRINSICS = {
     Glsl.RoundEven: "roundeven",
     Glsl.Sqrt: "sqrt",
     Glsl.Fma: "fma",
-    Glsl.NMin: "minimumnum",
-    Glsl.NMax: "maximumnum",
-    Glsl.FMin: "minimumnum",
-    Glsl.FMax: "maximumnum",
+    Glsl.NMin: "minnum",
+    Glsl.NMax: "maxnum",
+    Glsl.FMin: "minnum",
+    Glsl.FMax: "maxnum",
     Glsl.Exp: "exp",
     Glsl.Exp2: "exp2",
     Glsl.Log: "log",
@@ -60,8 +60,8 @@ def _inverse_root(t: Translation, values: list[str], to: str, scalar: str) -> st
 
 
 def _clamp(t: Translation, values: list[str], to: str, scalar: str) -> str:
-    least = t.code.intrinsic("maximumnum", to, values[0], values[1])
-    return t.code.intrinsic("minimumnum", to, least, values[2])
+    least = t.code.intrinsic("maxnum", to, values[0], values[1])
+    return t.code.intrinsic("minnum", to, least, values[2])
 
 
 def _scaled(t: Translation, values: list[str], to: str, scalar: str) -> str:

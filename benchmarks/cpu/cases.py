@@ -48,7 +48,7 @@ class _Data:
 
 
 def _elementwise(data: _Data) -> Iterator[Case]:
-    n = (1 << 18) - 5
+    n = (1 << 21) - 5
     x, y, out = data.normal(n), data.normal(n), torch.zeros(n)
     grid = (triton.cdiv(n, BLOCK),)
     spare = torch.empty(n)

@@ -13,7 +13,7 @@ from triton.backends.compiler import GPUTarget
 from triton.backends.spirv.capabilities import PROFILES
 from triton.backends.spirv.cpu.host import host_of
 from triton.backends.spirv.cpu.machine import assemble
-from triton.backends.spirv.cpu.objects import MachineCode, make
+from triton.backends.spirv.cpu.objects import make
 from triton.backends.spirv.runtime.native_module import native
 from triton.compiler import ASTSource
 
@@ -30,7 +30,7 @@ def _levels() -> list[str]:
 PROFILES_HERE = [f"cpu-{level}" for level in _levels()]
 
 _TYPES = {"float32": "fp32", "float16": "fp16", "float64": "fp64", "bool": "i1"}
-_POOL: list[Any] = []
+_DEVICE: list[Any] = []
 
 
 def type_name(dtype: np.dtype[Any]) -> str:
@@ -70,20 +70,19 @@ def run(profile: str, kernel: Any, grid: tuple[int, ...], *arguments: Any, **con
     options = {name: constants.pop(name) for name in ("num_warps", "debug") if name in constants}
     found = compiled(profile, kernel, list(arguments), constants, **options)
     code = make(found.asm["spv"], PROFILES[profile].subgroup_size, PROFILES[profile].processor)
-    _run(code, found.metadata.name, grid, list(arguments))
+    launch(code.code, code.scratch, found.metadata.name, block_of(list(arguments)), grid)
 
 
 def run_text(text: str, profile: str, name: str, arguments: list[Any]) -> None:
     """Runs one program of a kernel that is given as LLVM IR. Raises RuntimeError for a fault of its code."""
     code = assemble(text, host_of(PROFILES[profile].processor))
-    _run(MachineCode(code, 0), name, (1,), arguments)
+    launch(code, 0, name, block_of(arguments), (1,))
 
 
-def _run(code: MachineCode, name: str, grid: tuple[int, ...], arguments: list[Any]) -> None:
+def launch(code: bytes, scratch: int, name: str, block: bytes, grid: tuple[int, ...]) -> None:
+    """Runs machine code over a grid, on two threads. Raises RuntimeError for a fault of it."""
     module = native()
-    if not _POOL:
-        _POOL.append(module.CpuPool(2))
-    loaded = module.CpuKernel(module.CpuObject(code.code), name, code.scratch)
-    signal, address, *_ = _POOL[0].run(loaded, block_of(arguments), [*grid, 1, 1][:3])
-    if signal:
-        raise RuntimeError(f"signal {signal} at {address:#x}")
+    if not _DEVICE:
+        _DEVICE.append(module.CpuDevice(threads=2, timeout_ns=2**64 - 1))
+    loaded = module.CpuKernel(module.CpuObject(code), name, scratch)
+    _DEVICE[0].launch(loaded, block, [*grid, 1, 1][:3], name=name)

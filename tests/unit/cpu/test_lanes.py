@@ -8,8 +8,14 @@ import numpy as np
 import pytest
 import triton
 import triton.language as tl
+from triton.backends.compiler import GPUTarget
+from triton.backends.spirv.capabilities import PROFILES
+from triton.backends.spirv.cpu.objects import make
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
+from triton.experimental.gluon._runtime import GluonASTSource
 
-from tests.unit.cpu.kernels import PROFILES_HERE, run
+from tests.unit.cpu.kernels import PROFILES_HERE, block_of, launch, run
 
 RANDOM = np.random.default_rng(7)
 
@@ -197,11 +203,8 @@ def test_reductions_along_each_axis(profile: str, height: int, width: int, warps
 
 
 def test_several_subgroups_are_more_lanes(profile: str) -> None:
-    from triton.experimental import gluon
-    from triton.experimental.gluon import language as gl
-
     @gluon.jit
-    def turned(out, LANES: gl.constexpr, WARPS: gl.constexpr):  # type: ignore[no-untyped-def]
+    def turned(out, LANES: gl.constexpr, WARPS: gl.constexpr):
         first: gl.constexpr = gl.BlockedLayout([1, 4], [LANES, 1], [WARPS, 1], [1, 0])
         second: gl.constexpr = gl.BlockedLayout([4, 1], [1, LANES], [1, WARPS], [0, 1])
         row = gl.arange(0, 64, gl.SliceLayout(1, first))[:, None]
@@ -217,23 +220,13 @@ def test_several_subgroups_are_more_lanes(profile: str) -> None:
 
 
 def _run_gluon(profile: str, kernel: Any, out: np.ndarray[Any, Any]) -> None:
-    from triton.backends.compiler import GPUTarget
-    from triton.backends.spirv.capabilities import PROFILES
-    from triton.backends.spirv.cpu.objects import make
-    from triton.backends.spirv.runtime.native_module import native
-    from triton.experimental.gluon._runtime import GluonASTSource
-
-    from tests.unit.cpu.kernels import block_of
-
     lanes = PROFILES[profile].subgroup_size
     signature = {"out": "*i32", "LANES": "constexpr", "WARPS": "constexpr"}
     source = GluonASTSource(kernel, signature, {"LANES": lanes, "WARPS": 4})
     target = GPUTarget("spirv", PROFILES[profile].arch(), lanes)
     found = triton.compile(source, target=target, options={"num_warps": 4})
     code = make(found.asm["spv"], lanes, PROFILES[profile].processor)
-    module = native()
-    loaded = module.CpuKernel(module.CpuObject(code.code), found.metadata.name, code.scratch)
-    assert module.CpuPool(1).run(loaded, block_of([out]), [1, 1, 1])[0] == 0
+    launch(code.code, code.scratch, found.metadata.name, block_of([out]), (1,))
 
 
 @triton.jit
@@ -257,3 +250,19 @@ def test_places_that_start_anew(profile: str, first: int, modulus: int, step: in
     for i in range(4):
         expected[i, places] = x[i * 3 + places * step]
     assert np.array_equal(out, expected)
+
+
+@triton.jit
+def chosen(x, y, low, high, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.store(low + at, tl.minimum(tl.load(x + at), tl.load(y + at)))
+    tl.store(high + at, tl.maximum(tl.load(x + at), tl.load(y + at)))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_the_number_is_chosen_where_one_operand_is_none(profile: str, dtype: str) -> None:
+    ends = np.array([np.nan, -np.nan, np.inf, -np.inf, 1.0, -1.0, 2.5, -2.5], dtype)
+    x, y = (np.ascontiguousarray(part.ravel()) for part in np.meshgrid(ends, ends))
+    low, high = np.zeros_like(x), np.zeros_like(x)
+    run(profile, chosen, (1,), x, y, low, high, BLOCK=64)
+    assert np.array_equal(low, np.fmin(x, y), equal_nan=True) and np.array_equal(high, np.fmax(x, y), equal_nan=True)
