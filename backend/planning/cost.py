@@ -43,7 +43,7 @@ SLICES = 1.01
 #: Parts of shared memory that the operands of a dot may take.
 SHARES = (0, 1, 2, 4)
 #: In how many pieces dots are cut.
-CUTS = (0, 2, 4, 8)
+CUTS = (0, 2, 4, 8, 16)
 #: The same on matrix units: of more pieces each is smaller, but not what makes pieces of a tile.
 MATRIX_CUTS = (0, 2)
 

@@ -1,9 +1,9 @@
 """Cuts the dots of TTIR in pieces along K, so that less of their operands has to be in shared memory at once.
 
 ``tt.dot %a, %b, %c`` becomes a chain of dots, each of which adds the products of the next steps of K: in the same order
-as before, so that results have the same bits. A half of an operand is what ``tt.split`` gives of its elements with the
-upper bit of K as the last dimension. The halves are made where the operand is: outside of the loop that the dot is in,
-where the operand does not change there.
+as before, so that results have the same bits. So does ``tt.dot_scaled``, with the scales of those steps. A half of an
+operand is what ``tt.split`` gives of its elements with the upper bit of K as the last dimension. The halves are made
+where the operand is: outside of the loop that the dot is in, where the operand does not change there.
 """
 
 from __future__ import annotations
@@ -17,12 +17,15 @@ from .rewriting import Rewriter
 LEAST_STEPS = 16
 
 
+_DOTS = ("tt.dot", "tt.dot_scaled")
+
+
 def split_dots(module: Module, pieces: int) -> bool:
     """Cuts every dot of two dimensions in up to ``pieces`` (a power of two). Whether any was cut."""
     changed = False
     while pieces > 1:
         halves: dict[tuple[Value, int], tuple[Value, Value]] = {}
-        dots = [operation for operation in module.walk() if operation.name == "tt.dot"]
+        dots = [operation for operation in module.walk() if operation.name in _DOTS]
         cut = [dot for dot in dots if _cut(dot, halves)]
         changed = changed or bool(cut)
         pieces = pieces // 2 if cut else 1
@@ -30,13 +33,25 @@ def split_dots(module: Module, pieces: int) -> bool:
 
 
 def _cut(dot: Operation, halves: dict[tuple[Value, int], tuple[Value, Value]]) -> bool:
-    a, b, c = dot.operands
-    if a.tensor.rank != 2 or a.tensor.shape[1] < 2 * LEAST_STEPS:
+    a, b, c, *scales = dot.operands
+    if a.tensor.rank != 2:
         return False
-    (first_a, last_a), (first_b, last_b) = (_halves(value, axis, dot, halves) for value, axis in ((a, 1), (b, 0)))
-    first = Rewriter.before(dot).copy(dot, operands=[first_a, first_b, c])
-    dot.set_operands([last_a, last_b, first.result])
+    # A row of scales belongs to a row of the left operand, or to a column of the right one.
+    steps = a.tensor.shape[1] * (2 if _shares_bytes(dot) else 1)
+    if steps < 2 * LEAST_STEPS:
+        return False
+    axes = [(a, 1), (b, 0), *((scale, 1) for scale in scales)]
+    (first_a, last_a), (first_b, last_b), *rest = (
+        (value, value) if value.tensor.shape[axis] == 1 else _halves(value, axis, dot, halves) for value, axis in axes
+    )
+    first = Rewriter.before(dot).copy(dot, operands=[first_a, first_b, c, *(half for half, _ in rest)])
+    dot.set_operands([last_a, last_b, first.result, *(half for _, half in rest)])
     return True
+
+
+def _shares_bytes(dot: Operation) -> bool:
+    """Whether two elements of the left operand, of four bits each, share a byte along K."""
+    return dot.attributes.get("a_elem_type") == "e2m1" and dot.attributes.get("lhs_k_pack", True)
 
 
 def _halves(

@@ -163,7 +163,7 @@ TRANSFORMS: tuple[Transform, ...] = (
         "cut dots along K",
         Stage.CUT,
         lambda module, device, options: split_dots(module, options.schedule.pieces),
-        (_among("tt.dot"),),
+        (_among("tt.dot", "tt.dot_scaled"),),
         lambda device, options: options.schedule.pieces,
     ),
     Transform(

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import ml_dtypes
 import numpy as np
 import pytest
 import triton
 import triton.language as tl
+from triton.backends.compiler import GPUTarget
+from triton.backends.spirv import stages
+from triton.backends.spirv.capabilities import PROFILES
+from triton.backends.spirv.planning.cost import Candidate
+from triton.backends.spirv.transforms.schedule import Schedule
+from triton.compiler import ASTSource
 
 from tests.device.helpers import Guarded, to_torch
 
@@ -125,3 +133,57 @@ def test_a_scale_may_be_absent() -> None:
 def test_a_scale_that_is_not_a_number() -> None:
     """255 is NaN: it spoils all that it scales, and nothing else."""
     _product("e4m3", "e4m3", 16, 16, 64, not_a_number=True)
+
+
+@pytest.mark.parametrize(
+    ("a_format", "b_format", "scaled", "pieces"),
+    [
+        ("e2m1", "e2m1", (True, True), 2),
+        ("e4m3", "e2m1", (True, True), 4),
+        ("e5m2", "e4m3", (True, False), 2),
+        ("e2m1", "bf16", (True, False), 4),
+        ("fp16", "e4m3", (False, True), 2),
+    ],
+)
+def test_pieces_of_the_sum_make_the_whole(
+    a_format: str, b_format: str, scaled: tuple[bool, bool], pieces: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pieces of 32 elements have scales of their own, pieces of 16 share one."""
+    cut: list[Any] = []
+
+    def only(facts: Any) -> list[Candidate]:
+        cut.append(facts)
+        return [Candidate(Schedule(facts.subgroups, pieces=pieces), 1.0)]
+
+    monkeypatch.setattr(stages, "candidates", only)
+    monkeypatch.setenv("TRITON_ALWAYS_COMPILE", "1")
+    product_kernel.device_caches.clear()
+    _product(a_format, b_format, 16, 16, 64, scaled)
+    product_kernel.device_caches.clear()
+    assert cut
+
+
+_POINTERS = {"e2m1": "*u8", "e4m3": "*u8", "e5m2": "*u8", "bf16": "*bf16", "fp16": "*fp16"}
+
+
+@pytest.mark.parametrize("profile", [name for name in sorted(PROFILES) if not PROFILES[name].processor])
+@pytest.mark.parametrize(
+    ("a_format", "b_format", "m", "n", "k"),
+    [("e2m1", "bf16", 128, 256, 256), ("e4m3", "e5m2", 128, 128, 256), ("fp16", "e2m1", 256, 128, 128)],
+)
+def test_large_tiles_fit_on_every_device(profile: str, a_format: str, b_format: str, m: int, n: int, k: int) -> None:
+    scaled = tuple(name not in ("bf16", "fp16") for name in (a_format, b_format))
+    constants = dict(zip("M N K A B A_SCALED B_SCALED".split(), (m, n, k, a_format, b_format, *scaled), strict=True))
+    signature = {
+        "a_ptr": _POINTERS[a_format],
+        "a_scale_ptr": "*u8",
+        "b_ptr": _POINTERS[b_format],
+        "b_scale_ptr": "*u8",
+        "c_ptr": "*fp32",
+        **dict.fromkeys(constants, "constexpr"),
+    }
+    divisible = {(index,): [["tt.divisibility", 16]] for index in range(5)}
+    source = ASTSource(product_kernel, signature, constants, divisible)
+    device = PROFILES[profile]
+    compiled = triton.compile(source, target=GPUTarget("spirv", device.arch(), device.subgroup_size))
+    assert compiled.metadata.shared <= device.shared_bytes

@@ -70,3 +70,34 @@ def test_short_dots_stay() -> None:
     before = print_module(module)
     assert not split_dots(module, 2)
     assert print_module(module) == before
+
+
+SCALED = """
+module {
+  tt.func public @k(%a: tensor<8x64xi8>, %sa: tensor<8x4xi8>, %b: tensor<128x16xf8E5M2>, %sb: tensor<16x4xi8>,
+      %c: tensor<8x16xf32>) -> tensor<8x16xf32> {
+    %d = tt.dot_scaled %a scale %sa, %b scale %sb, %c lhs = e2m1 rhs = e5m2 {fastMath = false}
+        : tensor<8x64xi8>, tensor<8x4xi8> * tensor<128x16xf8E5M2>, tensor<16x4xi8> -> tensor<8x16xf32>
+    tt.return %d : tensor<8x16xf32>
+  }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("pieces", "bytes_of_a", "scales"), [(2, [32] * 2, 2), (4, [16] * 4, 1), (8, [8] * 8, 1), (16, [8] * 8, 1)]
+)
+def test_scaled_dots_are_cut_with_their_scales(pieces: int, bytes_of_a: list[int], scales: int, tmp_path: Path) -> None:
+    """Down to 16 elements; pieces of a group share its scale."""
+    module = parse_module(SCALED)
+    assert split_dots(module, pieces)
+    verify(module)
+    dots = [operation for operation in module.walk() if operation.name == "tt.dot_scaled"]
+    assert [dot.operands[0].tensor.shape[1] for dot in dots] == bytes_of_a
+    assert [dot.operands[1].tensor.shape[0] for dot in dots] == [2 * count for count in bytes_of_a]
+    assert {dot.operands[number].tensor.shape[1] for dot in dots for number in (3, 4)} == {scales}
+    path = tmp_path / "split.ttir"
+    path.write_text(print_module(module))
+    context = ir.context()
+    ir.load_dialects(context)
+    assert str(ir.parse_mlir_module(str(path), context)).count("tt.dot_scaled ") == len(dots)
