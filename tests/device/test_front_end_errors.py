@@ -37,7 +37,12 @@ def helper(x):
 
 
 @triton.jit
-def wrong(x_ptr, y_ptr, n, count_ptr, SIZE: tl.constexpr, WHAT: tl.constexpr):
+def widened(x):
+    return x.to(tl.int64)
+
+
+@triton.jit
+def wrong(x_ptr, y_ptr, n, count_ptr, step, SIZE: tl.constexpr, WHAT: tl.constexpr):
     i = tl.arange(0, 16)
     x = tl.load(x_ptr + i)
     tile = x[:, None] + x[None, :]
@@ -123,6 +128,24 @@ def wrong(x_ptr, y_ptr, n, count_ptr, SIZE: tl.constexpr, WHAT: tl.constexpr):
         x = total.to(tl.float32)
     if WHAT == "list":
         x = [tl.load(x_ptr + j) for j in range(3)][0]
+    if WHAT == "one":
+        x = x * step.to(tl.int64)
+    if WHAT == "type of one":
+        x = x.to(step.dtype)
+    if WHAT == "sum of one":
+        x = x * tl.sum(step)
+    if WHAT == "one of a helper":
+        x = x * widened(step)
+    if WHAT == "constant":
+        x = x * SIZE.to(tl.int64)
+    if WHAT == "integer to fp8":
+        x = i.to(tl.float8e5)
+    if WHAT == "fp8 to integer":
+        x = x.to(tl.float8e4nv).to(tl.int8)
+    if WHAT == "pointer to float":
+        x = x_ptr.to(tl.float32)
+    if WHAT == "bits":
+        x = x.to(tl.float16, bitcast=True)
     tl.store(y_ptr + i, x)
 
 
@@ -161,6 +184,16 @@ MESSAGES: dict[str, str] = {
     "list": r"use a tuple, or a loop over tl\.static_range\(\)",
     "tanh": r"has no attribute 'tanh'; use libdevice\.tanh\(x\), with `from triton\.language\.extra import libdevice`",
     "arrange": r"has no attribute 'arrange'; did you mean tl\.arange\?",
+    "one": r"argument 'step' is 1, .*: write tl\.cast\(step, tl\.int64\), or "
+    r'@triton\.jit\(do_not_specialize=\["step"\]\)',
+    "type of one": r"argument 'step' is 1, .*: write tl\.cast\(step, tl\.int64\)",
+    "sum of one": r"argument 'step' is 1, .*: write tl\.cast\(step, tl\.int64\)",
+    "one of a helper": r"argument 'step' is 1, .*: write tl\.cast\(step, tl\.int64\)",
+    "constant": r"'int' object has no attribute 'to'; a number that is known .*: tl\.cast\(x, tl\.int64\)",
+    "integer to fp8": r"by way of float32, as with x\.to\(tl\.float32\)\.to\(tl\.float8e5\)",
+    "fp8 to integer": r"by way of float32, as with x\.to\(tl\.float32\)\.to\(tl\.int8\)",
+    "pointer to float": r"is a pointer in the kernel: read it with tl\.load\(x_ptr \+ i\)",
+    "bits": r"size 32 to data-type of size 16; only types of one size have the same bits: leave out bitcast=True",
     "mixed dot": r"Got fp32 and fp16; convert one of them, as with tl\.dot\(a, b\.to\(tl\.float32\)\)",
     "carried number": r"; start with what the loop gives it, as with total = tl\.zeros\(\[16\], tl\.float32\)(?!,)",
     "carried type": r"; start with .* total = tl\.zeros\(\[16\], tl\.float32\), or end the loop with "
@@ -170,7 +203,7 @@ MESSAGES: dict[str, str] = {
 
 def launch(what: str, **options: Any) -> None:
     x, y, count = torch.ones(16), torch.zeros(16), torch.tensor([3])
-    wrong[(1,)](x, y, 16, count, torch.tensor(16) if what == "tensor size" else 16, what, **options)
+    wrong[(1,)](x, y, 16, count, 1, torch.tensor(16) if what == "tensor size" else 16, what, **options)
 
 
 def lines_of(function: JITFunction[Any], what: str) -> range:
@@ -193,7 +226,7 @@ def test_the_error_says_where_and_what_to_write(what: str) -> None:
     first, line, caret, here, *calls = str(raised.value).splitlines()
     place = re.match(rf"{re.escape(__file__)}:(\d+): ", first)
     assert place and len(re.findall(MESSAGES[what], first)) == 1 and "bound method" not in first, first
-    called = {"axis in a helper": helper, "recursion": factorial}.get(what)
+    called = {"axis in a helper": helper, "recursion": factorial, "one of a helper": widened}.get(what)
     number = int(place[1])
     assert number in (lines_of(called, "") if called else lines_of(wrong, what)), first
     assert line.strip() == Path(__file__).read_text().splitlines()[number - 1].strip()
@@ -248,7 +281,7 @@ def test_unknown_options_are_named_with_what_was_meant() -> None:
     for kind in (TypeError, KeyError):
         with pytest.raises(kind, match=r"^kernel 'wrong': Keyword argument nun_warps .*did you mean num_warps\?$"):
             launch("", nun_warps=4)
-    with pytest.raises(TypeError, match=r"its parameters are x_ptr, y_ptr, n, count_ptr, SIZE, WHAT$"):
+    with pytest.raises(TypeError, match=r"its parameters are x_ptr, y_ptr, n, count_ptr, step, SIZE, WHAT$"):
         launch("", blocksize=4)
 
 

@@ -18,6 +18,9 @@ from .errors import CompilationError
 #: What the front end says of a None that a kernel uses as if it were a tensor or a number.
 _SIGNS_OF_NONE = ("NoneType", "convert None", "'constexpr_type' object", "'constexpr' object")
 
+#: The same of an argument that is 1, a constant of the kernel.
+_SIGNS_OF_ONE = ("'int' object has no attribute", "'constexpr_type' object", "'constexpr' object")
+
 _CONSTANT = "declare the parameter that it comes from as `name: tl.constexpr`, or compute it from such parameters"
 _DTYPE = "a type is one of triton.language's, such as tl.float32 or x.dtype, and neither a string nor torch's or NumPy's"
 _ELEMENT = ("memory is read with tl.load(x_ptr + i) and written with tl.store(x_ptr + i, value); the indices of a tensor "
@@ -70,7 +73,8 @@ def _of_language(found: re.Match[str]) -> str:
 
 
 #: Types as messages write them → as kernels do.
-_TYPES = {"fp16": "float16", "bf16": "bfloat16", "fp32": "float32", "fp64": "float64"}
+_TYPES = {"fp16": "float16", "bf16": "bfloat16", "fp32": "float32", "fp64": "float64", "fp8e5": "float8e5",
+          "fp8e4nv": "float8e4nv", "fp8e4b8": "float8e4b8", "fp8e4b15": "float8e4b15", "fp8e5b16": "float8e5b16"}
 
 
 def _type(name: str) -> str:
@@ -88,6 +92,11 @@ def _carried(found: re.Match[str]) -> str:
     return advice
 
 
+def _by_way_of_float(found: re.Match[str]) -> str:
+    """Of a cast between an integer and a float8, which `found[1]` is cast to."""
+    return f"convert it by way of float32, as with x.to(tl.float32).to({_type(found[1])})"
+
+
 #: A sign in the message → what to do. The first that is found counts.
 _ADVICE: list[tuple[str, str | Callable[[re.Match[str]], str]]] = [
     (r"(?:'str'|'torch\.dtype'|'type'|'numpy\.\S+') object has no attribute '(?:scalar|primitive_bitwidth|is_\w+|to_ir)'",
@@ -95,6 +104,14 @@ _ADVICE: list[tuple[str, str | Callable[[re.Match[str]], str]]] = [
     (r"type object 'numpy\.\w+' has no attribute", _DTYPE),
     (r"'constexpr_type' object has no attribute '(?:scalar|is_const|is_ptr)'", _POINTER),
     (r"Unsupported ptr type", _POINTER),
+    (r"cannot cast u?int\d+\S* to .*\b(fp8\w+)", _by_way_of_float),
+    (r"cannot cast fp8\S* to .*\b(u?int\d+)", _by_way_of_float),
+    (r"cannot cast pointer<", "an argument that is a tensor is a pointer in the kernel: read it with tl.load(x_ptr + i)"),
+    (r"cannot cast \S+ to pointer<", "an address is an integer: x.to(tl.int64).to(tl.pointer_type(tl.float32))"),
+    (r"Cannot bitcast data-type of size", "only types of one size have the same bits: leave out bitcast=True to convert the "
+     "value"),
+    (r"'(?:int|float|bool)' object has no attribute '\w+'", "a number that is known when the kernel is compiled is Python's "
+     "own: tl.cast(x, tl.int64) makes a tensor of it"),
     (r"unsupported tensor index", _ELEMENT),
     (r"__setitem__ is not supported", "tensors do not change: tl.where(i == k, value, x) makes a new one; memory is written "
      "with tl.store(x_ptr + i, value)"),
@@ -260,7 +277,8 @@ def _recursion(error: CompilationError) -> str:
 
 
 def _arguments(source: Any, error: CompilationError, texts: list[str]) -> str:
-    """Which arguments are None and were used, or are tensors passed for constants, if the error is about that."""
+    """Which arguments are None or 1 and were used as tensors, or are tensors passed for constants, if the error is about
+    that."""
     node, constants = getattr(error, "node", None), getattr(source, "constants", None)
     if node is None or not constants:
         return ""
@@ -271,6 +289,11 @@ def _arguments(source: Any, error: CompilationError, texts: list[str]) -> str:
     if tensors := [name for name, value in of.items() if name in used and hasattr(value, "data_ptr")]:
         return (f"{_are(tensors, 'a tensor', 'tensors')} and declared tl.constexpr: pass a number, as with "
                 f"{tensors[0]}.item(), or leave out tl.constexpr and read it with tl.load")
+    declared = {parameter.name for parameter in source.fn.params if parameter.is_constexpr}
+    ones = [name for name, value in of.items() if type(value) is int and value == 1 and name in used - declared]
+    if ones and any(sign in text for text in texts for sign in _SIGNS_OF_ONE):
+        return (f"{_are(ones, '1', '1')}, and kernels are compiled anew for 1 as a constant: write "
+                f"tl.cast({ones[0]}, tl.int64), or @triton.jit(do_not_specialize=[\"{ones[0]}\"])")
     if any(sign in text for text in texts for sign in _SIGNS_OF_NONE):
         nones = [name for name, value in of.items() if value is None]
         chosen = [name for name in nones if name in used] or nones
