@@ -289,7 +289,7 @@ class Divergence:
     def _broadcast(self, key: Key, item: Instruction) -> object:
         """One lane's number: the same in all lanes, if they are of one subgroup."""
         shape, lane = self.shape.get(key, _UNKNOWN), self.shape.get(self.keys(item.operands[2])[0], _UNKNOWN)
-        if shape is _UNKNOWN or lane is _UNKNOWN:
+        if isinstance(shape, _Unknown) or isinstance(lane, _Unknown):
             return _UNKNOWN
         if self._subgroup != self._lanes:
             return SPREAD
