@@ -170,7 +170,7 @@ TRANSFORMS: tuple[Transform, ...] = (
         "give neighbouring lanes neighbouring elements",
         Stage.LANES,
         _alone(neighbouring_lanes),
-        when=lambda device, options: device.tile_products,
+        when=lambda device, options: device.tile_products and not options.units,
     ),
     Transform(
         "fill buffers late",
@@ -286,7 +286,7 @@ TRANSFORMS: tuple[Transform, ...] = (
         "carry tensors in arrays",
         Stage.PLANNING,
         _alone(lambda module: carry_arrays(kernel_of(module))),
-        when=lambda device, options: device.tile_products,
+        when=lambda device, options: device.tile_products and not options.units,
     ),
     Transform(
         "cut long tensors in strips",
