@@ -165,3 +165,24 @@ def test_floats_of_eight_bits(kind: Any, profile: str) -> None:
     run(profile, eights, (1,), a, b, c, SIZE=16, KIND=kind)
     np.testing.assert_array_equal(c[0], c[1])
     assert np.isfinite(c).all() and c.any()
+
+
+@triton.jit
+def wrapped(x_ptr, y_ptr, out_ptr, first, N: tl.constexpr, PART: tl.constexpr, SIZE: tl.constexpr, ALONG: tl.constexpr):
+    """Elements at offsets % N and offsets // PART, by addresses and as numbers. ALONG divides ``first``."""
+    first = tl.multiple_of(first, ALONG)
+    at = tl.program_id(0) * SIZE + first + tl.arange(0, SIZE)
+    value = tl.load(x_ptr + at % N) * 2 + tl.load(y_ptr + at // PART)
+    tl.store(out_ptr + at, value + (at % N < 5).to(tl.float32))
+
+
+@HERE
+@pytest.mark.parametrize(("first", "along"), [(0, 64), (32, 16), (7, 1)])
+@pytest.mark.parametrize(("n", "part"), [(48, 16), (40, 24), (5, 3), (1, 1), (1024, 128)])
+def test_quotients_and_remainders_of_lanes(n: int, part: int, first: int, along: int, profile: str) -> None:
+    x, y, out = drawn(1, n), drawn(2, 300), np.zeros(300, np.float32)
+    run(profile, wrapped, (2,), x, y, out, first, N=n, PART=part, SIZE=128, ALONG=along)
+    at = np.arange(first, first + 256)
+    expected = x[at % n] * 2 + y[at // part] + (at % n < 5)
+    np.testing.assert_array_equal(out[at], expected.astype(np.float32))
+    assert not out[: at[0]].any() and not out[at[-1] + 1 :].any()
