@@ -243,13 +243,14 @@ class JsonReader {
   uint32_t hex() {
     uint32_t code = 0;
     for (int i = 0; i < 4; ++i, ++at_) {
-      const char *all = "0123456789abcdef";
-      const char *found = peek() ? std::strchr(all, static_cast<char>(peek() | 0x20)) : nullptr;
+      const char *all = "0123456789abcdefABCDEF";
+      const char *found = peek() ? std::strchr(all, peek()) : nullptr;
       if (!found) {
         fail("an invalid escape");
         return 0;
       }
-      code = code * 16 + static_cast<uint32_t>(found - all);
+      const uint32_t place = static_cast<uint32_t>(found - all);
+      code = code * 16 + (place < 16 ? place : place - 6);
     }
     return code;
   }
@@ -738,12 +739,12 @@ class Value {
     if (width < 1 || width > 64) return "this loader does not know its type";
     bool fits = false;
     const uint64_t top = width == 64 ? ~uint64_t(0) : (uint64_t(1) << width) - 1;
-    if (const int64_t *found = std::get_if<int64_t>(&value_)) {
-      bits = static_cast<uint64_t>(*found);
-      fits = width == 1 || !is_signed ? *found >= 0 && bits <= top
-                                      : *found >= -int64_t(top / 2) - 1 && *found <= int64_t(top / 2);
-    } else if (const uint64_t *found = std::get_if<uint64_t>(&value_)) {
-      bits = *found;
+    if (const int64_t *whole = std::get_if<int64_t>(&value_)) {
+      bits = static_cast<uint64_t>(*whole);
+      fits = width == 1 || !is_signed ? *whole >= 0 && bits <= top
+                                      : *whole >= -int64_t(top / 2) - 1 && *whole <= int64_t(top / 2);
+    } else if (const uint64_t *natural = std::get_if<uint64_t>(&value_)) {
+      bits = *natural;
       fits = bits <= (is_signed && width > 1 ? top / 2 : top);
     } else {
       return "it must be an integer";
@@ -752,12 +753,12 @@ class Value {
   }
   const char *floating(const std::string &type, uint64_t &bits) const {
     double number = 0;
-    if (const double *found = std::get_if<double>(&value_))
-      number = *found;
-    else if (const int64_t *found = std::get_if<int64_t>(&value_))
-      number = static_cast<double>(*found);
-    else if (const uint64_t *found = std::get_if<uint64_t>(&value_))
-      number = static_cast<double>(*found);
+    if (const double *real = std::get_if<double>(&value_))
+      number = *real;
+    else if (const int64_t *whole = std::get_if<int64_t>(&value_))
+      number = static_cast<double>(*whole);
+    else if (const uint64_t *natural = std::get_if<uint64_t>(&value_))
+      number = static_cast<double>(*natural);
     else
       return "it must be a number";
     if (type == "fp64") {

@@ -18,7 +18,7 @@ from backend.drivers import DRIVER_IDS
 INCLUDE = ROOT / "backend/include"
 FAKE = Path(__file__).parent / "vulkan_app/fake.cpp"
 CLI = [sys.executable, "-m", "triton.backends.spirv.cli"]
-STRICT = ["-std=c++17", "-Wall", "-Wextra", "-Werror", "-fsanitize=undefined", "-fno-sanitize-recover"]
+STRICT = ["-std=c++17", "-Wall", "-Wextra", "-Wshadow", "-Werror", "-fsanitize=undefined", "-fno-sanitize-recover"]
 #: Name → the flags of that form. The last is what an NDK would be given: no exceptions, no RTTI, no files.
 FORMS = {
     "exceptions": [],

@@ -190,7 +190,7 @@ def test_a_module_without_its_json(app: Path, module: Path, tmp_path: Path) -> N
 @pytest.fixture(scope="module")
 def probe(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("probe") / "probe"
-    flags = ["-std=c++17", "-Wall", "-Wextra", "-Werror", "-fsanitize=undefined", "-fno-sanitize-recover"]
+    flags = ["-std=c++17", "-Wall", "-Wextra", "-Wshadow", "-Werror", "-fsanitize=undefined", "-fno-sanitize-recover"]
     done = output("c++", *flags, f"-I{INCLUDE}", PROBE, "-lvulkan", "-o", path)
     assert done.returncode == 0, done.stderr
     return path
@@ -310,12 +310,15 @@ def test_the_reader_takes_json_and_nothing_else(probe: Path, tmp_path: Path) -> 
     path = write(tmp_path, text)
     done = output(probe, "parse", path)
     assert (done.returncode, done.stdout) == (0, "ké\U0001f600\n")
+    done = output(probe, "parse", write(tmp_path, text.replace("\\ud83d\\ude00", "\\uD83D\\uDE00")))
+    assert (done.returncode, done.stdout) == (0, "ké\U0001f600\n")
     damaged = [text[:cut] for cut in range(0, len(text), 97)]
     damaged += [text + "x", text.replace("null", "nul"), text.replace("1,\n", "1,,\n"), text.replace("0.0015", "0.")]
     damaged += [text.replace("true", "True"), text.replace("0.0015", "01"), text.replace("\\ud83d", "\\ud8"), "[" * 100]
     damaged += [text.replace("\\ud83d", ""), text.replace('"version": 1', '"version": 1, "version": 1'), "\0" + text]
     damaged += [text.replace('"version": 1', '"version": 1.5'), text.replace('"bytes": 4', '"bytes": 9')]
     damaged += [text.replace('"offset": 0', '"offset": 4294967295'), text.replace('"parameter": 0', '"parameter": 1')]
+    damaged += [text.replace("\\u00e9", "\\u00e\x19"), text.replace("\\u00e9", "\\u00\x05\x19")]
     assert all(one != text for one in damaged)
     for one in damaged:
         done = output(probe, "parse", write(tmp_path, one))

@@ -75,7 +75,7 @@ def unpack(data: bytes, path: Path) -> list[Variant]:
     try:
         entries = json.loads(data[_HEAD.size : start])["variants"]
         places = [(entry["name"], entry["offset"], entry["bytes"], entry["abi"]) for entry in entries]
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise IncompatibleModule(f"{path} is damaged: {error!r}") from None
     found = []
     for name, offset, size, abi in places:

@@ -101,7 +101,7 @@ def read_abi(module: Path, spirv: bytes) -> Abi:
         )
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:  # the latter of text that is nested deeply
         raise IncompatibleModule(f"{path} is damaged: {error}") from None
     abi = parse_abi(data, path)
     found = hashlib.sha256(spirv).hexdigest()

@@ -211,6 +211,11 @@ def _bce_with_logits(
 ) -> torch.Tensor:
     if not self.dtype.is_floating_point or self.dtype != target.dtype:
         raise OnHost("numbers that are not of one float type")
+    for given in (weight, pos_weight):
+        if given is not None and (
+            given.dtype != self.dtype or torch.broadcast_shapes(given.shape, self.shape) != self.shape
+        ):
+            raise OnHost("weights of another type, or past the shape of the loss")
     if pos_weight is None:
         loss = apply("binary_cross_entropy_with_logits:", {"self": self, "target": target}, None)
     else:

@@ -359,6 +359,11 @@ def _edit_first(module: Path, list_: str, **changes: Any) -> None:
         (lambda module: module.with_suffix(".json").unlink(), FileNotFoundError, "add.json is missing"),
         (lambda module: module.write_bytes(module.read_bytes()[:-4]), IncompatibleModule, "describes another module"),
         (lambda module: module.with_suffix(".json").write_text("{"), IncompatibleModule, "add.json is damaged"),
+        (
+            lambda module: module.with_suffix(".json").write_text("[" * 100_000),
+            IncompatibleModule,
+            "add.json is damaged",
+        ),
         (lambda module: module.with_suffix(".json").write_text("[]"), IncompatibleModule, "its format is not"),
         (lambda module: _edit(module, format="other"), IncompatibleModule, "its format is not"),
         (lambda module: _edit(module, version=99), IncompatibleModule, "has version 99 .* reads version 1"),
