@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..spirv.opcodes import StorageClass
 from .divergence import Key
 from .errors import Untranslatable
 from .program import Instruction
@@ -27,12 +28,41 @@ _UPDATES = {
 _ORDERS = 0x2 | 0x4 | 0x8 | 0x10
 
 
+#: Update → the intrinsic that is the same of two integers.
+_CHOICES = {"max": "smax", "min": "smin", "umax": "umax", "umin": "umin"}
+
+
 @translates(*_UPDATES)
 def _update(t: Translation, item: Instruction) -> None:
     key, name = t.keys(item.result)[0], _UPDATES[item.name]
     type_ = t.type_name(key)
+    operands = [t.keys(item.operands[3])[0]]
+    if _is_own(t, item):
+        _each_lane(t, item, f"own_{name}", operands, ["value"], _own_update(t, name, type_))
+        return
     body = f"""  %found = atomicrmw {name} ptr %place, {type_} %value monotonic"""
-    _each_lane(t, item, name, [t.keys(item.operands[3])[0]], ["value"], body)
+    _each_lane(t, item, name, operands, ["value"], body)
+
+
+def _is_own(t: Translation, item: Instruction) -> bool:
+    """Whether only this thread has the memory: that of a workgroup, whose lanes act one after the other."""
+    return t.program.type(item.operands[0]).storage == StorageClass.Workgroup
+
+
+def _own_update(t: Translation, name: str, type_: str) -> str:
+    """An update of memory that no other thread has: a load and a store."""
+    size = 8 if type_ == "double" else 4 if type_ == "float" else int(type_[1:]) // 8
+    made = f"%new = {name} {type_} %found, %value"
+    if name == "xchg":
+        made = ""
+    elif name in _CHOICES:
+        function = f"@llvm.{_CHOICES[name]}.{type_}"
+        t.code.declarations.add(f"declare {type_} {function}({type_}, {type_})")
+        made = f"%new = call {type_} {function}({type_} %found, {type_} %value)"
+    stored = "%new" if made else "%value"
+    return f"""  %found = load {type_}, ptr %place, align {size}
+  {made}
+  store {type_} {stored}, ptr %place, align {size}"""
 
 
 @translates("OpAtomicCompareExchange")

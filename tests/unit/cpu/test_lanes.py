@@ -266,3 +266,16 @@ def test_the_number_is_chosen_where_one_operand_is_none(profile: str, dtype: str
     low, high = np.zeros_like(x), np.zeros_like(x)
     run(profile, chosen, (1,), x, y, low, high, BLOCK=64)
     assert np.array_equal(low, np.fmin(x, y), equal_nan=True) and np.array_equal(high, np.fmax(x, y), equal_nan=True)
+
+
+@triton.jit
+def histogram(x, out, n, BINS: tl.constexpr, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.store(out + tl.arange(0, BINS), tl.histogram(tl.load(x + at, mask=at < n, other=0), BINS, mask=at < n))
+
+
+def test_lanes_that_meet_in_shared_memory(profile: str) -> None:
+    x = RANDOM.integers(0, 16, 203).astype(np.int32)
+    out = np.zeros(16, np.int32)
+    run(profile, histogram, (1,), x, out, 203, BINS=16, BLOCK=256)
+    assert out.tolist() == np.bincount(x, minlength=16).tolist()
