@@ -175,15 +175,20 @@ def _loss_backward(name: str, scale: float, number: str | None = None) -> Callab
     return backward
 
 
+def _check_weights(self: torch.Tensor, *weights: torch.Tensor | None) -> None:
+    for weight in weights:
+        if weight is not None and (
+            weight.dtype != self.dtype or torch.broadcast_shapes(weight.shape, self.shape) != self.shape
+        ):
+            raise OnHost("weights of another type, or past the shape of the loss")
+
+
 def _bce(
     self: torch.Tensor, target: torch.Tensor, weight: torch.Tensor | None = None, reduction: int = _MEAN
 ) -> torch.Tensor:
     if not self.dtype.is_floating_point or self.dtype != target.dtype:
         raise OnHost("a loss of numbers that are not of one float type")
-    if weight is not None and (
-        weight.dtype != self.dtype or torch.broadcast_shapes(weight.shape, self.shape) != self.shape
-    ):
-        raise OnHost("weights of another type, or past the shape of the loss")
+    _check_weights(self, weight)
     loss = apply("binary_cross_entropy:", {"self": self, "target": target}, None)
     loss = loss if weight is None else loss * weight
     return loss if reduction == _NONE else _reduced(loss, reduction, None)
@@ -211,11 +216,7 @@ def _bce_with_logits(
 ) -> torch.Tensor:
     if not self.dtype.is_floating_point or self.dtype != target.dtype:
         raise OnHost("numbers that are not of one float type")
-    for given in (weight, pos_weight):
-        if given is not None and (
-            given.dtype != self.dtype or torch.broadcast_shapes(given.shape, self.shape) != self.shape
-        ):
-            raise OnHost("weights of another type, or past the shape of the loss")
+    _check_weights(self, weight, pos_weight)
     if pos_weight is None:
         loss = apply("binary_cross_entropy_with_logits:", {"self": self, "target": target}, None)
     else:

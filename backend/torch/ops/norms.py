@@ -202,6 +202,10 @@ def _group_norm(
     eps: float,
 ) -> tuple[torch.Tensor, ...]:
     same_types(input, weight, bias)
+    if min(N, C, HxW) < 0 or group < 1 or C % group or tuple(input.shape[:2]) != (N, C) or input.numel() != N * C * HxW:
+        raise OnHost("sizes that are refused")
+    if any(vector is not None and vector.shape != (C,) for vector in (weight, bias)):
+        raise OnHost("weights that are refused")
     x = input.contiguous().view(N, group, C // group, HxW)
     if not N and C and HxW:
         return torch.empty_like(input), *(input.new_empty((N, group)) for _ in range(2))

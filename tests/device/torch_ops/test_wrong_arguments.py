@@ -67,6 +67,9 @@ _REFUSED = {
     "types of a norm": _of("layer_norm", _X.double(), (3,), torch.ones(3)),
     "weights of a norm": _of("layer_norm", torch.randn(4, 2, 3), (2, 3), torch.ones(2, 3, dtype=torch.int64)),
     "types of a group's norm": _of("group_norm", _IMAGE, 2, torch.ones(2, dtype=torch.float64)),
+    "sizes of a group's norm": lambda d: torch.ops.aten.native_group_norm(
+        torch.ones(1, 6, 3, device=d), torch.ones(1, 6, device=d), None, 1, 6, 3, 2, 1e-5
+    )[0],
     "types of a batch's norm": _of("batch_norm", _IMAGE.double(), torch.zeros(2), torch.ones(2), training=True),
     "dilation": _of("conv2d", _IMAGE, torch.randn(3, 2, 2, 2), dilation=0),
     "padding of the output": _of("conv_transpose2d", _IMAGE, torch.randn(2, 3, 2, 2), output_padding=4),

@@ -161,6 +161,14 @@ KNOWN = (
         "the device raises RuntimeError; the CPU reads memory past the tensor's end",
     ),
     Known(
+        r"grid_sampler_|nn\.functional\.grid_sample",
+        r"argument 2 " + _FLOATS,
+        (OTHER,),
+        "`grid_sample`",
+        "a place that is NaN or infinite",
+        "the CPU multiplies what is outside by 0, with NaN for a result, or leaves it out, as its vectors have it",
+    ),
+    Known(
         r"cdist|.*pairwise_distance",
         r".*with nan$",
         (OTHER,),
