@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from triton._C.libtriton import ir, passes
 
-from .analysis.code_size import DOT_ELEMENTS
+from .analysis.code_size import DOT_ELEMENTS, SCALED_ELEMENTS
 from .layouts.element_sizes import bits_in_memory
 from .transforms.dot_precision import OF_F32
 from .transforms.sink_loads import APART, are_apart
@@ -184,11 +184,11 @@ _EXCHANGES = frozenset(name for name, row in TRAITS.items() if row.memory is Mem
 @dataclass(frozen=True)
 class Survey:
     """What is in a TTIR module. ``names``: what operation_names() gives. ``dots``: how many it has. ``largest``:
-    elements of the largest tensor among results, 1 if there is none. ``elements``: of the tensors among all results,
-    each of a dot's DOT_ELEMENTS times. ``exchanges``: how many operations it has that combine or move elements of
-    several lanes. ``accesses``: elements that an operation accesses each in code of its own, under a mask, atomically
-    or at an index. ``accelerable``: accelerate_dots() can be run on it: it has dots, and none sums less than a
-    fragment."""
+    elements of the largest tensor among results and scaled operands of dots, 1 if there is none. ``elements``: of the
+    tensors among all results, each of a dot's DOT_ELEMENTS times, and of scaled operands, each SCALED_ELEMENTS times.
+    ``exchanges``: how many operations it has that combine or move elements of several lanes. ``accesses``: elements
+    that an operation accesses each in code of its own, under a mask, atomically or at an index. ``accelerable``:
+    accelerate_dots() can be run on it: it has dots, and none sums less than a fragment."""
 
     names: frozenset[str]
     dots: int
@@ -216,6 +216,10 @@ def survey(module: Any) -> Survey:
                 largest, elements = max(largest, size), elements + size * (DOT_ELEMENTS if name == "tt.dot" else 1)
         if operation.get_num_operands() > _PLAIN_ACCESSES.get(name, math.inf):
             accesses += math.prod(operation.get_operand(0).get_shape() or [1])
+        if name == "tt.dot_scaled":
+            for operand in (operation.get_operand(0), operation.get_operand(1)):
+                size = math.prod(operand.get_shape()) * (2 if str(operand.get_type()).endswith("xi8>") else 1)
+                largest, elements = max(largest, size), elements + size * SCALED_ELEMENTS
         if name == "tt.dot":
             marks.update(_marks(operation))
             left.add(str(operation.get_operand(0).get_type()))

@@ -27,6 +27,9 @@ EACH_LANE = 32
 #: Element-by-element operations that an element of a dot's result is as much code as: the operands are stored and read.
 DOT_ELEMENTS = 3
 
+#: The same of an element of a scaled dot's operand: it is unpacked, its scale is spread, and both are multiplied.
+SCALED_ELEMENTS = 3
+
 #: Instructions that read a gathered element.
 GATHERED = 8
 

@@ -42,7 +42,7 @@ SLICES = 1.01
 
 #: Parts of shared memory that the operands of a dot may take.
 SHARES = (0, 1, 2, 4)
-#: In how many pieces dots are cut.
+#: In how many pieces dots are cut; in the most only where they cannot be in slices, which are less code.
 CUTS = (0, 2, 4, 8, 16)
 #: The same on matrix units: of more pieces each is smaller, but not what makes pieces of a tile.
 MATRIX_CUTS = (0, 2)
@@ -86,13 +86,14 @@ def _schedules(facts: KernelFacts) -> Iterator[Schedule]:
         for padded in (True, False) if facts.padded else (False,):
             yield from (replace(units, padded=padded, pieces=pieces) for pieces in MATRIX_CUTS)
             yield replace(units, padded=padded, held=True)
+    cuts = CUTS[:-1] if facts.driver.slices_dots else CUTS
     for share in SHARES if facts.driver.slices_dots and facts.dots else (0,):
         one = replace(best, share=share)
         yield from (replace(one, subgroups=count) for count in _halved(facts))
         if facts.dots:
-            yield from (replace(one, pieces=pieces) for pieces in CUTS if pieces)
+            yield from (replace(one, pieces=pieces) for pieces in cuts if pieces)
             for moved in (True, False):
-                yield from (replace(one, moved_loads=moved, pieces=pieces, tight=True) for pieces in CUTS)
+                yield from (replace(one, moved_loads=moved, pieces=pieces, tight=True) for pieces in cuts)
 
 
 def _halved(facts: KernelFacts) -> Iterator[int]:
