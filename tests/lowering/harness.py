@@ -9,7 +9,7 @@ import pytest
 from triton.backends.spirv.capabilities import PROFILES, Capabilities
 from triton.backends.spirv.drivers import DRIVERS
 from triton.backends.spirv.lowering.entry_point import lower_module
-from triton.backends.spirv.runtime.kernels.validate import environment
+from triton.backends.spirv.runtime.modules.validate import environment
 from triton.backends.spirv.transforms.schedule import Options
 from triton.backends.spirv.ttgir.parser import parse_module
 

@@ -12,7 +12,7 @@ from triton.backends.spirv import cli
 from triton.backends.spirv.capabilities import PROFILES
 from triton.backends.spirv.planning.workgroup import WARP, WARP_REGISTERS
 from triton.backends.spirv.runtime.compiled.kernel_file import json_path, read_abi
-from triton.backends.spirv.runtime.kernels.validate import environment
+from triton.backends.spirv.runtime.modules.validate import environment
 from triton.backends.spirv.spirv.disassemble import disassemble
 
 from benchmarks.example_kernels import KERNELS
