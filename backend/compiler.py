@@ -26,9 +26,6 @@ if TYPE_CHECKING:
 #: The name of this backend's targets.
 BACKEND = "spirv"
 
-#: Memory of at most so many bytes is reached from any address in it by signed 32-bit offsets.
-POINTER_RANGE = (1 << 31) - 1
-
 
 @functools.lru_cache(maxsize=1)
 def sources_digest() -> str:
@@ -40,31 +37,11 @@ def sources_digest() -> str:
     return digest.hexdigest()
 
 
-def tensor_specialization(arg: Any, align: bool = False) -> str:
-    """``D``: the address is a multiple of 16. ``S``: the tensor's allocation is smaller than 2 GiB."""
-    if hasattr(arg, "untyped_storage"):
-        size = arg.untyped_storage().nbytes()
-    else:
-        from .runtime.memory.host_memory import memory_bytes
+def _before_use(arg: Any, align: bool = False) -> str:
+    """What specialises tensors until a backend is made: launching/specialization.py is not imported before."""
+    from .launching.specialization import fast_tensor_specialization
 
-        size = memory_bytes(arg)
-    small = size <= POINTER_RANGE
-    if align and not arg.data_ptr() & 15:
-        return "DS" if small else "D"
-    return "S" if small else ""
-
-
-@functools.cache
-def fast_tensor_specialization() -> Callable[..., str]:
-    """The same from the native module, where it was built: a compile-only install has none."""
-    from .runtime.errors import VulkanUnavailable
-    from .runtime.native_module import native
-
-    try:
-        native_specialization = native().tensor_specialization
-    except VulkanUnavailable:
-        return tensor_specialization
-    return native_specialization(tensor_specialization, POINTER_RANGE)  # type: ignore[no-any-return]
+    return fast_tensor_specialization()(arg, align)
 
 
 class TooManyWarps(OutOfResources):  # type: ignore[misc]
@@ -106,7 +83,9 @@ class SPIRVBackend(BaseBackend):
         from .capabilities import Capabilities
 
         super().__init__(target)
-        if type(self).get_tensor_specialization is tensor_specialization:  # the native module is not loaded before
+        if type(self).get_tensor_specialization is _before_use:  # the native module is not loaded before
+            from .launching.specialization import fast_tensor_specialization
+
             type(self).get_tensor_specialization = staticmethod(fast_tensor_specialization())  # type: ignore[method-assign]
         self.capabilities = Capabilities.parse(str(target.arch))
         #: What ``make_ttgir`` chose last, so that the same module is not planned again.
@@ -204,7 +183,7 @@ class SPIRVBackend(BaseBackend):
 
     # -- argument properties: what a kernel is compiled for, and its cache key --------------------------------------
     # Called for every tensor of every launch. The first backend that is made puts the native one in its place.
-    get_tensor_specialization: Callable[..., str] = staticmethod(tensor_specialization)
+    get_tensor_specialization: Callable[..., str] = staticmethod(_before_use)
 
     @staticmethod
     def parse_attr(desc: str) -> list[list[Any]]:

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import ctypes
-import os
 from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from triton.backends.compiler import GPUTarget
 from triton.backends.driver import DriverBase
 
-from . import AT_REGISTRATION, ENTER_OPERATION
+from .availability import chosen, compile_only, requested, unavailable_reason
 
 if TYPE_CHECKING:
     from .launching.compile_only import CompileOnlyUtils
@@ -23,22 +22,6 @@ if TYPE_CHECKING:
 
 #: Larger than the last-level cache of a host, and of a GPU.
 _HOST_CACHE_BYTES, _DEVICE_CACHE_BYTES = 64 << 20, 256 << 20
-
-
-def _enter_torch_operations() -> None:
-    from .torch.ops import register  # needs torch
-
-    register()
-
-
-def _enter_operation(library: Any, op: Any, function: Callable[..., Any]) -> None:
-    from .torch.ops.prepared import enter  # needs torch
-
-    enter(library, op, function)
-
-
-AT_REGISTRATION.append(_enter_torch_operations)
-ENTER_OPERATION.append(_enter_operation)
 
 
 def _complete_cpu() -> None:
@@ -51,50 +34,11 @@ def _complete_cpu() -> None:
         module.set_stream = lambda stream: None
 
 
-def compile_only() -> bool:
-    """Whether TRITON_SPIRV_COMPILE_ONLY asks to compile kernels and not to run them."""
-    from . import settings
-
-    return settings.COMPILE_ONLY.get()
-
-
-def unavailable_reason() -> str | None:
-    """Why no kernel can be run, with what to do about it; None if one can."""
-    if compile_only():
-        return None
-    from .runtime.device_choice import selected
-    from .runtime.errors import VulkanUnavailable
-    from .runtime.native_module import native
-
-    try:
-        selected()
-        native()
-    except VulkanUnavailable as error:
-        return str(error)
-    return None
-
-
-def requested() -> bool:
-    """Whether TRITON_SPIRV_BACKEND asks for this driver. Raises SettingError."""
-    from . import settings
-
-    return settings.BACKEND.get()
-
-
-def _gpu_driver_active() -> bool:
-    """Whether the driver of a GPU vendor, as far as it is installed, has a device here."""
-    from triton.backends import backends
-
-    return any(name in backends and backends[name].driver.is_active() for name in ("nvidia", "amd"))
-
-
-def chosen() -> bool:
-    """Whether kernels go here as far as that is known without a look at the Vulkan devices."""
-    return requested() or os.environ.get("TRITON_DEFAULT_BACKEND") == "spirv" or not _gpu_driver_active()
-
-
 class SPIRVDriver(DriverBase):
-    """The driver of the SPIR-V backend: a Vulkan device, or none in compile-only mode."""
+    """The driver of the SPIR-V backend: a device, or none in compile-only mode."""
+
+    #: By which availability.is_active() knows it.
+    backend_name = "spirv"
 
     def __init__(self) -> None:
         super().__init__()
@@ -172,14 +116,14 @@ class SPIRVDriver(DriverBase):
         return 0
 
     def get_active_torch_device(self) -> Any:
-        """The torch device whose tensors kernels take with no copy (torch/device/active.py); ``cpu`` where nothing
+        """The torch device whose tensors kernels take with no copy (torch/active.py); ``cpu`` where nothing
         runs."""
         if compile_only():
             import torch
 
             device = torch.device("cpu")
         else:
-            from .torch.device.active import active_device
+            from .torch.active import active_device
 
             device = active_device()
         if device.type == "cpu":

@@ -27,14 +27,14 @@ from typing import Any
 import numpy
 import triton
 import triton.language as tl
-from triton.backends.spirv.compiler import tensor_specialization
+from triton.backends.spirv.launching.specialization import tensor_specialization
 from triton.backends.spirv.runtime import array, zeros
 from triton.backends.spirv.runtime.context import Context, current
 from triton.backends.spirv.runtime.kernel import Kernel
 from triton.backends.spirv.runtime.launches.launch import make_launcher
 from triton.backends.spirv.runtime.vulkan.devices import compute_queue_family
 from triton.backends.spirv.runtime.vulkan.loader import vulkan
-from triton.backends.spirv.torch.device import registration
+from triton.backends.spirv.torch import registration
 
 #: x[i] = x[i] + 1 for the 64 invocations of a workgroup; the argument is *fp32 x.
 KERNEL = """

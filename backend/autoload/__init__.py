@@ -11,82 +11,36 @@ holds, if another backend has or may take torch's only place for an out-of-tree 
 accelerator of its own that is there (``others.py``), unless the device is asked for by itself. The choice of SPIR-V for
 kernels does not ask for it.
 
-This file decides; ``claim.py`` takes the place.
+``entry.py`` decides; ``claim.py`` takes the place.
+
+Inside of triton, this package is the other one under a second name, where that is installed: no module of it is loaded
+twice.
 """
 
 from __future__ import annotations
 
 import sys
 from importlib import import_module
-from importlib.abc import MetaPathFinder
-from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
-from typing import Any
+from pkgutil import iter_modules
 
-from .others import asked_for, other_accelerator, step_aside
-from .placeholder import NAME, PACKAGE, Placeholder
-
-__all__ = ["NAME", "OLDEST_TORCH", "autoload", "is_too_old", "release", "teach_compiler"]
-
-#: The first release of torch whose tensors can be on the device. Kernels take CPU tensors of older ones, too.
-OLDEST_TORCH = "2.10"
-#: Imported by all of torch's compiler before it asks anything about a device.
-_TORCH_COMPILER = "torch.utils._triton"
+#: The name under which the wheel installs this package outside of triton.
+OUTSIDE = "triton_spirv_autoload"
 
 
-def is_too_old(torch_version: str) -> bool:
-    """Whether a version of torch comes before OLDEST_TORCH."""
-    return release(torch_version) < release(OLDEST_TORCH)
+def _be_the_one_outside() -> None:
+    """Give this package's name, and those of its modules, to the package outside of triton and its modules."""
+    outside = sys.modules[__name__] = import_module(OUTSIDE)
+    for module in iter_modules(outside.__path__):
+        sys.modules[f"{__name__}.{module.name}"] = import_module(f"{OUTSIDE}.{module.name}")
 
 
-def release(version: str) -> tuple[int, ...]:
-    """(major, minor) of a version."""
-    return tuple(map(int, version.split(".")[:2]))
+if __name__ != OUTSIDE and find_spec(OUTSIDE) is not None:
+    _be_the_one_outside()
+else:
+    from .compiler_hook import teach_compiler
+    from .entry import autoload
+    from .placeholder import NAME
+    from .versions import OLDEST_TORCH, is_too_old, release
 
-
-class _BeforeTorchCompiler(MetaPathFinder):
-    """Makes torch's compiler know Vulkan devices when it is about to be imported."""
-
-    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        """The module's own spec, with what the installed hooks make of it."""
-        if fullname != _TORCH_COMPILER:
-            return None
-        sys.meta_path.remove(self)
-        _install()
-        return find_spec(fullname)
-
-
-def _install() -> None:
-    import_module(f"{PACKAGE}.torch.compile.internals").install()
-
-
-def teach_compiler() -> None:
-    """Make torch's compiler know Vulkan devices, now or when it is imported. A second call does nothing."""
-    if _TORCH_COMPILER in sys.modules:
-        _install()
-    elif not any(isinstance(finder, _BeforeTorchCompiler) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _BeforeTorchCompiler())
-
-
-def _others_are_loaded() -> bool:
-    """Whether torch calls other backends too, which may want the place: torch's list of them, as it is loading them."""
-    points = sys._getframe(2).f_locals.get("backend_extensions")
-    return points is not None and any(point.module != __name__ for point in points)
-
-
-def autoload() -> None:
-    """torch's entry point."""
-    import torch
-
-    if find_spec("triton") is None or is_too_old(torch.__version__):
-        return
-    teach_compiler()
-    if torch._C._get_privateuse1_backend_name() != "privateuseone" or _others_are_loaded():
-        return
-    other = other_accelerator()
-    if other is not None and not asked_for():
-        step_aside(other)
-        return
-    from .claim import claim
-
-    claim(Placeholder())
+    __all__ = ["NAME", "OLDEST_TORCH", "autoload", "is_too_old", "release", "teach_compiler"]

@@ -12,7 +12,7 @@ from functools import cache
 from glob import glob
 from typing import Any
 
-from .placeholder import NAME, device_module, is_used
+from .placeholder import NAME, is_used, part
 
 #: Class of torch → the module that has it for this device.
 _CLASSES = {"Event": "torch_streams", "Stream": "torch_streams", "Generator": "random_state"}
@@ -38,7 +38,7 @@ def accelerator() -> Any:
     """The device that torch.accelerator stands for: this one, or None."""
     import torch
 
-    wanted = is_used() or (_may_be_wanted() and device_module(_FUNCTIONS_MODULE).is_wanted())
+    wanted = is_used() or (_may_be_wanted() and part(_FUNCTIONS_MODULE).is_wanted())
     return torch.device(NAME) if wanted else None
 
 
@@ -62,7 +62,7 @@ def _with_ours(name: str) -> Any:
             if cls is not both:
                 return super().__call__(*args, **kwargs)
             if _is_for_us(name, args, kwargs):
-                return getattr(device_module(_CLASSES[name]), name)(*args, **kwargs)
+                return getattr(part(_CLASSES[name]), name)(*args, **kwargs)
             return own(*args, **kwargs)
 
         def __instancecheck__(cls, instance: Any) -> bool:
@@ -95,6 +95,6 @@ def _ours(name: str, own: Any) -> Any:
                 f"torch.accelerator has no device: a Vulkan device on the CPU becomes one once '{NAME}' is used, or "
                 "with TRITON_SPIRV_BACKEND=1"
             )
-        return device_module(_FUNCTIONS_MODULE).FUNCTIONS.get(name.removeprefix(_FUNCTIONS), own)(*args)
+        return part(_FUNCTIONS_MODULE).FUNCTIONS.get(name.removeprefix(_FUNCTIONS), own)(*args)
 
     return function

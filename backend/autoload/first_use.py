@@ -10,7 +10,7 @@ from functools import wraps
 from typing import Any
 
 from .accelerator import accelerator
-from .placeholder import NAME, device_module, is_used
+from .placeholder import NAME, is_used, part
 
 #: The library that has the operation of all operations without a kernel: without it they had none.
 _libraries: list[Any] = []
@@ -21,7 +21,7 @@ def register_at_first_operation() -> None:
     import torch
 
     def run(operation: Any, *args: Any, **kwargs: Any) -> Any:
-        device = device_module("registration")
+        device = part("registration")
         if device.is_registered():
             return device.fallback(operation, *args, **kwargs)
         device.register()
@@ -44,7 +44,7 @@ def make_storages() -> None:
         if not _names_us(kwargs.get("device")):
             return new(cls, *args, **kwargs)
         torch.spirv._lazy_init()  # type: ignore[attr-defined]
-        return device_module("storages").new_storage(*args, **kwargs)
+        return part("storages").new_storage(*args, **kwargs)
 
     storages.__new__ = staticmethod(new_storage)
 

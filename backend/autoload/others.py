@@ -3,7 +3,7 @@
 torch takes a device in its only place for out-of-tree devices (PrivateUse1) for *the* accelerator of the process
 (``at::getAccelerator``). From then on its autograd engine finds no stream for nodes of CUDA tensors, and each of their
 ``backward()`` ends with an internal assertion. So the choice of SPIR-V for kernels never takes that place beside
-another accelerator: TRITON_SPIRV_TORCH_DEVICE does, and a call of ``triton.backends.spirv.torch.device.register()``.
+another accelerator: TRITON_SPIRV_TORCH_DEVICE does, and a call of ``triton.backends.spirv.torch.register()``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .placeholder import NAME
 VARIABLE = "TRITON_SPIRV_TORCH_DEVICE"
 #: How to have the device beside another accelerator, as errors say it.
 HOW_TO_CLAIM = (
-    f"set {VARIABLE}=1 before torch is imported, or call triton.backends.spirv.torch.device.register(); "
+    f"set {VARIABLE}=1 before torch is imported, or call triton.backends.spirv.torch.register(); "
     "torch then cannot compute gradients of tensors of its other accelerator in this process"
 )
 #: Where this backend's settings are, next to this package: in a triton that has it inside, or in the plugin-only wheel.

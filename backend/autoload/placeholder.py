@@ -2,35 +2,36 @@
 
 from __future__ import annotations
 
-from importlib import import_module
+from collections.abc import Callable
 from typing import Any
 
 NAME = "spirv"
-PACKAGE = f"triton.backends.{NAME}"
+
+#: Part of the device → gives its module, which that imports with triton. entry.py says where they are.
+PARTS: dict[str, Callable[[], Any]] = {}
 
 
-def device_module(module: str) -> Any:
-    """A module of ``torch/device/``, which this imports with triton."""
-    return import_module(f"{PACKAGE}.torch.device.{module}")
+def part(name: str) -> Any:
+    """A module of the device, which this imports with triton."""
+    return PARTS[name]()
 
 
 class Placeholder:
-    """``torch.spirv`` until something of it is used: then torch/device/registration.py puts its module in this
-    place."""
+    """``torch.spirv`` until something of it is used: then torch/registration.py puts its module in this place."""
 
     def is_available(self) -> bool:
-        """Whether there is a Vulkan device that can run kernels: a question, and so no use."""
-        return bool(device_module("spirv_module").MODULE.is_available())
+        """Whether there is a device that can run kernels: a question, and so no use."""
+        return bool(part("spirv_module").MODULE.is_available())
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
         self._lazy_init()
-        return getattr(device_module("registration").module(), name)
+        return getattr(part("registration").module(), name)
 
     def _lazy_init(self) -> None:
         """torch calls this before the first tensor is made."""
-        device_module("registration").register()
+        part("registration").register()
 
     def _is_in_bad_fork(self) -> bool:
         return False

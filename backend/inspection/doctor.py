@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .. import settings
-from ..autoload import OLDEST_TORCH, is_too_old
 from ..autoload.others import HOW_TO_CLAIM, other_accelerator
+from ..autoload.versions import OLDEST_TORCH, is_too_old
 from ..capabilities import FEATURES
 from ..runtime import context
 from ..runtime.device_choice import choose, devices

@@ -13,11 +13,6 @@ from ..runtime.device_kind import ComputeUnits
 _log = logging.getLogger(__name__)
 
 
-def compile_only() -> bool:
-    """Whether TRITON_SPIRV_COMPILE_ONLY asks to compile kernels and not to run them."""
-    return settings.COMPILE_ONLY.get()
-
-
 def target_capabilities() -> Capabilities:
     """The profile, or arch string, that TRITON_SPIRV_TARGET names."""
     return Capabilities.parse(settings.TARGET.get())

@@ -15,8 +15,10 @@ from triton import knobs
 from .. import settings
 from ..capabilities import Capabilities
 from ..patience import TooLong, what_helps
+from ..planning.matrix_units import matrix_units
 from ..resources import CompilesTooLong
 from ..runtime import context as vulkan_context
+from ..runtime.device_kind import DeviceInfo
 from ..runtime.errors import DamagedModule, VulkanUnavailable
 from ..runtime.kernel import Kernel
 from ..runtime.measuring.measured import capabilities_of
@@ -51,7 +53,16 @@ def _unload(contexts: list[vulkan_context.Context]) -> None:
             one.module = one.function = one._run = None
 
 
-vulkan_context.WHEN_LEFT.append(_unload)
+vulkan_context.when_left(_unload)
+
+
+def matrix_types(device: DeviceInfo) -> frozenset[str]:
+    """The component types (keys of COMPONENT_BITS) of products that kernels compute on a device's matrix units, as
+    TRITON_SPIRV_MATRIX_UNITS has it."""
+    capabilities = capabilities_of(device)
+    if capabilities is None:
+        return frozenset()
+    return frozenset(one.a for one in matrix_units(str(settings.MATRIX_UNITS.get()), capabilities).configurations)
 
 
 class DeviceUtils:

@@ -14,11 +14,12 @@ from triton.backends.driver import decompose_descriptor, wrap_handle_tensordesc_
 from ..abi.block import GRID, hidden_arguments
 from ..abi.launch_arguments import FIRST_ARGUMENT
 from ..abi.scalars import triton_name
+from ..availability import compile_only
 from ..runtime import context as vulkan_context
 from ..runtime.launches.launch import Entry, make_launcher
 from ..runtime.reports.launchers import LaterLauncher, ReportingLauncher, says_failures
 from . import kernel_records
-from .compile_only import CompileOnlyLauncher, compile_only
+from .compile_only import CompileOnlyLauncher
 from .scratch_memory import ScratchLauncher
 from .signatures import argument_name, flat_signature, has_descriptor
 from .split_grid import PartsLauncher, SplitVariant

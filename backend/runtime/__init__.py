@@ -1,6 +1,7 @@
-"""Running compiled kernels on Vulkan. Imports nothing of Triton, so it works without Triton.
+"""Running compiled kernels. Imports nothing of Triton, so it works without Triton.
 
-``import triton`` imports this package: each name is imported from its module when it is first used.
+``import triton`` imports this package: each name is imported from its module when it is first used. Other packages of
+the backend may import its modules, except ``torch/``: this is the one door of torch's device to the runtime.
 """
 
 from __future__ import annotations
@@ -14,13 +15,31 @@ if TYPE_CHECKING:
     from .compiled.ahead_of_time import LoadedKernel, TensorDescriptor, load
     from .compiled.bundle import Bundle, load_bundle
     from .compiled.kernel_file import IncompatibleModule
+    from .context import (
+        NAME,
+        Context,
+        current,
+        current_device,
+        devices,
+        of_device,
+        on_device,
+        opened,
+        set_current_device,
+        when_left,
+    )
+    from .cuda import cuda_index
+    from .device_choice import selected
     from .errors import KernelRejected, ValidationError, VulkanUnavailable
     from .launches.graph import Graph
+    from .measuring.measured import capabilities_of
     from .memory.allocator import OutOfDeviceMemory
+    from .native_module import native
+    from .reports.launchers import LaterLauncher, raise_reports
     from .reports.outside import OutOfBounds
     from .reports.races import SharedMemoryRace
+    from .streams import DeviceInterface, Queue, device_index, make_event
 
-#: Name → the module here that has it.
+#: Name for users → the module here that has it.
 _MODULES = {
     "Array": "arrays",
     "Bundle": "compiled.bundle",
@@ -43,35 +62,79 @@ _MODULES = {
     "load_bundle": "compiled.bundle",
     "zeros": "buffer",
 }
+#: The same of what torch's device needs besides.
+_FOR_TORCH = {
+    "Context": "context",
+    "DeviceInterface": "streams",
+    "LaterLauncher": "reports.launchers",
+    "NAME": "context",
+    "Queue": "streams",
+    "capabilities_of": "measuring.measured",
+    "cuda_index": "cuda",
+    "current": "context",
+    "current_device": "context",
+    "device_index": "streams",
+    "devices": "context",
+    "make_event": "streams",
+    "native": "native_module",
+    "of_device": "context",
+    "on_device": "context",
+    "opened": "context",
+    "raise_reports": "reports.launchers",
+    "selected": "device_choice",
+    "set_current_device": "context",
+    "when_left": "context",
+}
 
 __all__ = [
     "Array",
     "Bundle",
+    "Context",
     "DeviceBuffer",
+    "DeviceInterface",
     "Graph",
     "IncompatibleModule",
     "KernelRejected",
+    "LaterLauncher",
     "LoadedKernel",
+    "NAME",
     "OutOfBounds",
     "OutOfDeviceMemory",
+    "Queue",
     "SharedMemoryRace",
     "TensorDescriptor",
     "ValidationError",
     "VulkanUnavailable",
     "array",
+    "capabilities_of",
+    "cuda_index",
+    "current",
+    "current_device",
+    "device_index",
+    "devices",
     "empty",
     "from_numpy",
     "full",
     "load",
     "load_bundle",
+    "make_event",
+    "native",
+    "of_device",
+    "on_device",
+    "opened",
+    "raise_reports",
+    "selected",
+    "set_current_device",
+    "when_left",
     "zeros",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
+    module = _MODULES.get(name) or _FOR_TORCH.get(name)
+    if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f".{_MODULES[name]}", __name__), name)
+    value = getattr(import_module(f".{module}", __name__), name)
     globals()[name] = value
     return value
 

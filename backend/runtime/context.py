@@ -185,8 +185,13 @@ _contexts: dict[int, Context] = {}
 _left: list[Context] = []
 _lock = threading.RLock()
 
-#: Called with the contexts that are given up, so that owners of kernels there load them again.
-WHEN_LEFT: list[Callable[[list[Context]], None]] = []
+_when_left: list[Callable[[list[Context]], None]] = []
+
+
+def when_left(call: Callable[[list[Context]], None]) -> None:
+    """Call ``call`` from now on with contexts that are given up because their devices failed, so that owners of kernels
+    there load them again."""
+    _when_left.append(call)
 
 
 def _leave_failed() -> None:
@@ -199,7 +204,7 @@ def _leave_failed() -> None:
             context.left_by = threading.get_ident()
             context.native.leave()
     if failed:
-        for call in WHEN_LEFT:
+        for call in _when_left:
             call(failed)
 
 

@@ -27,7 +27,7 @@ def warm(line: Mapping[str, Any], hits: list[bool]) -> dict[str, Any]:
     Raises DoesNotFit, and whatever importing a user's module or compiling raises."""
     from triton.runtime.driver import driver
 
-    from ..launching.compile_only import compile_only
+    from ..availability import compile_only
     from ..launching.kernel_records import compiler_key
     from .finding import NotFound, find
 

@@ -19,7 +19,7 @@ import triton.language as tl
 from triton.backends.spirv import runtime
 from triton.backends.spirv.runtime import OutOfBounds, array
 from triton.backends.spirv.runtime.context import current
-from triton.backends.spirv.torch.device import registration
+from triton.backends.spirv.torch import registration
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from tests.device.helpers import Guarded

@@ -13,6 +13,7 @@ import pytest
 #: The two classes that Triton asks for by name, and the device library that kernels name.
 WITH_TRITON = {
     "triton.backends.spirv",
+    "triton.backends.spirv.availability",
     "triton.backends.spirv.compiler",
     "triton.backends.spirv.driver",
     "triton.language.extra.spirv",

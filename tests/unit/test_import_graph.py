@@ -22,6 +22,11 @@ RECURSION = [
 PURE = ("abi", "settings", "drivers", "capabilities", "ttgir", "functions", "spirv", "errors", "layouts", "analysis")
 PURE += ("coroutines", "transforms", "planning", "lowering")
 
+#: Modules that are built, and not files of this tree.
+BUILT = ("backend._native", r"backend\._native")
+#: The name of an import by string.
+STRING = "by string"
+
 Graph = dict[str, set[str]]
 
 
@@ -36,8 +41,38 @@ def files_of(top: str) -> dict[str, Path]:
     return {module_name(path): path for path in sorted((ROOT / top).rglob("*.py"))}
 
 
+def text_of(node: ast.expr) -> str | None:
+    """A string as a regular expression: what an f-string puts in is any names. None: it is no string."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return re.escape(node.value)
+    if isinstance(node, ast.JoinedStr):
+        return "".join(
+            r"[\w.]+" if isinstance(part, ast.FormattedValue) else text_of(part) or "" for part in node.values
+        )
+    return None
+
+
+def above(package: str, dots: int) -> str:
+    """The package that so many dots stand for in a module of ``package``."""
+    return ".".join(package.split(".")[: len(package.split(".")) - dots + 1])
+
+
+def imported_by_string(node: ast.Call, package: str) -> str | None:
+    """A regular expression of the modules that a call such as ``import_module(".x", __package__)`` imports, if the text
+    tells the package."""
+    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    if name not in ("import_module", "__import__") or not node.args:
+        return None
+    text = text_of(node.args[0])
+    if not text or text.startswith("["):
+        return None
+    dots = len(re.match(r"(?:\\\.)*", text)[0]) // 2  # type: ignore[index]
+    return text if not dots else re.escape(above(package, dots)) + r"\." + text[2 * dots :]
+
+
 def imported(path: Path, module: str) -> Iterator[tuple[str, str]]:
-    """(module, name in it or '') of each import of a file, wherever it stands: in functions and type checks too."""
+    """(module, name in it or '') of each import of a file, wherever it stands: in functions and type checks too. Of an
+    import by string, (a regular expression of the modules, STRING)."""
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
@@ -45,27 +80,39 @@ def imported(path: Path, module: str) -> Iterator[tuple[str, str]]:
         elif isinstance(node, ast.ImportFrom):
             base = node.module or ""
             if node.level:
-                above = package.split(".")[: len(package.split(".")) - node.level + 1]
-                base = ".".join([*above, base]) if base else ".".join(above)
+                base = ".".join(filter(None, (above(package, node.level), base)))
             yield from ((base, alias.name) for alias in node.names)
+        elif isinstance(node, ast.Call) and (pattern := imported_by_string(node, package)) is not None:
+            yield pattern, STRING
 
 
 def inside(files: Mapping[str, Path]) -> Graph:
-    """Module → the modules of the same tree that it imports. A package stands for its ``__init__.py`` alone."""
+    """Module → the modules of the same tree that it imports. A package stands for its ``__init__.py`` alone. Raises
+    AssertionError for modules of the tree that are not there."""
     graph: Graph = {}
+    top = next(iter(files)).partition(".")[0]
     for module, path in files.items():
         found = graph[module] = set()
         for base, name in imported(path, module):
-            base = base.replace("triton.backends.spirv", "backend", 1)
-            target = f"{base}.{name}" if f"{base}.{name}" in files else base
-            if target in files and target != module:
-                found.add(target)
+            base = base.replace("triton.backends.spirv", "backend", 1).replace(r"triton\.backends\.spirv", "backend", 1)
+            if name == STRING:
+                targets = {file for file in files if re.fullmatch(base, file)}
+                is_ours = base.startswith((f"{top}.", rf"{top}\."))
+            else:
+                targets = {one for one in (f"{base}.{name}", base) if one in files}
+                targets = {max(targets, key=len)} if targets else set()
+                is_ours = base == top or base.startswith(f"{top}.")
+            assert targets or not is_ours or base in BUILT, f"{path} imports {base}, which is not there"
+            found |= targets - {module}
     return graph
 
 
 def room(module: str) -> str:
-    """The package or file right below the tree's folder that a module belongs to; in torch/ the one below that."""
+    """The package or file right below the tree's folder that a module belongs to; in torch/ the one below that.
+    torch's entry point, which autoload/ itself imports, is a room of its own."""
     parts = module.split(".")[1:]
+    if parts in (["autoload"], ["autoload", "entry"]):
+        return "autoload/entry"
     return "/".join(parts[:2]) if parts[:1] == ["torch"] else parts[0] if parts else ""
 
 
@@ -108,7 +155,13 @@ def order() -> list[set[str]]:
     table = text.partition("| package |")[2].partition("\n\n")[0]
     cells = [line.split("|")[1] for line in table.splitlines()[2:]]
     names = [re.findall(r"`([\w/]+?)(?:/|\.py)`", cell) for cell in cells]
-    return [{room("backend." + name.replace("/", ".")) for name in row} for row in names]
+    there = files_of("backend")
+    for name in (one for row in names for one in row):
+        assert name == "native" or f"backend.{name.replace('/', '.')}" in there, f"CONTRIBUTING.md has a row of {name}"
+    return [
+        {"autoload" if name == "autoload" else room("backend." + name.replace("/", ".")) for name in row}
+        for row in names
+    ]
 
 
 @pytest.mark.parametrize("top", ["backend", "tools"])
@@ -153,7 +206,34 @@ def test_what_makes_spirv_of_ttgir_needs_the_standard_library_alone() -> None:
 
 
 def test_what_runs_kernels_does_not_know_triton() -> None:
-    assert "triton" not in {package for _, package in outside(["runtime", "torch/device"])}
+    assert "triton" not in {package for _, package in outside(["runtime", "torch/device", "autoload"])}
+
+
+def test_torch_reaches_the_runtime_through_one_door() -> None:
+    """The few names of ``runtime/__init__``, which all have docstrings where they can have one."""
+    names = {
+        name
+        for module, path in files_of("backend").items()
+        if module.startswith("backend.torch")
+        for base, name in imported(path, module)
+        if base.startswith("backend.runtime") or (base, name) == ("backend", "runtime")
+    }
+    others = {
+        (module, base)
+        for module, path in files_of("backend").items()
+        if module.startswith("backend.torch")
+        for base, _ in imported(path, module)
+        if base.startswith(("backend.runtime.", "backend.native"))
+    }
+    assert others == set()
+    assert {"NAME", "runtime"} <= names and len(names) < 30
+
+
+def test_imports_by_string_are_seen() -> None:
+    graph = inside(files_of("backend"))
+    assert "backend.torch.registration" in graph["backend.autoload.entry"]
+    assert {"backend.torch.ops.sorting", "backend.torch.ops.norms"} <= graph["backend.torch.ops"]
+    assert "backend.runtime.arrays" in graph["backend.runtime"]
 
 
 def test_no_import_hides_from_the_graph_of_the_compile_side() -> None:

@@ -10,9 +10,9 @@ import pytest
 import torch
 import triton.language as tl
 from triton.backends.compiler import GPUTarget
-from triton.backends.spirv.compiler import (
+from triton.backends.spirv.compiler import SPIRVBackend
+from triton.backends.spirv.launching.specialization import (
     POINTER_RANGE,
-    SPIRVBackend,
     fast_tensor_specialization,
     tensor_specialization,
 )

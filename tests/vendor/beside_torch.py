@@ -18,7 +18,7 @@ from collections.abc import Callable
 import torch
 import triton
 import triton.language as tl
-from triton.backends.spirv.autoload import OLDEST_TORCH, is_too_old
+from triton.backends.spirv.autoload.versions import OLDEST_TORCH, is_too_old
 
 HAS_DEVICE = not is_too_old(torch.__version__)
 
@@ -74,7 +74,7 @@ def compiles_for_the_device() -> None:
 
 def is_as_it_was() -> None:
     """No device of that name; asking for it says which torch has it."""
-    from triton.backends.spirv.torch.device import registration
+    from triton.backends.spirv.torch import registration
 
     assert not hasattr(torch, "spirv")
     try:

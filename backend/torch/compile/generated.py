@@ -9,7 +9,7 @@ from typing import Any
 
 from triton.runtime.driver import driver as config
 
-from ...runtime.context import NAME
+from ...runtime import NAME
 
 
 def raw_stream(_: int) -> int:

@@ -23,10 +23,7 @@ from typing import Any
 
 import torch
 
-from ...runtime.context import NAME
-from ...runtime.launches.graph import Graph
-from ...runtime.memory.allocator import OutOfDeviceMemory
-from ...runtime.streams import device_index
+from ...runtime import NAME, Graph, OutOfDeviceMemory, device_index
 from ..device.random_state import GENERATOR
 from ..device.tensor_memory import WRITING, is_dense, window
 

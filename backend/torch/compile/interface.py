@@ -7,11 +7,12 @@ from typing import Any
 import torch
 from triton.runtime.driver import driver as config
 
-from ...runtime import context as vulkan_context
-from ...runtime.streams import DeviceInterface as Vulkan
-from ...runtime.streams import Queue, device_index, make_event
+from ... import runtime
+from ...availability import is_active
+from ...runtime import DeviceInterface as Vulkan
+from ...runtime import Queue, device_index, make_event
 from .broken import BROKEN
-from .properties import InductorProperties, device_properties, driver_is_active
+from .properties import InductorProperties, device_properties
 
 _vulkan = Vulkan()
 
@@ -23,14 +24,14 @@ def why_unavailable() -> str | None:
     """Why Inductor cannot compile for the device, with what to do; None if it can."""
     if BROKEN:
         return "; ".join(BROKEN.values())
-    if driver_is_active():
+    if is_active():
         return None
     try:
         active = type(config.active).__name__
     except RuntimeError as error:
         return f"Triton has no driver for a Vulkan device: {error}"
     return (
-        f"Triton's active driver is {active}, which cannot launch kernels on '{vulkan_context.NAME}' tensors: "
+        f"Triton's active driver is {active}, which cannot launch kernels on '{runtime.NAME}' tensors: "
         "set TRITON_SPIRV_BACKEND=1 before triton is imported"
     )
 
@@ -39,7 +40,7 @@ def _index(device: Any) -> int:
     """The index of a device of any type: a CPU tensor's kernels run on the current Vulkan device."""
     if isinstance(device, str):
         device = torch.device(device)
-    if isinstance(device, torch.device) and device.type != vulkan_context.NAME:
+    if isinstance(device, torch.device) and device.type != runtime.NAME:
         device = None
     if device is None or (isinstance(device, torch.device) and device.index is None):
         return int(config.active.get_current_device())
@@ -92,12 +93,12 @@ class SPIRVInterface:
     @staticmethod
     def is_available() -> bool:
         """Whether Triton's kernels go to a Vulkan device."""
-        return driver_is_active()
+        return is_active()
 
     @staticmethod
     def device_count() -> int:
         """Number of Vulkan devices of this process."""
-        return _vulkan.device_count() if driver_is_active() else 0
+        return _vulkan.device_count() if is_active() else 0
 
     @staticmethod
     def current_device() -> int:
@@ -144,7 +145,7 @@ class SPIRVInterface:
     @staticmethod
     def memory_allocated(device: Any = None) -> int:
         """Bytes in use by tensors."""
-        return int(vulkan_context.of_device(_index(device)).memory.pool.allocated)
+        return int(runtime.of_device(_index(device)).memory.pool.allocated)
 
     @staticmethod
     def is_triton_capable(device: Any = None) -> bool:

@@ -8,17 +8,9 @@ from functools import cache
 
 from triton.runtime.driver import driver as config
 
+from ... import runtime
+from ...availability import compile_only
 from ...compiler import sources_digest
-from ...driver import SPIRVDriver, compile_only
-from ...runtime import context as vulkan_context
-
-
-def driver_is_active() -> bool:
-    """Whether Triton's kernels go to a Vulkan device in this process."""
-    try:
-        return isinstance(config.active, SPIRVDriver)
-    except RuntimeError:  # no driver, or several, are active
-        return False
 
 
 @dataclass(frozen=True)
@@ -65,7 +57,7 @@ def _devices() -> list[str]:
     return [
         f"{device.uuid} {device.driver_version} {device.capabilities and device.capabilities.arch()} {device.matrices} "
         f"{device.compute_units}"
-        for device in vulkan_context.devices()
+        for device in runtime.devices()
     ]
 
 

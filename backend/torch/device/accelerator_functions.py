@@ -11,11 +11,8 @@ from typing import Any
 
 import torch
 
-from ... import settings
-from ...runtime import context as vulkan_context
-from ...runtime.context import NAME
-from ...runtime.device_choice import selected
-from ...runtime.errors import VulkanUnavailable
+from ... import runtime, settings
+from ...runtime import NAME, VulkanUnavailable, selected
 from .spirv_module import MODULE
 from .torch_streams import Stream
 
@@ -33,8 +30,8 @@ def is_wanted() -> bool:
 
 
 def _exchange(index: int) -> int:
-    before = vulkan_context.current_device()
-    vulkan_context.set_current_device(index)
+    before = runtime.current_device()
+    runtime.set_current_device(index)
     return before
 
 
@@ -45,7 +42,7 @@ def _maybe_exchange(index: int) -> int:
 def _capability(index: int) -> dict[str, Any]:
     kinds = (torch.float32, torch.float16, torch.bfloat16, torch.int8, torch.uint8, torch.int16, torch.int32)
     more = (torch.int64, torch.bool, torch.float8_e4m3fn, torch.float8_e5m2)
-    doubles = (torch.float64,) if "float64" in vulkan_context.of_device(index).capabilities.features else ()
+    doubles = (torch.float64,) if "float64" in runtime.of_device(index).capabilities.features else ()
     return {"supported_dtypes": {*kinds, *more, *doubles}}
 
 
@@ -60,8 +57,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "exchangeDevice": _exchange,
     "maybeExchangeDevice": _maybe_exchange,
     "getDeviceCapability": _capability,
-    "getDeviceIndex": vulkan_context.current_device,
-    "setDeviceIndex": vulkan_context.set_current_device,
+    "getDeviceIndex": runtime.current_device,
+    "setDeviceIndex": runtime.set_current_device,
     "getDeviceStats": MODULE.memory_stats,
     "resetPeakStats": MODULE.reset_peak_memory_stats,
     "resetAccumulatedStats": _nothing,

@@ -9,8 +9,7 @@ from typing import Any
 
 import torch
 
-from ...runtime.context import NAME
-from ...runtime.native_module import native
+from ...runtime import NAME, native
 from . import native_kernels
 
 _KEY = "AutocastPrivateUse1"

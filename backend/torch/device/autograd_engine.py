@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from ...runtime import context as vulkan_context
+from ... import runtime
 
 
 def run_backward_in_this_thread() -> None:
@@ -18,7 +18,7 @@ def run_backward_in_this_thread() -> None:
     engine: Any = torch.autograd.graph._engine_run_backward
 
     def run(*args: Any, **kwargs: Any) -> Any:
-        if not any(context.index for context in vulkan_context.opened()):
+        if not any(context.index for context in runtime.opened()):
             return engine(*args, **kwargs)
         before = torch._C._is_multithreading_enabled()
         torch._C._set_multithreading_enabled(False)

@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from ...runtime.context import NAME
+from ...runtime import NAME
 from ...settings import ERROR, TELL, TORCH_FALLBACK, WARN
 from .tensor_memory import WRITING, before_reading, context_of, host_view, is_dense, is_ours, window, write_back
 
@@ -26,7 +26,7 @@ from .tensor_memory import WRITING, before_reading, context_of, host_view, is_de
 FALLBACKS: Counter[str] = Counter()
 
 _warned: set[str] = set()
-_log = logging.getLogger(f"{__package__}.registration")
+_log = logging.getLogger(f"{__name__.rsplit('.', 2)[0]}.registration")
 _LARGEST_ELEMENT = 16  # bytes: a copy begins at a multiple of it
 
 #: Operations that write all of their first argument and read none of it.

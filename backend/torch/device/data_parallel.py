@@ -7,7 +7,7 @@ from typing import Any
 import torch
 import torch.nn.parallel.comm
 
-from ...runtime.context import NAME
+from ...runtime import NAME
 
 
 def scatter_to_one() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from ...runtime.context import NAME
+from ...runtime import NAME
 
 _CPU = 1  # DLDeviceType.kDLCPU
 

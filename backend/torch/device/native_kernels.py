@@ -14,8 +14,7 @@ from typing import Any
 
 import torch
 
-from ...runtime.context import NAME
-from ...runtime.native_module import native
+from ...runtime import NAME, native
 
 #: Codes of torch's types (PassedType in native/torch_operations.h).
 _BASES = {"Tensor": "T", "int": "i", "float": "f", "bool": "b", "str": "s", "Device": "d"}

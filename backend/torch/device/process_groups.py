@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from ...runtime.context import NAME
+from ...runtime import NAME
 
 #: Operations of ``torch.ops.c10d``; each writes its first argument.
 _WRITING = (

@@ -11,10 +11,8 @@ from uuid import UUID
 
 import torch
 
-from ...runtime import context as vulkan_context
-from ...runtime.device_choice import selected
-from ...runtime.errors import VulkanUnavailable
-from ...runtime.streams import DeviceInterface, device_index
+from ... import runtime
+from ...runtime import DeviceInterface, VulkanUnavailable, device_index, selected
 from . import torch_streams
 from .as_cuda import CAPABILITY, as_cuda
 from .cpu_fallback import FALLBACKS
@@ -56,7 +54,7 @@ class DeviceProperties:
 
 @cache
 def _properties(index: int) -> DeviceProperties:
-    device = vulkan_context.devices()[index]
+    device = runtime.devices()[index]
     known = device.capabilities
     if known is None:
         raise VulkanUnavailable(f"{device.describe()} cannot run Triton kernels")
@@ -81,7 +79,7 @@ def _properties(index: int) -> DeviceProperties:
 
 
 def _pool(device: Any) -> Any:
-    return vulkan_context.of_device(device_index(device)).memory.pool
+    return runtime.of_device(device_index(device)).memory.pool
 
 
 class DeviceModule(DeviceInterface):
@@ -114,7 +112,7 @@ class DeviceModule(DeviceInterface):
 
     def get_device_name(self, device: Any = None) -> str:
         """The device's name."""
-        return vulkan_context.devices()[device_index(device)].name
+        return runtime.devices()[device_index(device)].name
 
     def get_device_properties(self, device: Any = None) -> DeviceProperties:
         """Its figures."""
@@ -161,9 +159,7 @@ class DeviceModule(DeviceInterface):
     @property
     def default_generators(self) -> tuple[Generator, ...]:
         """The generator of calls without one, once for each device."""
-        return tuple(
-            default_generator(torch.device(vulkan_context.NAME, index)) for index in range(self.device_count())
-        )
+        return tuple(default_generator(torch.device(runtime.NAME, index)) for index in range(self.device_count()))
 
     def manual_seed(self, seed: int) -> None:
         """Seed the devices' generator, and the CPU's, which makes random numbers that the devices do not."""
@@ -242,12 +238,12 @@ class DeviceModule(DeviceInterface):
         """(bytes that this process may still allocate, bytes that the device has). If the driver does not report
         the first (VK_EXT_memory_budget), it is what this process has not reserved; other processes are ignored."""
         index = device_index(device)
-        free, total = vulkan_context.devices()[index].memory()
-        return max(0, total - vulkan_context.of_device(index).memory.pool.reserved) if free is None else free, total
+        free, total = runtime.devices()[index].memory()
+        return max(0, total - runtime.of_device(index).memory.pool.reserved) if free is None else free, total
 
     def empty_cache(self) -> None:
         """Give memory that no tensor uses back to the device."""
-        for context in vulkan_context.opened():
+        for context in runtime.opened():
             context.memory.release_idle()
 
     # ---- Operations that run on the CPU ----

@@ -8,7 +8,7 @@ whether a storage is to be on this device, and has ``new_storage`` make it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
+from functools import partial
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
@@ -16,7 +16,7 @@ import torch
 import torch.utils.data
 from torch.multiprocessing.reductions import reduce_storage
 
-from ...runtime.context import NAME
+from ...runtime import NAME
 from .tensor_memory import context_of, new_bytes
 
 _PACKAGE_PRIORITY = 15  # before torch's own for devices from outside, which knows no storage here
@@ -32,9 +32,10 @@ def new_storage(*args: Any, device: Any, **kwargs: Any) -> Any:
     return torch.tensor(content, dtype=torch.uint8, device=device).untyped_storage()
 
 
-def teach_storages() -> None:
+def teach_storages(received: Callable[[str, Any], Any]) -> None:
     """Have storages of this device be copied, saved and loaded, and refuse to be shared with other processes; what
-    workers of a DataLoader make is copied to the loader."""
+    workers of a DataLoader make is copied to the loader, where ``received``, a function of a module, gets the place and
+    the storage on the CPU."""
     storages: Any = torch.UntypedStorage
     clone = storages.clone
 
@@ -55,8 +56,8 @@ def teach_storages() -> None:
     storages.resize_ = resize_storage
     for name in _SHARING:
         setattr(storages, name, _local(getattr(storages, name)))
-    torch.serialization.register_package(_PACKAGE_PRIORITY, _location, _restore)
-    ForkingPickler.register(torch.UntypedStorage, _reduced)
+    torch.serialization.register_package(_PACKAGE_PRIORITY, _location, restore)
+    ForkingPickler.register(torch.UntypedStorage, partial(_reduced, received))
 
 
 def _resized(storage: Any, size: int) -> Any:
@@ -85,19 +86,14 @@ def _not_shared() -> RuntimeError:
     )
 
 
-def _reduced(storage: Any) -> Any:
+def _reduced(received: Callable[[str, Any], Any], storage: Any) -> Any:
     """What a queue between processes sends of a storage. A worker's queue writes in a thread, whose errors the loader
     would wait for in vain; and a worker gives its batches away, so that they need not be shared."""
     if storage.device.type != NAME:
         return reduce_storage(storage)
     if torch.utils.data.get_worker_info() is None:
         raise _not_shared()
-    return _received, (str(storage.device), storage.cpu())
-
-
-def _received(location: str, storage: Any) -> Any:
-    import_module(".registration", __package__).register()  # a loader may not have used the device before
-    return _restore(storage, location)
+    return received, (str(storage.device), storage.cpu())
 
 
 def _location(storage: Any) -> str | None:
@@ -105,7 +101,7 @@ def _location(storage: Any) -> str | None:
     return str(storage.device) if storage.device.type == NAME else None
 
 
-def _restore(storage: Any, location: str) -> Any:
+def restore(storage: Any, location: str) -> Any:
     """The storage, loaded on the CPU, on the device that torch.load() wants it on; None for other devices."""
     if location.partition(":")[0] != NAME:
         return None

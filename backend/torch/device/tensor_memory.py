@@ -10,10 +10,8 @@ from typing import Any, Protocol
 
 import torch
 
-from ...runtime import context as vulkan_context
-from ...runtime.context import NAME, Context
-from ...runtime.memory.allocator import OutOfDeviceMemory
-from ...runtime.streams import device_index
+from ... import runtime
+from ...runtime import NAME, Context, OutOfDeviceMemory, device_index
 
 #: DLPack's code of an element type. What is not here is made as bytes and retyped.
 DLPACK_CODES = {
@@ -64,7 +62,7 @@ WRITING = threading.RLock()
 
 def context_of(tensor: torch.Tensor) -> Context:
     """The context of the tensor's device."""
-    return vulkan_context.of_device(device_index(tensor.device))
+    return runtime.of_device(device_index(tensor.device))
 
 
 class OutOfMemory(OutOfDeviceMemory, torch.OutOfMemoryError):
@@ -96,7 +94,7 @@ def _new(size: Sequence[int], stride: Sequence[int], dtype: torch.dtype, device:
     """A tensor over new device memory; its dtype is one of DLPACK_CODES."""
     bytes_ = _bytes(size, stride, dtype)
     index = device_index(device)
-    context = vulkan_context.of_device(index)
+    context = runtime.of_device(index)
     try:
         memory = context.memory.allocate(bytes_)
     except OutOfDeviceMemory as error:

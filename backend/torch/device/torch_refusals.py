@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from ...runtime.context import NAME
+from ...runtime import NAME
 
 #: torch's dispatch key of a kind of tensors → (what they are called, what to use instead).
 _KINDS = {

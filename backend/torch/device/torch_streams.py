@@ -8,9 +8,8 @@ from typing import Any
 
 import torch
 
-from ...runtime import context as vulkan_context
-from ...runtime.context import NAME
-from ...runtime.streams import Queue, device_index, make_event
+from ... import runtime
+from ...runtime import NAME, Queue, device_index, make_event
 
 _C: Any = torch._C
 
@@ -24,7 +23,7 @@ class Stream(_C.Stream):  # type: ignore[misc]
     def __new__(cls, device: Any = None, priority: int = 0, **_: Any) -> Stream:
         """A stream of the device. Raises VulkanUnavailable if it is not there."""
         index = device_index(device)
-        vulkan_context.of_device(index)
+        runtime.of_device(index)
         made: Stream = super().__new__(cls, device=f"{NAME}:{index}")
         made._queue = Queue(index)  # torch counts one device: what it keeps of the index may be another
         made._before = []
@@ -77,14 +76,14 @@ class Stream(_C.Stream):  # type: ignore[misc]
 
     def __enter__(self) -> Stream:
         """Its device is the current one in the block."""
-        self._before.append(vulkan_context.current_device())
-        vulkan_context.set_current_device(self.device_index)
+        self._before.append(runtime.current_device())
+        runtime.set_current_device(self.device_index)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        vulkan_context.set_current_device(self._before.pop())
+        runtime.set_current_device(self._before.pop())
 
 
 class Event(_C.Event):  # type: ignore[misc]

@@ -6,16 +6,14 @@ from dataclasses import dataclass
 
 import torch
 
-from ... import settings
-from ...planning.matrix_units import matrix_units
-from ...runtime import context as vulkan_context
-from ...runtime.measuring.measured import capabilities_of
+from ... import runtime
+from ...launching.device_utils import matrix_types
 
 _COMPONENTS = {torch.float16: "f16", torch.bfloat16: "bf16"}
 
 
 @dataclass(frozen=True, slots=True)
-class DeviceKind:
+class DeviceFacts:
     """``cpu``: whether programs run on a CPU's threads. ``units``: compute units, or an estimate of them."""
 
     cpu: bool
@@ -27,14 +25,10 @@ class DeviceKind:
         return _COMPONENTS.get(dtype) in self.components
 
 
-def kind_of(device: int) -> DeviceKind:
+def kind_of(device: int) -> DeviceFacts:
     """Of the device with this index. Plans ask it once for each of their keys."""
-    context = vulkan_context.of_device(device)
-    info = context.device
-    capabilities = capabilities_of(info)
-    assert capabilities is not None  # a context's device can run kernels
-    units = matrix_units(str(settings.MATRIX_UNITS.get()), capabilities).configurations
-    return DeviceKind(info.kind == "cpu", info.compute_units.count_or_estimate, frozenset(unit.a for unit in units))
+    info = runtime.of_device(device).device
+    return DeviceFacts(info.kind == "cpu", info.compute_units.count_or_estimate, matrix_types(info))
 
 
 def share_out(programs: int, units: int, longest: int, shortest: int, each: int = 2) -> int:

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from .addressing import Addresses, Operands, PlannedLaunch, Plans, Walk, conversion
-from .devices import DeviceKind, kind_of
+from .devices import DeviceFacts, kind_of
 from .launching import grid_of
 from .shapes import Dims, collapsed, expanded, power_of_two, same_view, share_memory, touch
 from .types import IN_SOURCE, NAMES, converted
@@ -110,7 +110,9 @@ def _plan(body: Body, operands: Operands, compute: torch.dtype) -> PlannedLaunch
     return PlannedLaunch(kernel, grid_of(programs), tuple(addresses.integers.values()))
 
 
-def _tiled(elements: int, sizes: Dims, steps: list[Dims], kind: DeviceKind) -> tuple[Dims, list[Dims], tuple[int, int]]:
+def _tiled(
+    elements: int, sizes: Dims, steps: list[Dims], kind: DeviceFacts
+) -> tuple[Dims, list[Dims], tuple[int, int]]:
     """The dimensions, the strides in them, and rows and columns of a tile of so many elements, or of more. On a GPU,
     where an operand jumps through its memory along the last dimension and steps through it along another, that other
     one comes before the last, and tiles have so many columns that all operands are read and written in whole lines."""

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from ...runtime.native_module import native
+from ...runtime import native
 from ..device.tensor_memory import copy_from
 from .addressing import NARROW, Number, Plans
 from .elementwise import TILE, Body

@@ -12,7 +12,7 @@ import triton
 import triton.language as tl
 
 from .addressing import Plans
-from .devices import DeviceKind, kind_of, share_out
+from .devices import DeviceFacts, kind_of, share_out
 from .launching import Call, call
 from .library import enter_by_name
 from .pointwise import number
@@ -241,7 +241,9 @@ def _plan(
     return _Plan(made, partial if parts > 1 else None)
 
 
-def _division(on: DeviceKind, dtype: torch.dtype, by_tiles: bool, sizes: tuple[int, int, int, int]) -> tuple[Tile, int]:
+def _division(
+    on: DeviceFacts, dtype: torch.dtype, by_tiles: bool, sizes: tuple[int, int, int, int]
+) -> tuple[Tile, int]:
     """A product's tile, and in how many parts K is divided. ``sizes``: rows, columns, K and the number of products."""
     if by_tiles and not on.cpu:
         found = fastest(tiles_for(on, dtype), on, dtype, sizes)

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch._prims_common import compute_elementwise_output_strides, elementwise_dtypes
 
-from ...runtime.context import NAME
+from ...runtime import NAME
 from ..device.tensor_memory import empty_strided
 from . import elementwise
 from .bounds import PROBABILITY, ZERO_DIVISION, fault_of

@@ -19,10 +19,8 @@ from typing import Any
 import torch
 from triton import knobs
 
-from ...runtime import context as vulkan_context
-from ...runtime.memory.allocator import OutOfDeviceMemory
-from ...runtime.native_module import native
-from ...runtime.reports.launchers import LaterLauncher
+from ... import runtime
+from ...runtime import LaterLauncher, OutOfDeviceMemory, native
 from ..device import native_kernels
 from ..device.cpu_fallback import FALLBACKS
 from ..device.random_state import GENERATOR
@@ -46,7 +44,7 @@ def _shared() -> Any:
         default_dtype=torch.get_default_dtype,
         from_dlpack=torch._C._from_dlpack,
         writing=WRITING,
-        current=vulkan_context.current_device,
+        current=runtime.current_device,
         device_type=torch.device,
     )
 
@@ -139,7 +137,7 @@ class _Recorder:
 
     def _done(self) -> tuple[int, ...]:
         """What changes where a call does more than its steps."""
-        submitted = sum(context.native.submitted for context in vulkan_context.opened())
+        submitted = sum(context.native.submitted for context in runtime.opened())
         return submitted - len(self._steps), GENERATOR.drawn, FALLBACKS.total()
 
     def allocated(self, tensor: torch.Tensor, bytes_: int) -> None:
@@ -185,7 +183,7 @@ class _Recorder:
         every = (*self._tensors, *(made for made, _ in self._memory))
         if not every or any(tensor.device != every[0].device for tensor in every):
             return None
-        context = vulkan_context.of_device(every[0].device.index or 0)
+        context = runtime.of_device(every[0].device.index or 0)
         results = result if isinstance(result, tuple) else (result,)
         memory = [(made, bytes_) for made, bytes_ in self._memory if bytes_ or any(made is value for value in results)]
         plan = native().PreparedPlan(

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from .addressing import Addresses, Operands, PlannedLaunch, Plans, Walk, conversion
-from .devices import DeviceKind, kind_of, share_out
+from .devices import DeviceFacts, kind_of, share_out
 from .launching import grid_of
 from .shapes import Dims, collapsed, expanded, power_of_two
 from .types import IN_SOURCE, NAMES, computed_in, converted
@@ -259,7 +259,7 @@ def _reduction(
     return _Reduction(plan, (count, rows, parts) if parts > 1 else None)
 
 
-def _tile(rows: int, columns: int, across: bool, on: DeviceKind) -> tuple[int, int]:
+def _tile(rows: int, columns: int, across: bool, on: DeviceFacts) -> tuple[int, int]:
     """Rows and columns of a program's tile. ``across``: whether rows lie next to one another in memory."""
     elements, longest, elements_across = _TILE if on.cpu else _GPU_TILE
     if across:
@@ -269,7 +269,7 @@ def _tile(rows: int, columns: int, across: bool, on: DeviceKind) -> tuple[int, i
     return min(power_of_two(rows), max(1, elements // tile_columns)), tile_columns
 
 
-def _split(rows: int, columns: int, tile: tuple[int, int], on: DeviceKind) -> tuple[int, int]:
+def _split(rows: int, columns: int, tile: tuple[int, int], on: DeviceFacts) -> tuple[int, int]:
     """(parts that a row is reduced in, columns of each)."""
     parts = 1
     if not on.cpu:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-from .devices import DeviceKind
+from .devices import DeviceFacts
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +70,13 @@ _ENDS = 100
 MOST_PARTS, SHORTEST = 128, 128
 
 
-def tiles_for(on: DeviceKind, dtype: torch.dtype) -> tuple[Tile, ...]:
+def tiles_for(on: DeviceFacts, dtype: torch.dtype) -> tuple[Tile, ...]:
     """The tiles that a device may take for products of this type."""
     return ON_CPU if on.cpu else ON_MATRIX_UNITS if on.multiplies(dtype) else ON_GPU
 
 
 def fastest(
-    tiles: Sequence[Tile], on: DeviceKind, dtype: torch.dtype, sizes: tuple[int, int, int, int], divides: bool = True
+    tiles: Sequence[Tile], on: DeviceFacts, dtype: torch.dtype, sizes: tuple[int, int, int, int], divides: bool = True
 ) -> Division:
     """The division that takes the least time, by the tiles' figures. ``sizes``: rows, columns, products of an element,
     and the number of matrices; ``divides``: K may be divided."""

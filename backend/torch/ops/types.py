@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from ...runtime import context as vulkan_context
+from ... import runtime
 
 #: torch's element type → Triton's. What is not here is left to the CPU.
 NAMES = {
@@ -83,14 +83,14 @@ def known(dtype: torch.dtype, device: int) -> bool:
     """Whether kernels of the device can load, compute with and store ``dtype``."""
     if dtype not in NAMES:
         return False
-    capabilities = vulkan_context.of_device(device).capabilities
+    capabilities = runtime.of_device(device).capabilities
     return dtype != torch.float64 or capabilities.has("float64")
 
 
 @cache
 def adds_wide(device: int) -> bool:
     """Whether kernels of the device can add to a number of 64 bits that others add to."""
-    return vulkan_context.of_device(device).capabilities.has("int64_atomics")
+    return runtime.of_device(device).capabilities.has("int64_atomics")
 
 
 def require(dtype: torch.dtype, device: int) -> None:

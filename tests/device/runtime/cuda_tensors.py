@@ -12,7 +12,7 @@ import triton.language as tl
 from triton.backends.spirv.runtime import cuda
 from triton.backends.spirv.runtime.context import current
 from triton.backends.spirv.runtime.errors import NotShareable
-from triton.backends.spirv.torch.device import register
+from triton.backends.spirv.torch import register
 
 MIB = 1 << 20
 

@@ -194,7 +194,7 @@ def test_torch_operations_go_on(kernels: Path) -> None:
     script = (
         _START
         + """
-from triton.backends.spirv.torch.device import registration
+from triton.backends.spirv.torch import registration
 registration.register()
 for _ in range(4):
     old = torch.ones(64, device="spirv") * 2

@@ -14,7 +14,7 @@ import torch
 from triton.backends.spirv.driver import SPIRVDriver
 from triton.backends.spirv.runtime.context import current
 from triton.backends.spirv.settings import ZERO_COPY
-from triton.backends.spirv.torch.device import registration
+from triton.backends.spirv.torch import registration
 
 ADD_ENTRIES = [((0,), "x", "*fp32"), ((1,), "y", "*fp32"), ((2,), "z", "*fp32"), ((3,), "n", "i32")]
 DTYPES = [

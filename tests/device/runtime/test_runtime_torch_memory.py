@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import torch
-from triton.backends.spirv.torch.device import registration
+from triton.backends.spirv.torch import registration
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -171,7 +171,7 @@ def test_storages_are_made_here() -> None:
     # In its own process: torch ends the process where it finds no allocator.
     program = """
 import torch
-from triton.backends.spirv.torch.device import registration
+from triton.backends.spirv.torch import registration
 registration.register()
 made = torch.UntypedStorage(12, device="spirv")
 assert (made.device.type, made.nbytes()) == ("spirv", 12)

@@ -13,7 +13,7 @@ import triton.language as tl
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 from triton.backends.spirv.driver import SPIRVDriver
-from triton.backends.spirv.torch.device import registration
+from triton.backends.spirv.torch import registration
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -132,7 +132,7 @@ def tensors_of_another_device_are_refused() -> None:
 
 
 def torch_tensors() -> None:
-    from triton.backends.spirv.torch.device import registration
+    from triton.backends.spirv.torch import registration
 
     registration.register()
     values = [torch.arange(N) % 7.0, torch.arange(N) % 5.0]

@@ -64,7 +64,7 @@ def test_any_first_use_will_do(use: str) -> None:
 def test_a_device_that_is_registered_by_hand_compiles() -> None:
     told = python(
         "import torch\n"
-        "from triton.backends.spirv.torch.device import registration\n"
+        "from triton.backends.spirv.torch import registration\n"
         "registration.register()\n"
         "x = torch.arange(8.0, device='spirv')\n"
         "print(torch.compile(lambda x: (x * 2).sum())(x).item())\n",
@@ -108,7 +108,7 @@ def test_it_steps_aside_for_another_backend(tmp_path: Path) -> None:
     path = os.pathsep.join(filter(None, (str(tmp_path), os.environ.get("PYTHONPATH"))))
     told = python(
         f"import torch; print({_NAMED})\n"
-        "from triton.backends.spirv.torch.device import registration\n"
+        "from triton.backends.spirv.torch import registration\n"
         "try: registration.register()\n"
         "except RuntimeError as error: print(error)\n",
         PYTHONPATH=path,
@@ -123,7 +123,7 @@ def test_an_older_torch_is_as_it_was() -> None:
         "before = list(sys.meta_path)\n"
         "triton_spirv_autoload.autoload()\n"
         f"print({_NAMED}, sys.meta_path == before)\n"
-        "from triton.backends.spirv.torch.device import registration\n"
+        "from triton.backends.spirv.torch import registration\n"
         "try: registration.register()\n"
         "except RuntimeError as error: print(error)\n",
         TORCH_DEVICE_BACKEND_AUTOLOAD="0",
@@ -164,3 +164,22 @@ def test_a_torch_without_what_the_device_can_do_without_compiles_for_it() -> Non
         "print(x.grad.tolist(), internals.BROKEN)\n"
     )
     assert told == "[0.0, 8.0, 16.0, 24.0] {}\n"
+
+
+@pytest.mark.parametrize(
+    "uses",
+    [
+        "import torch; torch.zeros(2, device='spirv')",
+        "import triton.backends.spirv.torch; triton.backends.spirv.torch.register()",
+        "from triton.backends.spirv.autoload import OLDEST_TORCH; import torch; torch.zeros(2, device='spirv')",
+    ],
+)
+def test_no_module_of_the_entry_point_is_loaded_twice(uses: str) -> None:
+    """It is installed outside of triton and inside."""
+    told = python(
+        f"import sys, os\n{uses}\n"
+        "ours = {id(module): module for name, module in sys.modules.items() if 'autoload' in name and 'spirv' in name}\n"
+        "files = sorted(os.path.basename(module.__file__) for module in ours.values())\n"
+        "print(len(files) >= 9, len(files) == len(set(files)), 'triton.backends.spirv.autoload' in sys.modules)\n"
+    )
+    assert told == "True True True\n"

@@ -497,7 +497,7 @@ def _run(code: str, folder: Path) -> tuple[int, str]:
 def main() -> None:
     """The server."""
     import torch  # noqa: F401  so that no fork imports it again
-    import triton.backends.spirv.torch.device.registration  # noqa: F401  registers nothing
+    import triton.backends.spirv.torch.registration  # noqa: F401  registers nothing
 
     with tempfile.TemporaryDirectory() as folder:
         status, said = _run(PREPARED, Path(folder))

@@ -10,7 +10,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import torch.nn.functional as F  # noqa: E402, N812
-from triton.backends.spirv.torch.device import registration, tensor_memory  # noqa: E402
+from triton.backends.spirv.torch import registration  # noqa: E402
+from triton.backends.spirv.torch.device import tensor_memory  # noqa: E402
 
 _HALVES = [torch.bfloat16, torch.float16]
 

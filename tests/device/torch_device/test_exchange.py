@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 
 from torch.profiler import ProfilerActivity, profile, record_function  # noqa: E402
 from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
-from triton.backends.spirv.torch.device import registration  # noqa: E402
+from triton.backends.spirv.torch import registration  # noqa: E402
 
 from tests.device.processes import run  # noqa: E402
 

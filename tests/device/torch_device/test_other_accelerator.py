@@ -56,13 +56,13 @@ def test_what_is_missing_says_how_to_have_it() -> None:
     )
     lines = told.splitlines()
     assert lines[0].startswith("module 'torch' has no attribute 'spirv': torch's device 'spirv' steps aside for 'cuda'")
-    assert "TRITON_SPIRV_TORCH_DEVICE=1" in lines[0] and "triton.backends.spirv.torch.device.register()" in lines[0]
+    assert "TRITON_SPIRV_TORCH_DEVICE=1" in lines[0] and "triton.backends.spirv.torch.register()" in lines[0]
     assert lines[1] == "False False False"
 
 
 def test_a_call_of_its_own_registers_the_device() -> None:
     told = python(
-        AUTOLOAD + NAME + "from triton.backends.spirv.torch.device import register\n"
+        AUTOLOAD + NAME + "from triton.backends.spirv.torch import register\n"
         "register()\nregister()\n" + NAME + "print((torch.ones(3, device='spirv') * 2).sum().item())\n",
         TRITON_SPIRV_BACKEND="1",
     )

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch.utils import _pytree as pytree
 from triton import knobs
-from triton.backends.spirv.torch.device import registration
+from triton.backends.spirv.torch import registration
 from triton.backends.spirv.torch.ops import launching
 
 #: What torch.testing.assert_close takes as equal, by type; None is its own choice.

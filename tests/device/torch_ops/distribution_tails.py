@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 import torch
-from triton.backends.spirv.torch.device import registration
+from triton.backends.spirv.torch import registration
 
 _AT_ONCE = 1 << 22
 #: Tails of these probabilities are counted, where one number of a hundred draws' worth is expected at least.

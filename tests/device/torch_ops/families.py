@@ -16,7 +16,7 @@ import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F  # noqa: N812 (torch's own convention)
-from triton.backends.spirv.torch.device import registration
+from triton.backends.spirv.torch import registration
 
 from . import models
 

@@ -14,7 +14,7 @@ from unittest import mock
 import torch
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.utils import _pytree as pytree
-from triton.backends.spirv.torch.device import registration
+from triton.backends.spirv.torch import registration
 
 DEVICE = "spirv"
 #: Outcomes of a call. ``REFUSED``: an error where the CPU gives a result, and REFUSALS says why.

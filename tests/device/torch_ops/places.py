@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch.nn import functional as F  # noqa: N812 (torch's own convention)
 from triton.backends.spirv.runtime.reports.outside import OutOfBounds
-from triton.backends.spirv.torch.device import registration
+from triton.backends.spirv.torch import registration
 
 #: Places past both ends of anything here, near and far.
 WRONG = (-7, 7, 1 << 31, 1 << 40, -(1 << 62))

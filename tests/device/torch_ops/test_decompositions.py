@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from triton.backends.spirv.torch.device import registration
+from triton.backends.spirv.torch import registration
 from triton.backends.spirv.torch.ops import jacobi
 
 from .conftest import compare, with_gradients

@@ -11,7 +11,7 @@ import torch.nn.functional as F  # noqa: N812
 from triton import knobs
 from triton.backends.spirv import settings
 from triton.backends.spirv.runtime import context as vulkan_context
-from triton.backends.spirv.torch.device import registration
+from triton.backends.spirv.torch import registration
 from triton.backends.spirv.torch.ops import launching
 
 #: How often a call is made: it is watched once, or as often as it prepares something of its own.

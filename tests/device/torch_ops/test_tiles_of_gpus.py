@@ -21,7 +21,7 @@ from triton.backends.spirv.torch.ops import (
     rows,
 )
 from triton.backends.spirv.torch.ops.addressing import Plans
-from triton.backends.spirv.torch.ops.devices import DeviceKind, share_out
+from triton.backends.spirv.torch.ops.devices import DeviceFacts, share_out
 from triton.backends.spirv.torch.ops.tiles import ON_GPU, Tile, fastest, shared
 
 from tests.device.helpers import device_capabilities
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.usefixtures("on_gpu", "no_fallbacks")
 @pytest.fixture
 def on_gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for module in (attention, convolution, depthwise, elementwise, jacobi, matmul, reducing, rows):
-        monkeypatch.setattr(module, "kind_of", lambda device: DeviceKind(False, 12, frozenset()))
+        monkeypatch.setattr(module, "kind_of", lambda device: DeviceFacts(False, 12, frozenset()))
     for module in (elementwise, matmul, reducing, rows):
         monkeypatch.setattr(module, "_plans", Plans())
     yield
@@ -61,7 +61,7 @@ def test_operands_in_other_orders(shape: tuple[int, ...], dtype: torch.dtype) ->
 
 
 def test_which_tiles_are_square() -> None:
-    gpu, cpu = DeviceKind(False, 12, frozenset()), DeviceKind(True, 12, frozenset())
+    gpu, cpu = DeviceFacts(False, 12, frozenset()), DeviceFacts(True, 12, frozenset())
     contiguous, turned = (4500, 50, 1), (4500, 1, 90)
     sizes, steps, tile = elementwise._tiled(1024, (7, 90, 50), [contiguous, turned], gpu)
     assert (sizes, steps, tile) == ((7, 90, 50), [contiguous, turned], (32, 32))
@@ -191,7 +191,7 @@ def test_convolutions_against_float64(
 ) -> None:
     """Of the tiles of multiply-adds, and of matrix units."""
     for module in (convolution, depthwise, matmul, reducing):
-        monkeypatch.setattr(module, "kind_of", lambda device: DeviceKind(False, 12, frozenset({"bf16"})))
+        monkeypatch.setattr(module, "kind_of", lambda device: DeviceFacts(False, 12, frozenset({"bf16"})))
     x = values(*size).to(dtype).contiguous(memory_format=order)
     near_exact(with_gradients_of_convolutions(dtype, 2, **options), x, (values(*weight) / 8).to(dtype))
 
@@ -224,7 +224,7 @@ def test_gradients_of_attention_on_matrix_units(length: int, monkeypatch: pytest
     small = attention.Blocks(16, 16)
     tiles = {False: attention.Tiles(small, small, small)}
     monkeypatch.setattr(attention, "ON_MATRIX_UNITS", tiles)
-    monkeypatch.setattr(attention, "kind_of", lambda device: DeviceKind(False, 12, frozenset({"bf16"})))
+    monkeypatch.setattr(attention, "kind_of", lambda device: DeviceFacts(False, 12, frozenset({"bf16"})))
     parts = [values(1, 2, length, 16, seed=seed).to(torch.bfloat16) for seed in range(4)]
 
     def run(*parts: torch.Tensor) -> list[torch.Tensor]:
@@ -255,7 +255,7 @@ def test_programs_that_share_a_compute_unit_take_longer_than_one() -> None:
     ids=str,
 )
 def test_products_are_divided_where_a_device_would_idle(sizes: tuple[int, int, int, int], most: int) -> None:
-    on = DeviceKind(False, 132, frozenset())
+    on = DeviceFacts(False, 132, frozenset())
     found = fastest(ON_GPU, on, torch.float32, sizes)
     assert (1 < found.parts <= most) if most > 1 else found.parts == 1
     assert fastest(ON_GPU, on, torch.float32, sizes, divides=False).parts == 1

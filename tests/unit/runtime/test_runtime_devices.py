@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 
 import pytest
-from triton.backends.spirv import cli, driver
+from triton.backends.spirv import availability, cli
 from triton.backends.spirv.capabilities import FEATURES, FLOAT_CONTROLS, PROFILES, REQUIRED
 from triton.backends.spirv.drivers import DRIVER_IDS, DRIVERS
 from triton.backends.spirv.runtime import VulkanUnavailable, device_choice
@@ -78,7 +78,7 @@ def test_drivers_without_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(VulkanUnavailable, match="the drivers that are used have none .*apt-get install"):
         devices.devices()
     assert "have none" in cli.information()["error"]
-    assert "have none" in (driver.unavailable_reason() or "")
+    assert "have none" in (availability.unavailable_reason() or "")
 
 
 def test_drivers_have_the_names_of_the_binding() -> None:

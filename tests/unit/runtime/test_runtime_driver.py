@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from triton.backends.spirv import driver as spirv_driver
+from triton.backends.spirv import availability
 from triton.backends.spirv.capabilities import PROFILES
 from triton.backends.spirv.driver import SPIRVDriver
 from triton.backends.spirv.launching.compile_only import CompileOnlyLauncher
@@ -94,7 +94,7 @@ def test_unknown_profile_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_gpu_vendors_driver_goes_first(
     monkeypatch: pytest.MonkeyPatch, variable: str | None, value: str, active: bool
 ) -> None:
-    monkeypatch.setattr(spirv_driver, "_gpu_driver_active", lambda: True)
+    monkeypatch.setattr(availability, "_gpu_driver_active", lambda: True)
     for name in ("TRITON_SPIRV_BACKEND", "TRITON_DEFAULT_BACKEND"):
         monkeypatch.delenv(name, raising=False)
     if variable:

@@ -93,7 +93,7 @@ def test_a_device_with_a_broken_hook_is_refused(monkeypatch: pytest.MonkeyPatch)
 def test_the_first_hook_reaches_those_who_import_it_later() -> None:
     internals.install()
     from torch.utils._triton import has_triton
-    from triton.backends.spirv.torch.compile.properties import driver_is_active
+    from triton.backends.spirv.availability import is_active as driver_is_active
 
     assert has_triton() or not driver_is_active()
 
@@ -144,10 +144,11 @@ def test_remainders_of_even_products() -> None:
 def test_what_inductor_keeps_on_disk_is_of_these_devices_and_this_version(monkeypatch: pytest.MonkeyPatch) -> None:
     internals.install()
     from torch._inductor.codecache import CacheBase
-    from triton.backends.spirv.runtime import context
+    from triton.backends.spirv import runtime
+    from triton.backends.spirv.availability import is_active
     from triton.backends.spirv.torch.compile import properties
 
-    if not properties.driver_is_active():
+    if not is_active():
         pytest.skip("Triton's active driver is another one")
 
     def key() -> str:
@@ -160,19 +161,19 @@ def test_what_inductor_keeps_on_disk_is_of_these_devices_and_this_version(monkey
     with monkeypatch.context() as patched:
         patched.setattr(properties, "sources_digest", lambda: "another version")
         assert key() != before
-    found = context.devices()
+    found = runtime.devices()
     with monkeypatch.context() as patched:
-        patched.setattr(context, "devices", lambda: (replace(found[0], driver_version="another"), *found[1:]))
+        patched.setattr(runtime, "devices", lambda: (replace(found[0], driver_version="another"), *found[1:]))
         assert key() != before
     with monkeypatch.context() as patched:
-        patched.setattr(context, "devices", lambda: (*found, found[0]))
+        patched.setattr(runtime, "devices", lambda: (*found, found[0]))
         assert key() != before
     assert before == key()
 
 
 def test_kernels_for_cpu_tensors_are_compiled_for_the_active_device() -> None:
     from torch._inductor.runtime.hints import DeviceProperties
-    from triton.backends.spirv.torch.compile.properties import driver_is_active
+    from triton.backends.spirv.availability import is_active as driver_is_active
     from triton.runtime.driver import driver
 
     if not driver_is_active():

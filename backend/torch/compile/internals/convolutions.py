@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from ....autoload import NAME
+from ....autoload.placeholder import NAME
 
 
 def predicted_strides(module: Any) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from ....autoload import NAME
+from ....autoload.placeholder import NAME
 
 #: Most devices of one process: Dynamo looks interfaces up under "spirv:0" too.
 _MOST_DEVICES = 16
@@ -21,9 +21,9 @@ def has_triton(module: Any) -> None:
 
     @functools.cache
     def has_triton(**options: Any) -> bool:
-        from ..properties import driver_is_active
+        from ....availability import is_active
 
-        return bool(original(**options)) or driver_is_active()
+        return bool(original(**options)) or is_active()
 
     module.has_triton = has_triton
 
@@ -52,9 +52,9 @@ def cpu_tensors(module: Any) -> None:
     original = module.CpuInterface.raise_if_triton_unavailable
 
     def raise_if_triton_unavailable(device: Any = None) -> None:
-        from ..properties import driver_is_active
+        from ....availability import is_active
 
-        if not driver_is_active():
+        if not is_active():
             original(device)
 
     module.CpuInterface.raise_if_triton_unavailable = staticmethod(raise_if_triton_unavailable)
@@ -65,10 +65,10 @@ def compile_target(module: Any) -> None:
     original = module.DeviceProperties.create
 
     def create(cls: Any, device: Any) -> Any:
+        from ....availability import is_active
         from ..interface import properties_of
-        from ..properties import driver_is_active
 
-        if device.type != NAME and not (device.type in ("cpu", "cuda") and driver_is_active()):
+        if device.type != NAME and not (device.type in ("cpu", "cuda") and is_active()):
             return original(device)
         known = properties_of(device)
         return cls(
@@ -88,7 +88,7 @@ def choice_of_driver(module: Any) -> None:
     original = module.set_driver_to_gpu
 
     def set_driver_to_gpu() -> None:
-        from ....driver import chosen
+        from ....availability import chosen
 
         if not chosen():
             original()

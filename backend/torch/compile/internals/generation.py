@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from ....autoload import NAME
+from ....autoload.placeholder import NAME
 
 
 def code_generation(module: Any) -> None:
@@ -125,9 +125,10 @@ def caches(module: Any) -> None:
     @module.clear_on_fresh_cache
     @functools.cache
     def get_system() -> Any:
-        from ..properties import cache_key, driver_is_active
+        from ....availability import is_active
+        from ..properties import cache_key
 
         found = original()
-        return {**found, "hash": cache_key(found["hash"])} if driver_is_active() else found
+        return {**found, "hash": cache_key(found["hash"])} if is_active() else found
 
     module.CacheBase.get_system = staticmethod(get_system)

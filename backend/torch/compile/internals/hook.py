@@ -11,7 +11,8 @@ from typing import Any
 
 import torch
 
-from ....autoload import NAME, release
+from ....autoload.placeholder import NAME
+from ....autoload.versions import release
 from ..broken import BROKEN
 
 #: Versions of torch that the tests were run with.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....autoload import NAME
+from ....autoload.placeholder import NAME
 
 
 def graphs(module: Any) -> None:

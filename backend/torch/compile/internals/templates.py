@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from ....autoload import NAME
+from ....autoload.placeholder import NAME
 from .hook import first_module
 
 #: Where torch has its tables of configurations; until 2.14 they had the other name.

@@ -1,9 +1,9 @@
 """The torch device ``spirv``: tensors whose storage is memory of a Vulkan device, passed to kernels by address.
 
 It is torch's device for backends outside its tree (PrivateUse1), registered from Python. Allocation, views, copies and
-fills are done by tensor_memory.py. Operations that are compiled are entered by ``AT_REGISTRATION``. All others run on
-the CPU, on copies of their arguments (cpu_fallback.py): ``FALLBACKS`` counts those by name, and the logger of this
-module tells each at debug level.
+fills are done by device/tensor_memory.py. Operations that are compiled are those of ops/. All others run on the CPU, on
+copies of their arguments (device/cpu_fallback.py): ``FALLBACKS`` counts those by name, and the logger of this module
+tells each at debug level.
 
 torch's own kernels for metadata (views) need no memory and serve as they are.
 """
@@ -17,24 +17,24 @@ from typing import Any
 
 import torch
 
-from ... import AT_REGISTRATION, ENTER_OPERATION
-from ...autoload import OLDEST_TORCH, is_too_old, teach_compiler
-from ...autoload.claim import claim
-from ...runtime.context import NAME
-from ...runtime.native_module import native
-from . import tensor_memory
-from .autocast import enter_autocast
-from .autograd_engine import run_backward_in_this_thread
-from .cpu_fallback import FALLBACKS, fallback
-from .data_parallel import scatter_to_one
-from .dlpack import teach_dlpack
-from .process_groups import enter_collectives
-from .random_state import GENERATOR
-from .spirv_module import MODULE, DeviceModule
-from .storages import teach_storages
-from .substitutes import SUBSTITUTES
-from .tensor_memory import metadata
-from .torch_refusals import refuse_layouts
+from ..autoload.claim import claim
+from ..autoload.compiler_hook import teach_compiler
+from ..autoload.versions import OLDEST_TORCH, is_too_old
+from ..runtime import NAME, native
+from . import ops
+from .device import tensor_memory
+from .device.autocast import enter_autocast
+from .device.autograd_engine import run_backward_in_this_thread
+from .device.cpu_fallback import FALLBACKS, fallback
+from .device.data_parallel import scatter_to_one
+from .device.dlpack import teach_dlpack
+from .device.process_groups import enter_collectives
+from .device.random_state import GENERATOR
+from .device.spirv_module import MODULE, DeviceModule
+from .device.storages import restore, teach_storages
+from .device.substitutes import SUBSTITUTES
+from .device.tensor_memory import metadata
+from .device.torch_refusals import refuse_layouts
 
 __all__ = ["FALLBACKS", "NAME", "fallback", "is_registered", "register"]
 
@@ -112,7 +112,22 @@ def register() -> None:
             _register()
 
 
+def _received(location: str, storage: Any) -> Any:
+    """A storage that another process sent. A loader may not have used the device before."""
+    register()
+    return restore(storage, location)
+
+
+def compile_internals() -> Any:
+    """What teaches torch's compiler: it imports torch's compiler."""
+    from .compile import internals
+
+    return internals
+
+
 def _register() -> None:
+    from .ops.prepared import enter
+
     taken = torch._C._get_privateuse1_backend_name()
     if taken not in ("privateuseone", NAME):
         raise RuntimeError(
@@ -137,19 +152,18 @@ def _register() -> None:
         aten.impl("_copy_from", torch.library.fallthrough_kernel, key)
     for name, function in _IMPLEMENTED.items():
         op = _operation(name)
-        for enter_operation in ENTER_OPERATION if op is not None else ():
-            enter_operation(aten, op, function)
+        if op is not None:
+            enter(aten, op, function)
     aten.impl("_pin_memory", _pin_memory, "CPU")
     rest = torch.library.Library("_", "IMPL")  # that of this device: autoload/first_use.py
     refuse_layouts(rest)
-    teach_storages()
+    teach_storages(_received)
     scatter_to_one()
     teach_dlpack()
     run_backward_in_this_thread()
     libraries = aten, rest, *enter_autocast(), *enter_collectives()
-    for enter in AT_REGISTRATION:
-        enter()
-    teach_compiler()  # torch's entry point may not have been called
+    ops.register()
+    teach_compiler(compile_internals)  # torch's entry point may not have been called
     _registered.extend(libraries)
 
 

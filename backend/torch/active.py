@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import torch
 
-from ...autoload.others import asked_for, other_accelerator
-from ...runtime import context as vulkan_context
-from ...runtime.context import NAME
-from ...runtime.cuda import cuda_index
-from ...settings import ZERO_COPY
+from .. import runtime
+from ..autoload.others import asked_for, other_accelerator
+from ..runtime import NAME, cuda_index
+from ..settings import ZERO_COPY
 from . import registration
 
 
@@ -20,7 +19,7 @@ def active_device() -> torch.device:
     - if torch has another accelerator that is there, and ``spirv`` was not asked for by itself: ``cuda:<index>`` where
       the kernels run on that GPU, and otherwise ``cpu``, whose tensors each launch copies.
     """
-    context = vulkan_context.current()
+    context = runtime.current()
     if context.host_memory == ZERO_COPY:
         return torch.device("cpu")
     if torch._C._get_privateuse1_backend_name() != NAME and not asked_for():

@@ -1,0 +1,57 @@
+"""Whether kernels go to a device of this backend: whether they are asked for, there is one, and it can be used."""
+
+from __future__ import annotations
+
+import os
+
+
+def compile_only() -> bool:
+    """Whether TRITON_SPIRV_COMPILE_ONLY asks to compile kernels and not to run them."""
+    from . import settings
+
+    return settings.COMPILE_ONLY.get()
+
+
+def unavailable_reason() -> str | None:
+    """Why no kernel can be run, with what to do about it; None if one can."""
+    if compile_only():
+        return None
+    from .runtime.device_choice import selected
+    from .runtime.errors import VulkanUnavailable
+    from .runtime.native_module import native
+
+    try:
+        selected()
+        native()
+    except VulkanUnavailable as error:
+        return str(error)
+    return None
+
+
+def requested() -> bool:
+    """Whether TRITON_SPIRV_BACKEND asks for this backend's driver. Raises SettingError."""
+    from . import settings
+
+    return settings.BACKEND.get()
+
+
+def _gpu_driver_active() -> bool:
+    """Whether the driver of a GPU vendor, as far as it is installed, has a device here."""
+    from triton.backends import backends
+
+    return any(name in backends and backends[name].driver.is_active() for name in ("nvidia", "amd"))
+
+
+def chosen() -> bool:
+    """Whether kernels go here as far as that is known without a look at the devices."""
+    return requested() or os.environ.get("TRITON_DEFAULT_BACKEND") == "spirv" or not _gpu_driver_active()
+
+
+def is_active() -> bool:
+    """Whether Triton's kernels go to this backend in this process."""
+    from triton.runtime.driver import driver
+
+    try:
+        return getattr(driver.active, "backend_name", None) == "spirv"
+    except RuntimeError:  # no driver, or several, are active
+        return False
