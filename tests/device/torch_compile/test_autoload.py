@@ -178,7 +178,8 @@ def test_no_module_of_the_entry_point_is_loaded_twice(uses: str) -> None:
     """It is installed outside of triton and inside."""
     told = python(
         f"import sys, os\n{uses}\n"
-        "ours = {id(module): module for name, module in sys.modules.items() if 'autoload' in name and 'spirv' in name}\n"
+        "named = [module for name, module in sys.modules.items() if 'autoload' in name and 'spirv' in name]\n"
+        "ours = {id(module): module for module in named}\n"
         "files = sorted(os.path.basename(module.__file__) for module in ours.values())\n"
         "print(len(files) >= 9, len(files) == len(set(files)), 'triton.backends.spirv.autoload' in sys.modules)\n"
     )
