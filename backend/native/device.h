@@ -17,13 +17,14 @@
 #include "buffer.h"
 #include "device_error.h"
 #include "dispatch.h"
+#include "shared.h"
 
 namespace triton_spirv {
 
 class Recorded;
 class Recording;
 
-class Device : public std::enable_shared_from_this<Device> {
+class TRITON_SPIRV_SHARED Device : public std::enable_shared_from_this<Device> {
  public:
   struct Limits {
     std::array<uint32_t, 3> grid;  // the most programs on each axis of a dispatch

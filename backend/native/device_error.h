@@ -4,6 +4,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "shared.h"
+
 namespace triton_spirv {
 
 class DeviceError : public std::runtime_error {
@@ -22,6 +24,6 @@ class DeviceError : public std::runtime_error {
 };
 
 // Sets the Python error of a device's error, whatever its kind of device. Python's lock is held.
-void set_device_error(const DeviceError& error);
+TRITON_SPIRV_SHARED void set_device_error(const DeviceError& error);
 
 }  // namespace triton_spirv

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from .launches.graph import Graph
     from .measuring.measured import capabilities_of
     from .memory.allocator import OutOfDeviceMemory
-    from .native_module import native
+    from .native_module import native, native_part
     from .reports.launchers import LaterLauncher, raise_reports
     from .reports.outside import OutOfBounds
     from .reports.races import SharedMemoryRace
@@ -77,6 +77,7 @@ _FOR_TORCH = {
     "devices": "context",
     "make_event": "streams",
     "native": "native_module",
+    "native_part": "native_module",
     "of_device": "context",
     "on_device": "context",
     "opened": "context",
@@ -119,6 +120,7 @@ __all__ = [
     "load_bundle",
     "make_event",
     "native",
+    "native_part",
     "of_device",
     "on_device",
     "opened",

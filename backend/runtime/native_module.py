@@ -14,8 +14,13 @@ _BUILD = "cmake -S . -B build/native -G Ninja -DTRITON_SPIRV_IN_PLACE=ON && ninj
 def native() -> Any:
     """The C++ module. Raises VulkanUnavailable if it was not built, or is of another version than the Python
     code."""
+    return native_part("_native")
+
+
+def native_part(name: str) -> Any:
+    """A module that is built with native(), which it may use and which is loaded before. Raises as native()."""
     try:
-        module = import_module("..._native", __name__)
+        module = import_module(f"...{name}", __name__)
     except ImportError as error:
         raise VulkanUnavailable(
             f"the native module of the SPIR-V backend cannot be loaded ({error}); build it with: {_BUILD}"

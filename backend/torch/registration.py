@@ -20,7 +20,7 @@ import torch
 from ..autoload.claim import claim
 from ..autoload.compiler_hook import teach_compiler
 from ..autoload.versions import OLDEST_TORCH, is_too_old
-from ..runtime import NAME, native
+from ..runtime import NAME
 from . import ops
 from .device import tensor_memory
 from .device.autocast import enter_autocast
@@ -28,6 +28,7 @@ from .device.autograd_engine import run_backward_in_this_thread
 from .device.cpu_fallback import FALLBACKS, fallback
 from .device.data_parallel import scatter_to_one
 from .device.dlpack import teach_dlpack
+from .device.native_module import torch_native
 from .device.process_groups import enter_collectives
 from .device.random_state import GENERATOR
 from .device.spirv_module import MODULE, DeviceModule
@@ -41,8 +42,8 @@ __all__ = ["FALLBACKS", "NAME", "fallback", "is_registered", "register"]
 _KEY = "PrivateUse1"
 _aten = torch.ops.aten
 
-#: Operations that only change metadata: native kernels (native/torch_views.cpp), the CPU's where torch has no C
-#: interface for them.
+#: Operations that only change metadata: native kernels (native/torch/torch_views.cpp), the CPU's where torch has no
+#: C interface for them.
 _VIEWS = ("as_strided", "view", "_reshape_alias", "_unsafe_view")
 #: Others: the CPU's kernel serves.
 _METADATA = (
@@ -142,7 +143,7 @@ def _register() -> None:
     else:
         claim(MODULE)
     aten = torch.library.Library("aten", "IMPL")
-    entered = native().enter_torch_views()
+    entered = torch_native().enter_torch_views()
     for name in _METADATA if entered else (*_VIEWS, *_METADATA):
         op = _operation(name)
         if op is not None:

@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .ir import Block, Function, Operation, Region, Successor, Value
+from .operation_reader import OperationReader
 from .type_reader import PLAIN_TYPES
 from .types import FunctionType, Type
 
-if TYPE_CHECKING:
-    from .parser import Parser
-
-Rule = Callable[["Parser"], Operation]
+Rule = Callable[[OperationReader], Operation]
 
 _Argument = tuple[str, Type, int]
 
 
-def _attributes(parser: Parser) -> dict[str, Any]:
+def _attributes(parser: OperationReader) -> dict[str, Any]:
     return parser.reader.dictionary(parser) if parser.items[parser.i] == "{" else {}
 
 
-def _attributes_with_keyword(parser: Parser) -> dict[str, Any]:
+def _attributes_with_keyword(parser: OperationReader) -> dict[str, Any]:
     return parser.reader.dictionary(parser) if parser.accept("attributes") else {}
 
 
-def function(parser: Parser) -> Function:
+def function(parser: OperationReader) -> Function:
     """``tt.func`` after its name."""
     visibility = ""
     if parser.items[parser.i] in ("public", "private", "nested"):
@@ -79,7 +77,7 @@ def function(parser: Parser) -> Function:
     return made
 
 
-def _constant(parser: Parser) -> Operation:
+def _constant(parser: OperationReader) -> Operation:
     at = parser.i
     attributes = _attributes(parser)
     value, type_ = parser.reader.typed_attribute(parser)
@@ -91,7 +89,7 @@ def _constant(parser: Parser) -> Operation:
     return parser.build("arith.constant", [], [type_], attributes, ())
 
 
-def _select(parser: Parser) -> Operation:
+def _select(parser: OperationReader) -> Operation:
     operands = [parser.use()]
     for _ in range(2):
         parser.expect(",")
@@ -108,7 +106,7 @@ def _select(parser: Parser) -> Operation:
     return parser.build("arith.select", operands, [types[-1]], attributes, (1, 1, 1))
 
 
-def _carried(parser: Parser) -> tuple[list[tuple[str, int]], list[Value]]:
+def _carried(parser: OperationReader) -> tuple[list[tuple[str, int]], list[Value]]:
     """``(%argument = %initial, …)``: names with their tokens, and values."""
     names: list[tuple[str, int]] = []
     values: list[Value] = []
@@ -123,14 +121,14 @@ def _carried(parser: Parser) -> tuple[list[tuple[str, int]], list[Value]]:
     return names, values
 
 
-def _bind_all(parser: Parser, values: list[Value], types: list[Type], at: int) -> None:
+def _bind_all(parser: OperationReader, values: list[Value], types: list[Type], at: int) -> None:
     if len(values) != len(types):
         parser.error(f"{len(values)} values, but {len(types)} types", at)
     for value, type_ in zip(values, types, strict=True):
         parser.bind(value, type_, at)
 
 
-def _for(parser: Parser) -> Operation:
+def _for(parser: OperationReader) -> Operation:
     attributes: dict[str, Any] = {}
     if parser.accept("unsigned"):
         attributes["unsignedCmp"] = None
@@ -159,7 +157,7 @@ def _for(parser: Parser) -> Operation:
     return parser.build("scf.for", bounds + initial, types, attributes, (1, 1, 1, len(initial)), [region])
 
 
-def _if(parser: Parser) -> Operation:
+def _if(parser: OperationReader) -> Operation:
     at = parser.i
     condition = parser.use()
     parser.bind(condition, PLAIN_TYPES["i1"], at)
@@ -171,7 +169,7 @@ def _if(parser: Parser) -> Operation:
     return parser.build("scf.if", [condition], types, _attributes(parser), (1,), regions)
 
 
-def _while(parser: Parser) -> Operation:
+def _while(parser: OperationReader) -> Operation:
     names, initial = _carried(parser) if parser.items[parser.i] == "(" else ([], [])
     parser.expect(":")
     at = parser.i
@@ -185,7 +183,7 @@ def _while(parser: Parser) -> Operation:
     return parser.build("scf.while", initial, list(type_.results), attributes, (len(initial),), [before, after])
 
 
-def _target(parser: Parser) -> Successor:
+def _target(parser: OperationReader) -> Successor:
     """``^label`` or ``^label(%value, … : type, …)``."""
     block = parser.successor()
     values: list[Value] = []
@@ -198,13 +196,13 @@ def _target(parser: Parser) -> Successor:
     return Successor(block, values)
 
 
-def _branch(parser: Parser) -> Operation:
+def _branch(parser: OperationReader) -> Operation:
     target = _target(parser)
     attributes = _attributes(parser)
     return parser.build("cf.br", list(target.arguments), [], attributes, (len(target.arguments),), [], [target])
 
 
-def _conditional_branch(parser: Parser) -> Operation:
+def _conditional_branch(parser: OperationReader) -> Operation:
     at = parser.i
     condition = parser.use()
     parser.bind(condition, PLAIN_TYPES["i1"], at)
@@ -229,7 +227,7 @@ def _conditional_branch(parser: Parser) -> Operation:
     )
 
 
-def _switch(parser: Parser) -> Operation:
+def _switch(parser: OperationReader) -> Operation:
     """``%flag : type, [ default: ^a, 42: ^b, … ]``: ``case_values`` in the order of the successors after the first."""
     flag = parser.use()
     parser.expect(":")
@@ -253,7 +251,7 @@ def _switch(parser: Parser) -> Operation:
     return parser.build("cf.switch", [flag, *passed], [], attributes, (1, default, len(passed) - default), [], targets)
 
 
-def _poison(parser: Parser) -> Operation:
+def _poison(parser: OperationReader) -> Operation:
     attributes: dict[str, Any] = {}
     if parser.accept("<"):
         attributes["value"] = parser.reader.attribute(parser)
@@ -263,7 +261,7 @@ def _poison(parser: Parser) -> Operation:
     return parser.build("ub.poison", [], [parser.reader.type(parser)], attributes, ())
 
 
-def _warp_specialize(parser: Parser) -> Operation:
+def _warp_specialize(parser: OperationReader) -> Operation:
     """The default region, and a region that holds one ``ttg.warp_specialize.partitions`` with the captured values."""
     parser.expect("(")
     captures = parser.uses()

@@ -2,27 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Protocol
 
-from .ir import DenseAttr, Operation, Successor, Value
-from .spelling import location, number
+from .ir import Block, DenseAttr, Operation, Region, Successor, Value
+from .spelling import Spelling, location, number
 from .types import IndexType
 
-if TYPE_CHECKING:
-    from .printer import Printer
+
+class Printing(Protocol):
+    """What the rules use of the printer."""
+
+    spelling: Spelling
+
+    def name(self, value: Value) -> str:
+        """``%name``, or ``%name#1`` for one of several results."""
+
+    def values(self, values: Iterable[Value]) -> str:
+        """Names with commas between."""
+
+    def label(self, block: Block) -> str:
+        """``^bb1``."""
+
+    def region(self, region: Region, depth: int, *, label: bool, implicit: str = "") -> str:
+        """``{ … }``. ``label``: the first block's arguments are printed too; ``implicit`` is the terminator that is
+        left out if it has no operands."""
+
 
 #: The text after the operation's name, given the depth of its line.
-Rule = Callable[["Printer", Operation, int], str]
+Rule = Callable[[Printing, Operation, int], str]
 
 
-def _others(printer: Printer, operation: Operation, *known: str, keyword: bool = False) -> str:
+def _others(printer: Printing, operation: Operation, *known: str, keyword: bool = False) -> str:
     """The attributes other than the ``known`` ones, with the space before them."""
     shown = {name: value for name, value in operation.attributes.items() if name not in known}
     return f" {'attributes ' if keyword else ''}{printer.spelling.dictionary(shown)}" if shown else ""
 
 
-def _constant(printer: Printer, operation: Operation, _: int) -> str:
+def _constant(printer: Printing, operation: Operation, _: int) -> str:
     value = operation.attributes["value"]
     if isinstance(value, DenseAttr):
         text = printer.spelling.attribute(value)
@@ -33,18 +50,18 @@ def _constant(printer: Printer, operation: Operation, _: int) -> str:
     return f"{before} {text}" if before else text
 
 
-def _select(printer: Printer, operation: Operation, _: int) -> str:
+def _select(printer: Printing, operation: Operation, _: int) -> str:
     condition, chosen = (printer.spelling.type(operand.type) for operand in operation.operands[:2])
     types = chosen if condition == "i1" else f"{condition}, {chosen}"
     return f"{printer.values(operation.operands)}{_others(printer, operation)} : {types}"
 
 
-def _carried(printer: Printer, arguments: Sequence[Value], initial: Sequence[Value]) -> str:
+def _carried(printer: Printing, arguments: Sequence[Value], initial: Sequence[Value]) -> str:
     pairs = zip(arguments, initial, strict=True)
     return ", ".join(f"{printer.name(argument)} = {printer.name(value)}" for argument, value in pairs)
 
 
-def _for(printer: Printer, operation: Operation, depth: int) -> str:
+def _for(printer: Printing, operation: Operation, depth: int) -> str:
     lower, upper, step, *initial = operation.operands
     induction, *carried = operation.regions[0].entry.arguments
     text = "unsigned " if "unsignedCmp" in operation.attributes else ""
@@ -58,7 +75,7 @@ def _for(printer: Printer, operation: Operation, depth: int) -> str:
     return f"{text} {body}{_others(printer, operation, 'unsignedCmp')}"
 
 
-def _if(printer: Printer, operation: Operation, depth: int) -> str:
+def _if(printer: Printing, operation: Operation, depth: int) -> str:
     text = printer.name(operation.operands[0])
     if operation.results:
         text += f" -> ({printer.spelling.types(result.type for result in operation.results)})"
@@ -68,7 +85,7 @@ def _if(printer: Printer, operation: Operation, depth: int) -> str:
     return text + _others(printer, operation)
 
 
-def _while(printer: Printer, operation: Operation, depth: int) -> str:
+def _while(printer: Printing, operation: Operation, depth: int) -> str:
     before, after = operation.regions
     carried = _carried(printer, before.entry.arguments, operation.operands)
     types = [[value.type for value in values] for values in (operation.operands, operation.results)]
@@ -78,25 +95,25 @@ def _while(printer: Printer, operation: Operation, depth: int) -> str:
     return text + _others(printer, operation, keyword=True)
 
 
-def _target(printer: Printer, successor: Successor) -> str:
+def _target(printer: Printing, successor: Successor) -> str:
     if not successor.arguments:
         return printer.label(successor.block)
     types = printer.spelling.types(value.type for value in successor.arguments)
     return f"{printer.label(successor.block)}({printer.values(successor.arguments)} : {types})"
 
 
-def _branch(printer: Printer, operation: Operation, _: int) -> str:
+def _branch(printer: Printing, operation: Operation, _: int) -> str:
     return _target(printer, operation.successors[0]) + _others(printer, operation)
 
 
-def _conditional_branch(printer: Printer, operation: Operation, _: int) -> str:
+def _conditional_branch(printer: Printing, operation: Operation, _: int) -> str:
     weights = operation.attributes.get("branch_weights")
     shown = "" if weights is None else f" weights([{', '.join(map(number, weights))}])"
     targets = ", ".join(_target(printer, successor) for successor in operation.successors)
     return f"{printer.name(operation.operands[0])}{shown}, {targets}{_others(printer, operation, 'branch_weights')}"
 
 
-def _switch(printer: Printer, operation: Operation, _: int) -> str:
+def _switch(printer: Printing, operation: Operation, _: int) -> str:
     flag = operation.operands[0]
     labels = ["default", *map(str, operation.attributes["case_values"])]
     cases = ", ".join(
@@ -108,14 +125,14 @@ def _switch(printer: Printer, operation: Operation, _: int) -> str:
     )
 
 
-def _poison(printer: Printer, operation: Operation, _: int) -> str:
+def _poison(printer: Printing, operation: Operation, _: int) -> str:
     value = operation.attributes.get("value", _NOTHING)
     shown = "" if value is _NOTHING else f"<{printer.spelling.attribute(value)}>"
     text = f"{shown}{_others(printer, operation, 'value')} : {printer.spelling.type(operation.result.type)}"
     return text.lstrip()
 
 
-def _warp_specialize(printer: Printer, operation: Operation, depth: int) -> str:
+def _warp_specialize(printer: Printing, operation: Operation, depth: int) -> str:
     default, holder = operation.regions
     inner = holder.entry.operations[0]
     text = f"({printer.values(inner.operands)}){_others(printer, operation, 'partitionNumWarps', keyword=True)}"

@@ -7,18 +7,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from . import readers
 from .enums import ENUMS
 from .ir import Operation, Value
 from .notation import Directive, Element, Literal, Variable, parse_format
+from .operation_reader import OperationReader
 from .readers import ATTRIBUTES, State, Step
 from .type_reader import PLAIN_TYPES, element_of
 from .types import TensorType, Type
-
-if TYPE_CHECKING:
-    from .parser import Parser
 
 #: Attribute kinds other than the enums.
 _PLAIN_KINDS = frozenset({"any", "str", "int", "symbol", "flags", "unit"})
@@ -29,7 +27,7 @@ _EQUATION = re.compile(r"(\w+)=(?:(\w+)\((\w+)\)|(\w+))")
 
 _DEFAULTS: dict[str, Any] = {"false": False, "true": True, "0": 0, "1": 1}
 CONSTANT_TYPES: dict[str, Type] = {"token": PLAIN_TYPES["!ttg.async.token"], "i32": PLAIN_TYPES["i32"]}
-_TYPE_FUNCTIONS: dict[str, Callable[[Parser, Type], Type | None]] = {
+_TYPE_FUNCTIONS: dict[str, Callable[[OperationReader, Type], Type | None]] = {
     "": lambda parser, type_: type_,
     "i1": lambda parser, type_: parser.reader.i1_like(type_),
     "pointee": lambda parser, type_: parser.reader.pointee_like(type_),
@@ -106,7 +104,7 @@ class Format:
             self._elements = parse_format(self.text)
         return self._elements
 
-    def read(self, parser: Parser) -> Operation:
+    def read(self, parser: OperationReader) -> Operation:
         """Read what follows the op's name."""
         if self._compiled is None:
             self._compiled = self.compile()
@@ -119,7 +117,7 @@ class Format:
             step(parser, state)
         return self._finish(parser, state, start)
 
-    def _finish(self, parser: Parser, state: State, start: int) -> Operation:
+    def _finish(self, parser: OperationReader, state: State, start: int) -> Operation:
         attributes = self.complete(parser, state.attributes, start)
         groups = state.groups
         segments = self.segments
@@ -139,7 +137,7 @@ class Format:
             types += given
         return parser.build(self.name, operands, types, attributes, segments)
 
-    def complete(self, parser: Parser, attributes: dict[str, Any], start: int) -> dict[str, Any]:
+    def complete(self, parser: OperationReader, attributes: dict[str, Any], start: int) -> dict[str, Any]:
         """Enums as keywords, defaults filled in; fails where an attribute is missing."""
         for name in self.enums:
             if name in attributes:
@@ -253,7 +251,7 @@ class Format:
         return readers.operand_list(0)
 
     def _functional_type(self) -> Step:
-        def step(parser: Parser, state: State) -> None:
+        def step(parser: OperationReader, state: State) -> None:
             start = parser.i
             inputs = parser.reader.types_in_parentheses(parser)
             readers.check_all(parser, state, inputs, start)
@@ -288,7 +286,7 @@ class Format:
         assert constant or source_operand >= 0 or source_result >= 0, (self.name, source)
         assert operand >= 0 or result >= 0, (self.name, target)
 
-        def step(parser: Parser, state: State) -> None:
+        def step(parser: OperationReader, state: State) -> None:
             if operand >= 0 and not state.groups[operand]:
                 return
             known: Type | None = constant

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .assembly import FORMATS
 from .custom import RULES
 from .ir import Block, Operation, Region, Successor, Value
-
-if TYPE_CHECKING:
-    from .parser import Parser
+from .operation_reader import OperationReader
 
 #: Operations whose regions see no names from outside.
 _ISOLATED = frozenset({"ttg.warp_specialize.partitions", "tt.func", "builtin.module"})
 
 
-def generic(parser: Parser, start: int) -> Operation:
+def generic(parser: OperationReader, start: int) -> Operation:
     """The operation whose quoted name is the token ``start``, the one that was read last."""
     name = _unquoted(parser, parser.items[start], start)
     parser.expect("(")
@@ -77,7 +75,7 @@ def generic(parser: Parser, start: int) -> Operation:
 
 
 def _successors(
-    parser: Parser,
+    parser: OperationReader,
     name: str,
     targets: list[Block],
     operands: list[Value],
@@ -102,7 +100,7 @@ def _successors(
     return found
 
 
-def _unquoted(parser: Parser, literal: str, at: int) -> str:
+def _unquoted(parser: OperationReader, literal: str, at: int) -> str:
     """The operation name inside the quotes of the generic form."""
     name = literal[1:-1]
     if not name or not all(part.isidentifier() for part in name.split(".")):

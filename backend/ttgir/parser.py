@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from .assembly import FORMATS
-from .attributes import AttributeReader
 from .custom import RULES, function
 from .generic_form import generic
-from .ir import Block, Function, Module, Operation, Region, Successor, Value
+from .ir import Block, Function, Module, Operation, Region
 from .lexer import END, TTGIRSyntaxError
 from .locations import Locations
+from .operation_reader import OperationReader
 from .traits import End, traits
 from .types import Type
-from .value_scopes import ValueReader, ValueScope
+from .value_scopes import ValueScope
 from .verify import check_calls, check_terminators
 
 __all__ = ["Parser", "TTGIRSyntaxError", "parse_module"]
@@ -41,18 +41,14 @@ def depth_exceeded(parser: Parser) -> NoReturn:
     parser.error("brackets or regions are nested too deeply")
 
 
-class Parser(ValueReader):
+class Parser(OperationReader):
     """A cursor over the tokens of a module, with the names in scope."""
 
-    __slots__ = ("_calls", "_located", "_locations", "_terminators", "reader")
-
-    reader: AttributeReader
+    __slots__ = ("_calls", "_locations", "_terminators")
 
     def __init__(self, text: str, source: str) -> None:
         super().__init__(text, source)
-        self.reader = AttributeReader()
         self._locations = Locations(self)
-        self._located: list[tuple[Operation | Function | Module | Value, str, int]] = []
         self._terminators: list[tuple[Operation, int]] = []
         self._calls: list[tuple[Operation, int]] = []
 
@@ -118,21 +114,6 @@ class Parser(ValueReader):
         module = Module(attributes, functions, name)
         self.located(module, self.location())
         return module
-
-    # Locations
-
-    def location(self) -> tuple[str, int] | None:
-        """A trailing ``loc(…)``: its token and the token's index, for ``located``."""
-        item = self.items[self.i]
-        if item[:4] != "loc(":
-            return None
-        self.i += 1
-        return item, self.i - 1
-
-    def located(self, owner: Operation | Function | Module | Value, where: tuple[str, int] | None) -> None:
-        """Give ``owner`` the location ``where`` once every alias has been read."""
-        if where is not None:
-            self._located.append((owner, *where))
 
     # Operations
 
@@ -216,33 +197,7 @@ class Parser(ValueReader):
             self.values[name] = results[index - count]
             self._scope.names.append(name)
 
-    def build(
-        self,
-        name: str,
-        operands: list[Value],
-        types: list[Type],
-        attributes: dict[str, Any],
-        segments: tuple[int, ...],
-        regions: list[Region] | None = None,
-        successors: list[Successor] | None = None,
-    ) -> Operation:
-        """The operation, with the uses of its operands noted and its results not yet named."""
-        return Operation.make(name, operands, types, attributes, segments, regions or (), successors or ())
-
     # Regions and blocks
-
-    def successor(self) -> Block:
-        """The block that the next token names."""
-        label = self.items[self.i]
-        if label[0] != "^" or len(label) < 2:
-            self.fail("expected a block label (^name)")
-        scope = self._scope
-        block = scope.blocks.get(label)
-        if block is None:
-            block = scope.blocks[label] = Block(label)
-            scope.uses_of_labels[label] = self.i
-        self.i += 1
-        return block
 
     def region(
         self, arguments: list[tuple[str, Type, int]] | None = None, *, isolated: bool = False, implicit: str = ""
@@ -313,18 +268,3 @@ class Parser(ValueReader):
                 self.located(block.arguments[-1], self.location())
         self.expect(":")
         return block
-
-    def argument(self) -> tuple[str, Type, int]:
-        """``%name: type``, with the token of the name."""
-        at = self.i
-        name = self.argument_name()
-        self.expect(":")
-        return name, self.reader.type(self), at
-
-    def argument_name(self) -> str:
-        """The next token as the name of a block argument."""
-        name = self.items[self.i]
-        if name[0] != "%" or "#" in name or len(name) < 2:
-            self.fail("expected an argument name (%name)")
-        self.i += 1
-        return name

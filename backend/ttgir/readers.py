@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .enums import ENUMS
 from .ir import Value
+from .operation_reader import OperationReader
 from .types import Type
 
-if TYPE_CHECKING:
-    from .parser import Parser
-
-Step = Callable[["Parser", "State"], None]
+Step = Callable[[OperationReader, "State"], None]
 
 #: Enums whose attributes are numbers, and enums of which several values may hold.
 _NUMERIC = frozenset({"ProgramIDDim"})
@@ -30,7 +28,7 @@ class State:
         self.attributes: dict[str, Any] = {}
 
 
-def as_keyword(parser: Parser, kind: str, value: Any, what: str, start: int) -> Any:
+def as_keyword(parser: OperationReader, kind: str, value: Any, what: str, start: int) -> Any:
     """An enum attribute, given as keyword or number, as its keyword (for an enum of numbers, as its number)."""
     enum = ENUMS[kind]
     if isinstance(value, str):
@@ -51,7 +49,7 @@ def as_keyword(parser: Parser, kind: str, value: Any, what: str, start: int) -> 
 def literal(word: str) -> Step:
     """Punctuation or a keyword, as it is."""
 
-    def step(parser: Parser, state: State) -> None:
+    def step(parser: OperationReader, state: State) -> None:
         if parser.items[parser.i] != word:
             parser.fail(f"expected '{word}'")
         parser.i += 1
@@ -62,7 +60,7 @@ def literal(word: str) -> Step:
 def one_operand(index: int) -> Step:
     """The operand of a group that has one."""
 
-    def step(parser: Parser, state: State) -> None:
+    def step(parser: OperationReader, state: State) -> None:
         state.groups[index] = [parser.use()]
 
     return step
@@ -71,13 +69,13 @@ def one_operand(index: int) -> Step:
 def operand_list(index: int) -> Step:
     """All operands of a variadic group."""
 
-    def step(parser: Parser, state: State) -> None:
+    def step(parser: OperationReader, state: State) -> None:
         state.groups[index] = parser.uses()
 
     return step
 
 
-def attr_dict(parser: Parser, state: State) -> None:
+def attr_dict(parser: OperationReader, state: State) -> None:
     """``{name = value, …}``, where it is there."""
     if parser.items[parser.i] == "{":
         at = parser.i
@@ -90,7 +88,7 @@ def attr_dict(parser: Parser, state: State) -> None:
 def when(test: Callable[[str], bool], steps: list[Step]) -> Step:
     """``steps`` where the next token passes the test; else nothing."""
 
-    def step(parser: Parser, state: State) -> None:
+    def step(parser: OperationReader, state: State) -> None:
         if test(parser.items[parser.i]):
             for inner in steps:
                 inner(parser, state)
@@ -101,7 +99,7 @@ def when(test: Callable[[str], bool], steps: list[Step]) -> Step:
 def operand_types(index: int) -> Step:
     """The types of a group's operands."""
 
-    def step(parser: Parser, state: State) -> None:
+    def step(parser: OperationReader, state: State) -> None:
         first = True
         for value in state.groups[index]:
             if not first:
@@ -118,7 +116,7 @@ def operand_types(index: int) -> Step:
 def stripped_type(operand: int, result: int, head: str) -> Step:
     """A type without the ``head`` that the format leaves out, of an operand or, where that is negative, of a result."""
 
-    def step(parser: Parser, state: State) -> None:
+    def step(parser: OperationReader, state: State) -> None:
         at = parser.i
         type_ = parser.reader.stripped_type(parser, head)
         if operand < 0:
@@ -132,7 +130,7 @@ def stripped_type(operand: int, result: int, head: str) -> Step:
 def result_type(index: int) -> Step:
     """The type of a result that is always there."""
 
-    def step(parser: Parser, state: State) -> None:
+    def step(parser: OperationReader, state: State) -> None:
         state.results[index] = [parser.reader.type(parser)]
 
     return step
@@ -141,13 +139,13 @@ def result_type(index: int) -> Step:
 def result_types(index: int) -> Step:
     """The types of a variadic result."""
 
-    def step(parser: Parser, state: State) -> None:
+    def step(parser: OperationReader, state: State) -> None:
         state.results[index] = parser.reader.types(parser)
 
     return step
 
 
-def check_all(parser: Parser, state: State, types: list[Type], start: int) -> None:
+def check_all(parser: OperationReader, state: State, types: list[Type], start: int) -> None:
     """Give all operands these types; fails where there are more or fewer, or one has another type."""
     values = [value for group in state.groups for value in group]
     if len(values) != len(types):
@@ -157,7 +155,7 @@ def check_all(parser: Parser, state: State, types: list[Type], start: int) -> No
             parser.bind(value, type_, start)
 
 
-def all_types(parser: Parser, state: State) -> None:
+def all_types(parser: OperationReader, state: State) -> None:
     """The types of all operands."""
     start = parser.i
     check_all(parser, state, parser.reader.types(parser), start)
@@ -166,7 +164,7 @@ def all_types(parser: Parser, state: State) -> None:
 def offsets(name: str) -> Step:
     """``0, 8``: integers, the brackets around them being literals."""
 
-    def step(parser: Parser, state: State) -> None:
+    def step(parser: OperationReader, state: State) -> None:
         offsets: list[int] = []
         if parser.items[parser.i] != "]":
             offsets.append(parser.integer())
@@ -182,7 +180,7 @@ def enum(name: str, kind: str) -> Step:
     enum = ENUMS[kind]
     numeric = kind in _NUMERIC
 
-    def step(parser: Parser, state: State) -> None:
+    def step(parser: OperationReader, state: State) -> None:
         item = parser.items[parser.i]
         if item not in enum:
             parser.fail(f"expected one of {', '.join(enum)}")
@@ -193,7 +191,7 @@ def enum(name: str, kind: str) -> Step:
 
 
 def _bit_enum(name: str) -> Step:
-    def step(parser: Parser, state: State) -> None:
+    def step(parser: OperationReader, state: State) -> None:
         parts: list[str] = []
         while True:
             item = parser.items[parser.i]
@@ -211,7 +209,7 @@ def _bit_enum(name: str) -> Step:
 def _flags(name: str) -> Step:
     """``<nsw, nuw>`` as a tuple of keywords."""
 
-    def step(parser: Parser, state: State) -> None:
+    def step(parser: OperationReader, state: State) -> None:
         parser.expect("<")
         flags = [parser.name("a flag")]
         while parser.accept(","):
@@ -223,35 +221,35 @@ def _flags(name: str) -> Step:
 
 
 def _unit(name: str) -> Step:
-    def step(parser: Parser, state: State) -> None:
+    def step(parser: OperationReader, state: State) -> None:
         state.attributes[name] = None
 
     return step
 
 
 def _any(name: str) -> Step:
-    def step(parser: Parser, state: State) -> None:
+    def step(parser: OperationReader, state: State) -> None:
         state.attributes[name] = parser.reader.attribute(parser)
 
     return step
 
 
 def _string(name: str) -> Step:
-    def step(parser: Parser, state: State) -> None:
+    def step(parser: OperationReader, state: State) -> None:
         state.attributes[name] = parser.string()
 
     return step
 
 
 def _integer(name: str) -> Step:
-    def step(parser: Parser, state: State) -> None:
+    def step(parser: OperationReader, state: State) -> None:
         state.attributes[name] = parser.integer()
 
     return step
 
 
 def _symbol(name: str) -> Step:
-    def step(parser: Parser, state: State) -> None:
+    def step(parser: OperationReader, state: State) -> None:
         state.attributes[name] = parser.symbol()
 
     return step

@@ -12,12 +12,6 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 
-#: Files that recurse into each other as the grammar of what they read or print does.
-RECURSION = [
-    {f"backend.ttgir.{name}" for name in ("assembly", "custom", "formats", "generic_form", "parser", "readers")},
-    {"backend.ttgir.custom_printers", "backend.ttgir.printer"},
-]
-
 #: What the rooms of the compile side that need no Triton, and so no GPU framework, may import besides each other.
 PURE = ("abi", "settings", "drivers", "capabilities", "ttgir", "functions", "spirv", "errors", "layouts", "analysis")
 PURE += ("coroutines", "transforms", "planning", "lowering")
@@ -166,8 +160,7 @@ def order() -> list[set[str]]:
 
 @pytest.mark.parametrize("top", ["backend", "tools"])
 def test_no_file_imports_one_that_imports_it(top: str) -> None:
-    allowed = RECURSION if top == "backend" else []
-    assert [circle for circle in circles(inside(files_of(top))) if circle not in allowed] == []
+    assert circles(inside(files_of(top))) == []
 
 
 @pytest.mark.parametrize("top", ["backend", "tools"])
@@ -240,7 +233,7 @@ def test_no_import_hides_from_the_graph_of_the_compile_side() -> None:
     hidden = [
         module
         for module, path in files_of("backend").items()
-        if room(module) in PURE and module not in set().union(*RECURSION)
+        if room(module) in PURE
         if "TYPE_CHECKING" in path.read_text(encoding="utf-8")
     ]
     assert hidden == [], "an import for types alone is one that would make a cycle: move what is imported down"

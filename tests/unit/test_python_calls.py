@@ -6,8 +6,9 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
 from elftools.elf.elffile import ELFFile
-from triton.backends.spirv.runtime.native_module import native
+from triton.backends.spirv.runtime.native_module import native_part
 
 SOURCE = Path(__file__).parents[2] / "backend/native/python_calls.cpp"
 
@@ -31,10 +32,11 @@ HARMLESS = re.compile(
 )
 
 
-def test_each_call_is_outlived_or_harmless() -> None:
+@pytest.mark.parametrize("part", ["_native", "_native_torch"])
+def test_each_call_is_outlived_or_harmless(part: str) -> None:
     outlived = set(re.findall(r"^OUTLIVED\([^,]+, (\w+),", SOURCE.read_text(encoding="utf-8"), re.MULTILINE))
     assert len(outlived) > 40
-    with open(native().__file__, "rb") as file:
+    with open(native_part(part).__file__, "rb") as file:
         table: Any = ELFFile(file).get_section_by_name(".dynsym")
         symbols = [one for one in table.iter_symbols() if one["st_shndx"] == "SHN_UNDEF"]
         called = {one.name for one in symbols if re.match("_?Py", one.name)}

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+from collections.abc import Collection
 from pathlib import Path
 
 # What PEP 600 lets a manylinux wheel take from the machine it is installed on.
@@ -26,8 +27,8 @@ def python_tag() -> tuple[str, str]:
     return f"cp{major}{minor}", f"cp{major}{minor}{threads}"
 
 
-def needed_glibc(library: Path) -> int | None:
-    """The minor number of the oldest glibc 2.x that a library runs on.
+def needed_glibc(library: Path, beside: Collection[str] = ()) -> int | None:
+    """The minor number of the oldest glibc 2.x that a library runs on. ``beside``: names of libraries in the wheel.
 
     None if that cannot be told: there is no readelf, or the library needs another one than manylinux allows.
     """
@@ -35,7 +36,8 @@ def needed_glibc(library: Path) -> int | None:
     if readelf is None:
         return None
     text = subprocess.run([readelf, "-d", "-V", "-W", str(library)], capture_output=True, text=True, check=True).stdout
-    if any(not _SYSTEM_LIBRARIES.fullmatch(name) for name in re.findall(r"\(NEEDED\).*\[(.*)\]", text)):
+    others = {*re.findall(r"\(NEEDED\).*\[(.*)\]", text)}.difference(beside)
+    if any(not _SYSTEM_LIBRARIES.fullmatch(name) for name in others):
         return None
     needed = [int(minor) for minor in re.findall(r"Name: GLIBC_2\.(\d+)", text)] or [0]
     for version in re.findall(r"Name: GLIBCXX_3\.4\.(\d+)", text):
@@ -57,7 +59,7 @@ def platform_tag(upstream: str, built: list[Path]) -> str:
     arch = platform.machine()
     minor = _GLIBC_BASE
     for library in built:
-        needed = needed_glibc(library)
+        needed = needed_glibc(library, [path.name for path in built])
         if needed is None:
             return f"linux_{arch}"
         minor = max(minor, needed)

@@ -164,7 +164,7 @@ def _lists(text: str) -> str:
             raise ToolError(f"CMakeLists.txt has no {old!r} any more: tools/verbs/triton_ext.py has to follow")
         text = text.replace(old, new)
     head, project, rest = text.partition("cmake_minimum_required")
-    comment = "# The launcher, as the Python module triton_spirv._native.\n"
+    comment = "# The launcher and torch's operations, as Python modules triton_spirv._native and _native_torch.\n"
     return comment + project + re.sub(r"\nif\(COMMAND add_triton_plugin\)\n.*?\nendif\(\)\n", "", rest, flags=re.DOTALL)
 
 

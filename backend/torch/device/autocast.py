@@ -9,8 +9,9 @@ from typing import Any
 
 import torch
 
-from ...runtime import NAME, native
+from ...runtime import NAME
 from . import native_kernels
+from .native_module import torch_native
 
 _KEY = "AutocastPrivateUse1"
 _aten = torch.ops.aten
@@ -76,7 +77,7 @@ def _widest(args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.dtype:
 
 @cache
 def _shared() -> Any:
-    return native().CastingContext(
+    return torch_native().CastingContext(
         exchange=torch.Tensor.__dlpack_c_exchange_api__,  # type: ignore[attr-defined]
         tensor_types=(torch.Tensor, torch.nn.Parameter),
         types=(torch.float16, torch.bfloat16, torch.float32),
@@ -127,7 +128,7 @@ def enter_autocast() -> tuple[torch.library.Library, ...]:
     rest = torch.library.Library("_", "IMPL")
     rest.fallback(torch.library.fallthrough_kernel, _KEY)
     aten = torch.library.Library("aten", "IMPL")
-    to = native().CastTo
+    to = torch_native().CastTo
     for names, choose, cast_to in (
         (_LOWER, _lower, to.LOWER),
         (_SINGLE, _single, to.SINGLE),
@@ -137,7 +138,7 @@ def enter_autocast() -> tuple[torch.library.Library, ...]:
             casting = _shared().casting(op._op, choose)
             operation = None if native_kernels.takes_integers(op) else native_kernels.operation(op)
             key = getattr(torch._C.DispatchKey, _KEY)
-            if operation is None or not native().enter_casting(operation, cast_to, int(key), casting):
+            if operation is None or not torch_native().enter_casting(operation, cast_to, int(key), casting):
                 aten.impl(name, casting, _KEY)
     for name, op in _overloads(_SINGLE_RESULT):
         aten.impl(name, _naming_result(op), _KEY)

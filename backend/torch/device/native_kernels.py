@@ -1,4 +1,4 @@
-"""Operations that torch calls as native kernels (native/torch_operations.cpp), through its stable C interface.
+"""Operations that torch calls as native kernels (native/torch/torch_operations.cpp), through its stable C interface.
 
 A native kernel enters Python only for a call unlike earlier ones, and passes what torch passes to kernels in Python.
 The interface has no Scalars, generators, storages and streams. Operations with those, and all of a torch without the
@@ -14,9 +14,10 @@ from typing import Any
 
 import torch
 
-from ...runtime import NAME, native
+from ...runtime import NAME
+from .native_module import torch_native
 
-#: Codes of torch's types (PassedType in native/torch_operations.h).
+#: Codes of torch's types (PassedType in native/torch/torch_operations.h).
 _BASES = {"Tensor": "T", "int": "i", "float": "f", "bool": "b", "str": "s", "Device": "d"}
 #: Types whose values the interface passes as numbers: what they are in Python, and what the interface calls them.
 _CONSTANTS = {
@@ -38,12 +39,12 @@ _NONE = object()
 
 def operation(op: torch._ops.OpOverload) -> Any:
     """The operation as a native kernel's (a native TorchOperation). None where it cannot be one."""
-    if op.name() in _OF_ALL_TYPES or not native().has_torch_operations():
+    if op.name() in _OF_ALL_TYPES or not torch_native().has_torch_operations():
         return None
     arguments, results = ([_form(value) for value in values] for values in (op._schema.arguments, op._schema.returns))
     if any(base == "" for _, base in (*arguments, *results)) or not all(map(_can_be_given, results)):
         return None
-    return native().TorchOperation(
+    return torch_native().TorchOperation(
         name=op.name().removeprefix("aten::"),
         arguments=list(map(_passed, arguments)),
         results=list(map(_passed, results)),
@@ -82,7 +83,9 @@ def _can_be_given(form: tuple[tuple[bool, bool, bool], str]) -> bool:
 
 def _passed(form: tuple[tuple[bool, bool, bool], str]) -> Any:
     (is_optional, is_list, has_optional_items), base = form
-    return native().PassedType(base, is_list=is_list, is_optional=is_optional, has_optional_items=has_optional_items)
+    return torch_native().PassedType(
+        base, is_list=is_list, is_optional=is_optional, has_optional_items=has_optional_items
+    )
 
 
 @cache
@@ -92,7 +95,7 @@ def _constants() -> dict[tuple[str, int], Any]:
     for name, value in vars(torch).items():
         for kind, (type_, word) in _CONSTANTS.items():
             for start in ("aoti_torch", "torch") if isinstance(value, type_) else ():
-                number = native().torch_constant(f"{start}_{word}_{name}")
+                number = torch_native().torch_constant(f"{start}_{word}_{name}")
                 if number is not None:
                     found[kind, number] = value
     return found

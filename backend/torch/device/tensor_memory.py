@@ -12,6 +12,7 @@ import torch
 
 from ... import runtime
 from ...runtime import NAME, Context, OutOfDeviceMemory, device_index
+from .native_module import torch_native
 
 #: DLPack's code of an element type. What is not here is made as bytes and retyped.
 DLPACK_CODES = {
@@ -100,7 +101,7 @@ def _new(size: Sequence[int], stride: Sequence[int], dtype: torch.dtype, device:
     except OutOfDeviceMemory as error:
         raise OutOfMemory(context, error) from None
     made: torch.Tensor = torch._C._from_dlpack(
-        context.native_module.dlpack_capsule(memory, size, stride, index, DLPACK_CODES[dtype], 8 * dtype.itemsize)
+        torch_native().dlpack_capsule(memory, size, stride, index, DLPACK_CODES[dtype], 8 * dtype.itemsize)
     )
     for watcher in WATCHERS:
         watcher.allocated(made, bytes_)

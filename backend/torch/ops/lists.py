@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from ...runtime import native
+from ..device.native_module import torch_native
 from ..device.tensor_memory import copy_from
 from .addressing import NARROW, Number, Plans
 from .elementwise import TILE, Body
@@ -59,14 +59,14 @@ class _Form:
         """The table of the lists' addresses. Raises OnHost if memory is shared that must not be."""
         found = self.tables.get(addresses)
         if found is None:
-            if native().outputs_overlap(addresses, self.extents, len(self.sizes), self.outputs):
+            if torch_native().outputs_overlap(addresses, self.extents, len(self.sizes), self.outputs):
                 raise OnHost("outputs that share memory with another list")
             if len(self.tables) >= _TABLES:
                 self.tables.clear()
             host = torch.frombuffer(bytearray(self.sizes.tobytes() + addresses), dtype=torch.int64)
             entries = _room(len(host), self.programs.device)
             copy_from(host, entries)
-            aligned = native().are_aligned(addresses, 16)
+            aligned = torch_native().are_aligned(addresses, 16)
             found = self.tables[addresses] = _Table(self.kernel(aligned), entries)
         return found
 

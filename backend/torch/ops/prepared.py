@@ -2,9 +2,10 @@
 
 The first call of a kind is recorded: what memory it allocates, which kernels it launches with which arguments, and what
 it returns. If it does nothing else, and all pointers that it passes lie in its arguments, in that memory, or in memory
-that stays, later calls of the kind do the same with other addresses in one native call (native/prepared.cpp, which says
-what a kind is). An operation that reads values on the host, draws random numbers, runs on the CPU, resizes a tensor or
-passes its own memory always takes the full path; so does a call while launches are profiled or recorded as a graph.
+that stays, later calls of the kind do the same with other addresses in one native call (native/torch/prepared.cpp,
+which says what a kind is). An operation that reads values on the host, draws random numbers, runs on the CPU, resizes a
+tensor or passes its own memory always takes the full path; so does a call while launches are profiled or recorded as a
+graph.
 
 What an operation does must depend only on its arguments, their addresses modulo 16, and torch's default element type.
 """
@@ -23,6 +24,7 @@ from ... import runtime
 from ...runtime import LaterLauncher, OutOfDeviceMemory, native
 from ..device import native_kernels
 from ..device.cpu_fallback import FALLBACKS
+from ..device.native_module import torch_native
 from ..device.random_state import GENERATOR
 from ..device.tensor_memory import BEFORE_READING, DLPACK_CODES, WATCHERS, WRITING, OutOfMemory, context_of, extent
 from .shapes import share_memory
@@ -36,7 +38,7 @@ _Operation = Callable[..., Any]
 
 @cache
 def _shared() -> Any:
-    return native().PreparedContext(
+    return torch_native().PreparedContext(
         exchange=torch.Tensor.__dlpack_c_exchange_api__,  # type: ignore[attr-defined]
         tensor_types=(torch.Tensor, torch.nn.Parameter),
         constant_types=(torch.dtype, torch.layout, torch.memory_format),
@@ -186,14 +188,14 @@ class _Recorder:
         context = runtime.of_device(every[0].device.index or 0)
         results = result if isinstance(result, tuple) else (result,)
         memory = [(made, bytes_) for made, bytes_ in self._memory if bytes_ or any(made is value for value in results)]
-        plan = native().PreparedPlan(
+        plan = torch_native().PreparedPlan(
             device=context.native,
             index=context.index,
             pool=context.memory.pool,
             allocate=context.memory.allocate,
             allocations=[bytes_ for _, bytes_ in memory],
         )
-        owner, make = native().Owner, native().PreparedRange
+        owner, make = torch_native().Owner, torch_native().PreparedRange
         ranges = [make(*_window(tensor), owner.ARGUMENT, number) for number, tensor in enumerate(self._tensors)]
         for number, (tensor, bytes_) in enumerate(memory):
             ranges.append(make(tensor.data_ptr(), tensor.data_ptr() + bytes_, owner.ALLOCATION, number))

@@ -124,8 +124,8 @@ def test_without_torchs_c_interface() -> None:
     """The CPU's kernels serve, through Python."""
     program = (
         "import sys\n"
-        "from triton.backends.spirv.runtime import native_module\n"
-        "native_module.native().enter_torch_views = lambda: False\n"
+        "from triton.backends.spirv.torch.device import native_module\n"
+        "native_module.torch_native().enter_torch_views = lambda: False\n"
         "import torch\n"
         "x = torch.arange(6, device='spirv').view(2, 3).t()\n"
         "assert x.cpu().tolist() == [[0, 3], [1, 4], [2, 5]]\n"

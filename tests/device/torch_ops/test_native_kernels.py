@@ -294,8 +294,8 @@ def test_launch_hooks_see_native_kernels() -> None:
 def test_without_torchs_c_interface() -> None:
     """Kernels in Python do it."""
     program = (
-        "from triton.backends.spirv.runtime import native_module\n"
-        "native_module.native().has_torch_operations = lambda: False\n"
+        "from triton.backends.spirv.torch.device import native_module\n"
+        "native_module.torch_native().has_torch_operations = lambda: False\n"
         "import torch\n"
         "x = torch.arange(6.0, device='spirv').view(2, 3)\n"
         "for _ in range(3):\n"

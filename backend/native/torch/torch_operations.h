@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "prepared.h"
+#include "torch/prepared.h"
 
 namespace triton_spirv {
 

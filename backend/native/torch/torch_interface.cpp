@@ -1,4 +1,4 @@
-#include "torch_interface.h"
+#include "torch/torch_interface.h"
 
 #include <dlfcn.h>
 

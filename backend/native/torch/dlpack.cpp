@@ -1,5 +1,5 @@
 // DLPack capsules over device memory, from which torch makes tensors.
-#include "dlpack.h"
+#include "torch/dlpack.h"
 
 #include <algorithm>
 #include <iterator>

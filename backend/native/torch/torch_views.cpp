@@ -1,6 +1,6 @@
 // Views change what a tensor says of its memory, not the memory. torch's own kernels for them are entered for its own
 // devices only, and a kernel of Python takes three times as long.
-#include "torch_views.h"
+#include "torch/torch_views.h"
 
 #include <algorithm>
 #include <array>
@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "torch_interface.h"
+#include "torch/torch_interface.h"
 
 namespace triton_spirv {
 namespace {

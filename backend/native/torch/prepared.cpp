@@ -1,14 +1,14 @@
-#include "prepared.h"
+#include "torch/prepared.h"
 
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <optional>
 
-#include "dlpack.h"
 #include "gil.h"
 #include "python_api.h"
 #include "recording.h"
+#include "torch/dlpack.h"
 
 namespace py = pybind11;
 

@@ -1,4 +1,4 @@
-#include "casting.h"
+#include "torch/casting.h"
 
 #include <iterator>
 #include <utility>

@@ -15,9 +15,9 @@
 #include <utility>
 #include <vector>
 
-#include "dlpack.h"
 #include "launcher.h"
 #include "memory_pool.h"
+#include "torch/dlpack.h"
 
 namespace triton_spirv {
 

@@ -1,4 +1,4 @@
-#include "torch_operations.h"
+#include "torch/torch_operations.h"
 
 #include <dlfcn.h>
 
@@ -11,7 +11,7 @@
 
 #include "gil.h"
 #include "python_api.h"
-#include "torch_interface.h"
+#include "torch/torch_interface.h"
 
 namespace py = pybind11;
 

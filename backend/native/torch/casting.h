@@ -3,7 +3,7 @@
 
 #include <pybind11/pybind11.h>
 
-#include "dlpack.h"
+#include "torch/dlpack.h"
 
 namespace triton_spirv {
 

@@ -1,0 +1,145 @@
+// The Python module triton.backends.spirv._native_torch: torch's operations on the device. It uses _native.
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include "abi.h"
+#include "torch/casting.h"
+#include "torch/dlpack.h"
+#include "torch/prepared.h"
+#include "torch/torch_operations.h"
+#include "torch/torch_views.h"
+
+namespace py = pybind11;
+using namespace triton_spirv;
+
+PYBIND11_MODULE(_native_torch, m) {
+  m.doc() = "torch's operations on devices of Triton's SPIR-V backend: prepared calls, views, casts and DLPack.";
+
+  py::class_<PreparedContext>(m, "PreparedContext", "What prepared operations share; see torch/ops/prepared.py.")
+      .def(py::init([](const py::object& exchange, py::tuple tensor_types, py::tuple constant_types, py::object runtime,
+                       py::object default_dtype, py::object from_dlpack, py::object writing, py::object current,
+                       py::object device_type) {
+             return std::make_unique<PreparedContext>(
+                 PreparedContext{TensorReader(exchange), std::move(tensor_types), std::move(constant_types),
+                                 std::move(runtime), std::move(default_dtype), std::move(from_dlpack),
+                                 std::move(writing), std::move(current), std::move(device_type)});
+           }),
+           py::kw_only(), py::arg("exchange"), py::arg("tensor_types"), py::arg("constant_types"), py::arg("runtime"),
+           py::arg("default_dtype"), py::arg("from_dlpack"), py::arg("writing"), py::arg("current"),
+           py::arg("device_type"))
+      .def("lists_key", &PreparedContext::lists_key, py::arg("lists"),
+           "(bytes that stand for the lengths, types, sizes and strides, the addresses) of lists of tensors; None "
+           "unless "
+           "all are of real numbers and on one device.")
+      .def("tensors_like", &PreparedContext::tensors_like, py::arg("tensors"), py::arg("device"), py::arg("pool"),
+           py::arg("allocate"), "New tensors of the types, sizes and strides of these; None where torch is to choose.")
+      .def(
+          "prepared",
+          [](const PreparedContext& self, py::object run, py::object record, bool by_address) {
+            auto operation = std::make_shared<Prepared>(&self, std::move(run), std::move(record), by_address);
+            return py::cpp_function(
+                [operation](const py::args& args, const py::kwargs& kwargs) { return (*operation)(args, kwargs); });
+          },
+          py::keep_alive<0, 1>(), py::arg("run"), py::arg("record"), py::arg("by_address"),
+          "An operation that does calls like earlier ones again. `run`: the operation; `record`: (args, kwargs, their "
+          "tensors) → (its result, a PreparedPlan or None); `by_address`: it has tables of its tensors' addresses.")
+      .def(
+          "enter",
+          [](const PreparedContext& self, py::object run, py::object record, bool by_address, TorchOperation operation,
+             bool takes_negated) {
+            auto prepared = std::make_shared<Prepared>(&self, std::move(run), std::move(record), by_address);
+            return enter_prepared(std::move(operation), std::move(prepared), takes_negated);
+          },
+          py::kw_only(), py::arg("run"), py::arg("record"), py::arg("by_address"), py::arg("operation"),
+          py::arg("takes_negated"),
+          "Enter such an operation as a native kernel of torch, which calls `run` and `record` for calls unlike "
+          "earlier "
+          "ones. False where no kernel is left, and nothing was entered.");
+
+  py::class_<CastingContext>(m, "CastingContext",
+                             "What operations under an autocast share; see torch/device/autocast.py.")
+      .def(py::init([](const py::object& exchange, py::tuple tensor_types, py::tuple types, py::object key,
+                       py::object excluded, py::object exclude, py::object cast) {
+             return std::make_unique<CastingContext>(
+                 CastingContext{TensorReader(exchange), std::move(tensor_types), std::move(types), std::move(key),
+                                std::move(excluded), std::move(exclude), std::move(cast)});
+           }),
+           py::kw_only(), py::arg("exchange"), py::arg("tensor_types"), py::arg("types"), py::arg("key"),
+           py::arg("excluded"), py::arg("exclude"), py::arg("cast"),
+           "`types`: torch.float16, bfloat16, float32; `excluded`: (key) → whether this thread passes it over; "
+           "`exclude`: (key, whether it is to); `cast`: (value, type) → the value in the type.")
+      .def(
+          "casting",
+          [](const CastingContext& self, py::object op, py::object choose) {
+            const Casting operation(&self, std::move(op), std::move(choose));
+            return py::cpp_function(
+                [operation](const py::args& args, const py::kwargs& kwargs) { return operation(args, kwargs); });
+          },
+          py::keep_alive<0, 1>(), py::arg("op"), py::arg("choose"),
+          "The operation `op`, with floats in the type that `choose`: (args, kwargs) → type says.");
+
+  py::enum_<PreparedPlan::Owner>(m, "Owner", "Whose the memory of a PreparedRange is.")
+      .value("ARGUMENT", PreparedPlan::Owner::kArgument)
+      .value("ALLOCATION", PreparedPlan::Owner::kAllocation)
+      .value("STAYING", PreparedPlan::Owner::kStaying);
+
+  py::class_<PreparedPlan::Range>(m, "PreparedRange", "Memory, [begin, end), of an argument or allocation by number.")
+      .def(py::init([](uint64_t begin, uint64_t end, PreparedPlan::Owner owner, std::size_t number) {
+             return PreparedPlan::Range{begin, end, owner, number};
+           }),
+           py::arg("begin"), py::arg("end"), py::arg("owner"), py::arg("number") = 0);
+
+  py::class_<PreparedPlan, std::shared_ptr<PreparedPlan>>(m, "PreparedPlan",
+                                                          "What a call allocated, launched and returned.")
+      .def(py::init<std::shared_ptr<Device>, int, std::shared_ptr<MemoryPool>, py::object, std::vector<uint64_t>>(),
+           py::kw_only(), py::arg("device"), py::arg("index"), py::arg("pool"), py::arg("allocate"),
+           py::arg("allocations"))
+      .def("add_launch", &PreparedPlan::add_launch, py::kw_only(), py::arg("launcher"), py::arg("function"),
+           py::arg("grid"), py::arg("arguments"), py::arg("ranges"), py::arg("kept"),
+           "False, with nothing added, where a pointer is in none of the ranges.")
+      .def("add_copy", &PreparedPlan::add_copy, py::arg("to"), py::arg("from_"), py::arg("bytes"), py::arg("ranges"))
+      .def("add_fill", &PreparedPlan::add_fill, py::arg("address"), py::arg("bytes"), py::arg("word"),
+           py::arg("ranges"))
+      .def("add_effect", &PreparedPlan::add_effect, py::arg("effect"), "A call without arguments behind the launches.")
+      .def("add_constant", &PreparedPlan::add_constant, py::arg("value"))
+      .def("add_argument", &PreparedPlan::add_argument, py::arg("number"))
+      .def("add_again", &PreparedPlan::add_again, py::arg("number"))
+      .def("add_tensor", &PreparedPlan::add_tensor, py::kw_only(), py::arg("allocation"), py::arg("code"),
+           py::arg("bytes"), py::arg("sizes"), py::arg("strides"))
+      .def("set_tuple", &PreparedPlan::set_tuple, py::arg("is_tuple"));
+
+  m.attr("ABI_VERSION") = kAbiVersion;
+  m.def("are_aligned", &are_aligned, py::arg("addresses"), py::arg("alignment"),
+        "Whether each of these 64-bit integers is a multiple of `alignment`.");
+  m.def("outputs_overlap", &outputs_overlap, py::arg("addresses"), py::arg("extents"), py::arg("places"),
+        py::arg("outputs"),
+        "Whether one of the first `outputs` lists of `places` tensors shares memory with another, or with what is read "
+        "but for the same memory at the same place. `addresses`, `extents` (bytes): 64-bit integers, list after list.");
+  py::class_<PassedType>(m, "PassedType", "What torch's C interface passes for an argument or a result.")
+      .def(py::init([](char base, bool is_list, bool is_optional, bool has_optional_items) {
+             return PassedType{static_cast<PassedType::Base>(base), is_list, is_optional, has_optional_items};
+           }),
+           py::arg("base"), py::kw_only(), py::arg("is_list"), py::arg("is_optional"), py::arg("has_optional_items"));
+  py::class_<TorchOperation>(m, "TorchOperation", "An operation of torch; see torch/device/native_kernels.py.")
+      .def(py::init([](std::string name, std::vector<PassedType> arguments, std::vector<PassedType> results,
+                       py::object unpack, py::object tensors_of, py::object handle_of) {
+             return TorchOperation{std::move(name),   std::move(arguments),  std::move(results),
+                                   std::move(unpack), std::move(tensors_of), std::move(handle_of)};
+           }),
+           py::kw_only(), py::arg("name"), py::arg("arguments"), py::arg("results"), py::arg("unpack"),
+           py::arg("tensors_of"), py::arg("handle_of"));
+  py::enum_<CastTo>(m, "CastTo", "What floats are cast to under an autocast.")
+      .value("LOWER", CastTo::kLower)
+      .value("SINGLE", CastTo::kSingle)
+      .value("WIDEST", CastTo::kWidest);
+  m.def("enter_casting", &enter_casting, py::arg("operation"), py::arg("to"), py::arg("key"), py::arg("casting"),
+        "Enter an operation under an autocast as a native kernel of torch. `casting` does in Python what goes wrong.");
+  m.def("has_torch_operations", &has_torch_operations, "Whether this torch passes calls to native kernels.");
+  m.def("torch_constant", &torch_constant, py::arg("name"),
+        "What a function of torch's C interface such as \"aoti_torch_dtype_uint8\" gives; None without the function.");
+  m.def("enter_torch_views", &enter_torch_views,
+        "Enter torch's views of tensors on the device as native kernels. False where this torch has no C interface for "
+        "it, and nothing was entered.");
+  m.def("dlpack_capsule", &dlpack_capsule, py::arg("memory"), py::arg("shape"), py::arg("strides"), py::arg("device"),
+        py::arg("code"), py::arg("bits"), "A DLPack capsule over an Allocation, which it keeps.");
+}
