@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import torch
 from torch.nn import functional as F  # noqa: N812 (torch's own convention)
-from triton.backends.spirv.torch.device import registration
+from triton.backends.spirv.torch import registration
 
 
 def _conch() -> None:

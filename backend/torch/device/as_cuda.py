@@ -13,7 +13,7 @@ from unittest import mock
 import torch
 from torch.overrides import TorchFunctionMode
 
-from ...runtime.context import NAME
+from ...runtime import NAME
 
 #: What libraries take as a GPU that has bfloat16 and copies in the background, and no instructions of Hopper's.
 CAPABILITY = (8, 0)

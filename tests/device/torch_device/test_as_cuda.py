@@ -10,7 +10,7 @@ import pytest
 import torch
 import triton
 import triton.language as tl
-from triton.backends.spirv.torch.device import registration
+from triton.backends.spirv.torch import registration
 
 from tests.vendor import cuda_packages
 

@@ -24,7 +24,7 @@ from typing import Any
 import torch
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.testing._internal.opinfo.core import SampleInput
-from triton.backends.spirv.torch.device import registration
+from triton.backends.spirv.torch import registration
 
 from . import op_database
 from .op_database import title
