@@ -103,6 +103,15 @@ def test_refused_on_both(name: str) -> None:
             torch.zeros(1, device="spirv").cpu()
 
 
+def test_a_mode_is_no_nan_where_there_is_a_number() -> None:
+    nan = float("nan")
+    rows = ([nan, nan, 1.0], 1.0, 2), ([nan, 1.0, nan, 1.0], 1.0, 3), ([2.0, nan, 1.0, nan, 1.0], 1.0, 4)
+    for row, value, place in (*rows, ([3.0, nan], 3.0, 0)):
+        found = torch.mode(torch.tensor(row, device="spirv"))
+        assert (found.values.item(), found.indices.item()) == (value, place)
+    assert torch.mode(torch.tensor([nan, nan], device="spirv")).values.isnan()
+
+
 def test_equal_on_both() -> None:
     for dtype in (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64):
         numbers, bits = torch.iinfo(dtype), torch.iinfo(dtype).bits

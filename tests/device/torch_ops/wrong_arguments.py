@@ -169,6 +169,15 @@ KNOWN = (
         "the CPU multiplies what is outside by 0, with NaN for a result, or leaves it out, as its vectors have it",
     ),
     Known(
+        r"mode$",
+        r".*with nan$",
+        (OTHER,),
+        "`mode`",
+        "NaN",
+        "NaN equals nothing, so that it is the most frequent only where there is nothing else; what the CPU gives "
+        "depends on the order of the elements",
+    ),
+    Known(
         r"cdist|.*pairwise_distance",
         r".*with nan$",
         (OTHER,),
