@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from .divergence import Key
-from .program import Instruction
+from .program import ModuleInstruction
 from .registry import translates
 from .translation import Translation
 
@@ -64,7 +64,7 @@ _CONVERSIONS = {
 _DIVIDED_AS_DOUBLE = 32
 
 
-def _each(t: Translation, item: Instruction, rule: Callable[[list[str], str, str], str]) -> None:
+def _each(t: Translation, item: ModuleInstruction, rule: Callable[[list[str], str, str], str]) -> None:
     """Has ``rule`` make each scalar of the result: of the operands, of the type that they have, and of the result's."""
     operands = [t.keys(operand) for operand in item.operands]
     for index, key in enumerate(t.keys(item.result)):
@@ -73,12 +73,12 @@ def _each(t: Translation, item: Instruction, rule: Callable[[list[str], str, str
 
 
 @translates(*_BINARY)
-def _binary(t: Translation, item: Instruction) -> None:
+def _binary(t: Translation, item: ModuleInstruction) -> None:
     _each(t, item, lambda values, of, to: t.code.emit(f"{_BINARY[item.name]} {to} {values[0]}, {values[1]}"))
 
 
 @translates(*_SHIFTS)
-def _shift(t: Translation, item: Instruction) -> None:
+def _shift(t: Translation, item: ModuleInstruction) -> None:
     old, new = (t.type_name(t.keys(operand)[0]) for operand in (item.operands[1], item.operands[0]))
 
     def shifted(values: list[str], of: str, to: str) -> str:
@@ -92,48 +92,48 @@ def _shift(t: Translation, item: Instruction) -> None:
 
 
 @translates(*_COMPARISONS)
-def _compare(t: Translation, item: Instruction) -> None:
+def _compare(t: Translation, item: ModuleInstruction) -> None:
     _each(t, item, lambda values, of, to: t.code.emit(f"{_COMPARISONS[item.name]} {of} {values[0]}, {values[1]}"))
 
 
 @translates("OpNot", "OpLogicalNot")
-def _invert(t: Translation, item: Instruction) -> None:
+def _invert(t: Translation, item: ModuleInstruction) -> None:
     scalar = t.type_name(t.keys(item.result)[0])
     _each(t, item, lambda values, of, to: t.code.emit(f"xor {to} {values[0]}, {t.splat_literal(to, scalar, -1)}"))
 
 
 @translates("OpSNegate")
-def _negate_integer(t: Translation, item: Instruction) -> None:
+def _negate_integer(t: Translation, item: ModuleInstruction) -> None:
     scalar = t.type_name(t.keys(item.result)[0])
     _each(t, item, lambda values, of, to: t.code.emit(f"sub {to} {t.splat_literal(to, scalar, 0)}, {values[0]}"))
 
 
 @translates("OpFNegate")
-def _negate(t: Translation, item: Instruction) -> None:
+def _negate(t: Translation, item: ModuleInstruction) -> None:
     _each(t, item, lambda values, of, to: t.code.emit(f"fneg {to} {values[0]}"))
 
 
 @translates(*_WIDTHS)
-def _resize(t: Translation, item: Instruction) -> None:
+def _resize(t: Translation, item: ModuleInstruction) -> None:
     old, new = t.divergence.bits(t.keys(item.operands[0])[0]), t.divergence.bits(t.keys(item.result)[0])
     name = _WIDTHS[item.name][new > old]
     _each(t, item, lambda values, of, to: values[0] if of == to else t.code.emit(f"{name} {of} {values[0]} to {to}"))
 
 
 @translates(*_CONVERSIONS)
-def _convert(t: Translation, item: Instruction) -> None:
+def _convert(t: Translation, item: ModuleInstruction) -> None:
     """A number outside of the type's range gives some number, as on every device, and must not be LLVM's poison."""
     name = _CONVERSIONS[item.name]
     _each(t, item, lambda values, of, to: t.code.emit(f"{name} {of} {values[0]} to {to}"))
 
 
 @translates("OpIsNan")
-def _is_nan(t: Translation, item: Instruction) -> None:
+def _is_nan(t: Translation, item: ModuleInstruction) -> None:
     _each(t, item, lambda values, of, to: t.code.emit(f"fcmp uno {of} {values[0]}, {values[0]}"))
 
 
 @translates("OpIsInf")
-def _is_infinite(t: Translation, item: Instruction) -> None:
+def _is_infinite(t: Translation, item: ModuleInstruction) -> None:
     scalar = t.type_name(t.keys(item.operands[0])[0])
     infinity = {"half": 0x7C00, "float": 0x7F800000, "double": 0x7FF << 52}[scalar]
 
@@ -145,7 +145,7 @@ def _is_infinite(t: Translation, item: Instruction) -> None:
 
 
 @translates("OpBitCount", "OpBitReverse")
-def _bits(t: Translation, item: Instruction) -> None:
+def _bits(t: Translation, item: ModuleInstruction) -> None:
     name = {"OpBitCount": "ctpop", "OpBitReverse": "bitreverse"}[item.name]
     old, new = (t.type_name(t.keys(value)[0]) for value in (item.operands[0], item.result))
 
@@ -159,7 +159,7 @@ def _bits(t: Translation, item: Instruction) -> None:
 
 
 @translates("OpSelect")
-def _select(t: Translation, item: Instruction) -> None:
+def _select(t: Translation, item: ModuleInstruction) -> None:
     conditions, trues, falses = (t.keys(operand) for operand in item.operands)
     for index, key in enumerate(t.keys(item.result)):
         condition = conditions[index if len(conditions) > 1 else 0]
@@ -182,7 +182,7 @@ def _select(t: Translation, item: Instruction) -> None:
 
 
 @translates(*_DIVISIONS)
-def _divide(t: Translation, item: Instruction) -> None:
+def _divide(t: Translation, item: ModuleInstruction) -> None:
     """An integer quotient or remainder. What a lane divides by 0 is some number: a kernel may choose another one
     afterwards, so no divisor may end the program."""
     scalar = t.type_name(t.keys(item.result)[0])
@@ -219,7 +219,7 @@ def _is_literal(text: str) -> bool:
 
 
 @translates("OpUMulExtended", "OpSMulExtended")
-def _extended_product(t: Translation, item: Instruction) -> None:
+def _extended_product(t: Translation, item: ModuleInstruction) -> None:
     """Low and high half of a product."""
     low, high = t.keys(item.result)
     scalar = t.type_name(low)
@@ -242,7 +242,7 @@ def _extended_product(t: Translation, item: Instruction) -> None:
 
 
 @translates("OpBitcast")
-def _bitcast(t: Translation, item: Instruction) -> None:
+def _bitcast(t: Translation, item: ModuleInstruction) -> None:
     """Bits as another type: also of two words as one of twice the width, and the other way."""
     sources, results = t.keys(item.operands[0]), t.keys(item.result)
     if len(sources) == len(results):
@@ -297,5 +297,5 @@ def _split(t: Translation, sources: list[Key], results: list[Key]) -> None:
 
 
 @translates("OpCompositeConstruct", "OpCompositeExtract", "OpCompositeInsert", "OpConvertUToPtr", "OpConvertPtrToU")
-def _nothing(t: Translation, item: Instruction) -> None:
+def _nothing(t: Translation, item: ModuleInstruction) -> None:
     """What only names scalars anew (divergence.py)."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ..spirv.opcodes import StorageClass
 from .divergence import Key
 from .errors import Untranslatable
-from .program import Instruction
+from .program import ModuleInstruction
 from .registry import translates
 from .translation import Translation
 
@@ -33,7 +33,7 @@ _CHOICES = {"max": "smax", "min": "smin", "umax": "umax", "umin": "umin"}
 
 
 @translates(*_UPDATES)
-def _update(t: Translation, item: Instruction) -> None:
+def _update(t: Translation, item: ModuleInstruction) -> None:
     key, name = t.keys(item.result)[0], _UPDATES[item.name]
     type_ = t.type_name(key)
     operands = [t.keys(item.operands[3])[0]]
@@ -44,7 +44,7 @@ def _update(t: Translation, item: Instruction) -> None:
     _each_lane(t, item, name, operands, ["value"], body)
 
 
-def _is_own(t: Translation, item: Instruction) -> bool:
+def _is_own(t: Translation, item: ModuleInstruction) -> bool:
     """Whether only this thread has the memory: that of a workgroup, whose lanes act one after the other."""
     return t.program.type(item.operands[0]).storage == StorageClass.Workgroup
 
@@ -66,7 +66,7 @@ def _own_update(t: Translation, name: str, type_: str) -> str:
 
 
 @translates("OpAtomicCompareExchange")
-def _exchange(t: Translation, item: Instruction) -> None:
+def _exchange(t: Translation, item: ModuleInstruction) -> None:
     type_ = t.type_name(t.keys(item.result)[0])
     body = f"""  %pair = cmpxchg ptr %place, {type_} %compared, {type_} %value monotonic monotonic
   %found = extractvalue {{ {type_}, i1 }} %pair, 0"""
@@ -75,14 +75,14 @@ def _exchange(t: Translation, item: Instruction) -> None:
 
 
 @translates("OpAtomicLoad")
-def _load(t: Translation, item: Instruction) -> None:
+def _load(t: Translation, item: ModuleInstruction) -> None:
     type_ = t.type_name(t.keys(item.result)[0])
     size = t.program.size(item.type)
     _each_lane(t, item, "load", [], [], f"  %found = load atomic {type_}, ptr %place monotonic, align {size}")
 
 
 @translates("OpAtomicStore")
-def _store(t: Translation, item: Instruction) -> None:
+def _store(t: Translation, item: ModuleInstruction) -> None:
     value = t.keys(item.operands[3])[0]
     size = t.program.size(t.divergence.scalar_type(value))
     body = f"  store atomic {t.type_name(value)} %value, ptr %place monotonic, align {size}"
@@ -90,7 +90,7 @@ def _store(t: Translation, item: Instruction) -> None:
 
 
 def _each_lane(
-    t: Translation, item: Instruction, name: str, operands: Sequence[Key], names: Sequence[str], body: str
+    t: Translation, item: ModuleInstruction, name: str, operands: Sequence[Key], names: Sequence[str], body: str
 ) -> None:
     """Has the active lanes do one after the other what ``body`` says of %place and the operands, by their names. What
     it calls %found is the lane's result."""
@@ -146,7 +146,7 @@ done:
 
 
 @translates("OpControlBarrier", "OpMemoryBarrier")
-def _barrier(t: Translation, item: Instruction) -> None:
+def _barrier(t: Translation, item: ModuleInstruction) -> None:
     """A workgroup is one subgroup, whose lanes run together: what is left of a barrier is the order of accesses that
     other programs see."""
     if t.program.constants[item.operands[-1]].bits & _ORDERS:

@@ -6,13 +6,13 @@ import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from .program import Type
+from .program import ModuleType
 
 _FLOATS = {16: "half", 32: "float", 64: "double"}
 _SUFFIXES = {"half": "f16", "float": "f32", "double": "f64", "ptr": "p0"}
 
 
-def type_name(type_: Type) -> str:
+def type_name(type_: ModuleType) -> str:
     """LLVM's name of a scalar type; an address is a number."""
     if type_.kind == "float":
         return _FLOATS[type_.bits]

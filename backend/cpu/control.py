@@ -8,7 +8,7 @@ from ..spirv import opcodes as op
 from ..spirv.grammar import opcodes
 from .divergence import Key, Loop
 from .errors import Untranslatable
-from .program import Block, Instruction
+from .program import BasicBlock, ModuleInstruction
 from .registry import RULES
 from .translation import Translation
 
@@ -63,11 +63,11 @@ class Control:
             else:
                 raise Untranslatable(self._program.name, f"{end.name} outside of structured control flow")
 
-    def _body(self, block: Block) -> None:
+    def _body(self, block: BasicBlock) -> None:
         for item in block.body:
             self._one(item)
 
-    def _one(self, item: Instruction) -> None:
+    def _one(self, item: ModuleInstruction) -> None:
         t = self._t
         rule = RULES.get(item.name)
         if rule is None:
@@ -77,7 +77,7 @@ class Control:
         if item.result in t.neighbours.roots:
             t.compare_lanes(item.result)
 
-    def _single(self, block: Block, source: int) -> None:
+    def _single(self, block: BasicBlock, source: int) -> None:
         """Phis of a block that is reached from one only."""
         for phi in block.phis:
             for key, value in zip(self._t.keys(phi.result), self._keys_from(phi, source), strict=True):
@@ -87,11 +87,11 @@ class Control:
                 elif not shape.known:
                     self._t.values[key] = self._t.scalar(value)
 
-    def _keys_from(self, phi: Instruction, source: int) -> list[Key]:
+    def _keys_from(self, phi: ModuleInstruction, source: int) -> list[Key]:
         return self._t.keys(_from(phi, source))
 
     # -- phis ----------------------------------------------------------------------------------------------------
-    def _texts(self, block: Block, source: int) -> dict[Key, str]:
+    def _texts(self, block: BasicBlock, source: int) -> dict[Key, str]:
         """The values that a block's phis get from another one, as they are there."""
         found = {}
         for phi in block.phis:
@@ -107,7 +107,7 @@ class Control:
         return self._t.vector_type(key) if self._t.shape(key) is None else self._t.type_name(key)
 
     # -- selections ----------------------------------------------------------------------------------------------
-    def _selection(self, block: Block) -> None:
+    def _selection(self, block: BasicBlock) -> None:
         assert block.end is not None
         condition = self._t.keys(block.end.operands[0])[0]
         shape = self._t.shape(condition)
@@ -116,7 +116,7 @@ class Control:
         else:
             self._parted_selection(block, condition)
 
-    def _uniform_selection(self, block: Block, condition: str) -> None:
+    def _uniform_selection(self, block: BasicBlock, condition: str) -> None:
         """A branch that all lanes take."""
         t, code = self._t, self._t.code
         assert block.end is not None
@@ -144,12 +144,12 @@ class Control:
         self._merge(merged, incoming)
         assert t.mask is None or t.mask
 
-    def _merge(self, merged: Block, incoming: Sequence[tuple[dict[Key, str], str]]) -> None:
+    def _merge(self, merged: BasicBlock, incoming: Sequence[tuple[dict[Key, str], str]]) -> None:
         for key in incoming[0][0]:
             pairs = [(texts[key], place) for texts, place in incoming]
             self._t.values[key] = self._t.code.phi(self._type(key), pairs)
 
-    def _parted_selection(self, block: Block, condition: Key) -> None:
+    def _parted_selection(self, block: BasicBlock, condition: Key) -> None:
         """A selection whose sides some lanes take."""
         t = self._t
         assert block.end is not None
@@ -173,7 +173,7 @@ class Control:
             type_ = t.vector_type(key)
             t.values[key] = t.code.emit(f"select {t.mask_type} {chosen}, {type_} {one}, {type_} {other}")
 
-    def _vectors(self, merged: Block, source: int) -> dict[Key, str]:
+    def _vectors(self, merged: BasicBlock, source: int) -> dict[Key, str]:
         """As _texts, for phis where lanes come from several sides."""
         found = {}
         for phi in merged.phis:
@@ -211,7 +211,7 @@ class Control:
             and all(item.name in _UNDER_MASK for item in block.body)
         )
 
-    def _masked(self, block: Block, side: int, chosen: str) -> None:
+    def _masked(self, block: BasicBlock, side: int, chosen: str) -> None:
         """A selection of loads and stores alone: they are done under a mask. Hosts without instructions for that try
         first whether all lanes are active."""
         t, code, outer = self._t, self._t.code, self._t.mask
@@ -241,7 +241,7 @@ class Control:
                     f"select {t.mask_type} {chosen}, {type_} {found[key]}, {type_} {default[key]}"
                 )
 
-    def _under(self, arm: Block, mask: str | None, merged: Block) -> dict[Key, str]:
+    def _under(self, arm: BasicBlock, mask: str | None, merged: BasicBlock) -> dict[Key, str]:
         """Emits a block under a mask; gives what its lanes bring to the merge."""
         t, outer = self._t, self._t.mask
         t.mask = mask
@@ -251,7 +251,9 @@ class Control:
         t.mask = outer
         return found
 
-    def _tried(self, arm: Block, mask: str, merged: Block, source: int) -> tuple[dict[Key, str], dict[Key, str]]:
+    def _tried(
+        self, arm: BasicBlock, mask: str, merged: BasicBlock, source: int
+    ) -> tuple[dict[Key, str], dict[Key, str]]:
         t, code = self._t, self._t.code
         default = self._vectors(merged, source)
         fast, slow, after = code.name("all"), code.name("part"), code.name("after")
@@ -268,7 +270,7 @@ class Control:
         return found, default
 
     # -- loops ---------------------------------------------------------------------------------------------------
-    def _loop(self, header: Block) -> None:
+    def _loop(self, header: BasicBlock) -> None:
         t, code = self._t, self._t.code
         loop = t.divergence.loops[header.label]
         outer = t.mask
@@ -315,7 +317,7 @@ class Control:
     def _repeat(
         self,
         loop: Loop,
-        header: Block,
+        header: BasicBlock,
         last: int,
         names: tuple[str, str],
         phis: dict[Key, str],
@@ -361,7 +363,7 @@ class Control:
                 code.add_incoming(phi, final[key], code.block)
         code.jump(begin)
 
-    def _bounded(self, header: Block, end: Instruction) -> bool:
+    def _bounded(self, header: BasicBlock, end: ModuleInstruction) -> bool:
         """Whether a loop ends after a number of rounds that is known: its counter is compared with a constant."""
         compared = self._program.definitions.get(end.operands[0])
         if compared is None or compared.name not in ("OpSLessThan", "OpULessThan", "OpINotEqual"):
@@ -375,6 +377,6 @@ class Control:
         )
 
 
-def _from(phi: Instruction, source: int) -> int:
+def _from(phi: ModuleInstruction, source: int) -> int:
     """The value that a phi gets from a block."""
     return next(value for value, label in zip(phi.operands[::2], phi.operands[1::2], strict=True) if label == source)

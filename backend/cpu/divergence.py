@@ -11,8 +11,8 @@ from heapq import heappop, heappush
 
 from ..spirv.opcodes import BuiltIn, StorageClass
 from . import constants, shapes
-from .program import IN_SCRATCH, Block, Instruction, Program
-from .shapes import SPREAD, Shape
+from .program import IN_SCRATCH, BasicBlock, KernelModule, ModuleInstruction
+from .shapes import SPREAD, LaneShape
 
 #: A scalar: a value, or a component of one.
 Key = int | tuple[int, int]
@@ -39,9 +39,9 @@ class Loop:
 class Divergence:
     """The shape of each scalar of a program whose workgroups have subgroups of so many lanes."""
 
-    def __init__(self, program: Program, subgroup: int) -> None:
+    def __init__(self, program: KernelModule, subgroup: int) -> None:
         self._program, self._subgroup, self._lanes = program, subgroup, program.local_size
-        self.shape: dict[Key, Shape | None] = {}
+        self.shape: dict[Key, LaneShape | None] = {}
         #: Component → the scalar that it is a copy of.
         self._same: dict[Key, Key] = {}
         self.loops: dict[int, Loop] = {}
@@ -137,10 +137,10 @@ class Divergence:
             own = variable.storage in (StorageClass.Function, StorageClass.Private)
             scalar = self._program.types[variable.type].kind not in ("array", "struct")
             step = self._program.size(variable.type) if own and scalar else 0  # an array's elements have the lanes
-            self.shape[name] = Shape(True, tuple(step * lane for lane in range(self._lanes)), 6)
-        order: list[tuple[Block, Instruction]] = []
+            self.shape[name] = LaneShape(True, tuple(step * lane for lane in range(self._lanes)), 6)
+        order: list[tuple[BasicBlock, ModuleInstruction]] = []
         users: dict[int, list[int]] = {}  # by their places in that order
-        ends: dict[int, list[Block]] = {}
+        ends: dict[int, list[BasicBlock]] = {}
         for block in self._program.blocks.values():
             for item in (*block.phis, *block.body):
                 if item.result and self._program.type(item.result).kind != "void":
@@ -175,7 +175,7 @@ class Divergence:
             else:
                 self.shape[value, index] = shapes.constant(0, 64, self._lanes)
 
-    def _part(self, block: Block) -> list[int]:
+    def _part(self, block: BasicBlock) -> list[int]:
         """Notes that lanes part at the end of a block. Gives the values that depend on that, where it is new."""
         assert block.end is not None
         shape = self.shape[self.keys(block.end.operands[0])[0]]
@@ -194,13 +194,13 @@ class Divergence:
         loop.divergent = True
         return loop.left
 
-    def _set(self, key: Key, shape: Shape | None) -> bool:
+    def _set(self, key: Key, shape: LaneShape | None) -> bool:
         if key in self.shape and self.shape[key] == shape:
             return False
         self.shape[key] = shape
         return True
 
-    def _visit(self, block: Block, item: Instruction) -> bool:
+    def _visit(self, block: BasicBlock, item: ModuleInstruction) -> bool:
         result, name = item.result, item.name
         if name == "OpCompositeConstruct":
             flat = [key for operand in item.operands for key in self.keys(operand)]
@@ -259,7 +259,7 @@ class Divergence:
         found = [self.shape.get(key, _UNKNOWN) for key in keys]
         return _UNKNOWN if any(shape is _UNKNOWN for shape in found) else SPREAD
 
-    def _shapes(self, item: Instruction) -> list[object]:
+    def _shapes(self, item: ModuleInstruction) -> list[object]:
         """The shapes of the scalars of a result, by those of the operands."""
         name, lanes = item.name, self._lanes
         count = len(self.keys(item.result))
@@ -286,7 +286,7 @@ class Divergence:
             found.append(shape)
         return [self._computed(item, found)]  # type: ignore[arg-type]
 
-    def _broadcast(self, key: Key, item: Instruction) -> object:
+    def _broadcast(self, key: Key, item: ModuleInstruction) -> object:
         """One lane's number: the same in all lanes, if they are of one subgroup."""
         shape, lane = self.shape.get(key, _UNKNOWN), self.shape.get(self.keys(item.operands[2])[0], _UNKNOWN)
         if isinstance(shape, _Unknown) or isinstance(lane, _Unknown):
@@ -300,7 +300,7 @@ class Divergence:
             return shapes.constant(offset, self.bits(key), self._lanes)
         return shapes.uniform(self._lanes, min(shape.zeros, shapes.trailing_zeros(offset)))
 
-    def _loaded(self, item: Instruction) -> object:
+    def _loaded(self, item: ModuleInstruction) -> object:
         pointer = item.operands[0]
         storage = self._storage(pointer)
         if storage == StorageClass.Input:
@@ -310,7 +310,7 @@ class Divergence:
             if number == BuiltIn.SubgroupId:
                 return shapes.of_lanes(tuple(lane // self._subgroup for lane in range(self._lanes)), 32)
             if number == BuiltIn.GlobalInvocationId and self._axis(pointer) == 0:
-                return shapes.Shape(True, tuple(range(self._lanes)), shapes.trailing_zeros(self._lanes))
+                return LaneShape(True, tuple(range(self._lanes)), shapes.trailing_zeros(self._lanes))
             return shapes.uniform(self._lanes)
         if storage == StorageClass.PushConstant:
             return shapes.uniform(self._lanes)
@@ -331,7 +331,7 @@ class Divergence:
         item = self._program.definitions.get(pointer)
         return self._base(item.operands[0]) if item is not None and item.name == "OpAccessChain" else pointer
 
-    def _accessed(self, item: Instruction) -> object:
+    def _accessed(self, item: ModuleInstruction) -> object:
         """The address that an access chain gives."""
         program, base = self._program, self._base(item.operands[0])
         variable = program.variables.get(base)
@@ -349,10 +349,10 @@ class Divergence:
             total = shapes.added(total, shapes.scaled(shape, stride, 64), 64)  # type: ignore[arg-type]
         if private:
             size = program.size(program.type(item.result).element)
-            total = shapes.added(total, Shape(False, tuple(size * lane for lane in range(self._lanes))), 64)
+            total = shapes.added(total, LaneShape(False, tuple(size * lane for lane in range(self._lanes))), 64)
         return total
 
-    def path(self, item: Instruction) -> list[tuple[int, int]]:
+    def path(self, item: ModuleInstruction) -> list[tuple[int, int]]:
         """(index, bytes that it counts in) of each index of an access chain into scratch memory. An array of an
         invocation's own has all lanes of an element side by side."""
         program = self._program
@@ -371,11 +371,11 @@ class Divergence:
             result.append((index, (type_.stride or program.size(type_id)) * lanes))
         return result
 
-    def _computed(self, item: Instruction, operands: list[Shape | None]) -> Shape | None:
+    def _computed(self, item: ModuleInstruction, operands: list[LaneShape | None]) -> LaneShape | None:
         lanes = self._lanes
         if any(shape is SPREAD for shape in operands):
             return SPREAD
-        found: list[Shape] = [shape for shape in operands if shape is not None]
+        found: list[LaneShape] = [shape for shape in operands if shape is not None]
         kind = self._program.type(item.result).kind
         width = self._program.type(item.result).bits
         if found and kind in ("int", "bool", "pointer") and all(shape.known for shape in found):
@@ -388,7 +388,7 @@ class Divergence:
                 return result
         return shapes.uniform(lanes) if all(shape.uniform for shape in found) else SPREAD
 
-    def _known(self, item: Instruction, found: list[Shape], width: int) -> Shape | None:
+    def _known(self, item: ModuleInstruction, found: list[LaneShape], width: int) -> LaneShape | None:
         name = item.name
         if name in constants.INTEGERS:
             rule = constants.INTEGERS[name]
@@ -404,7 +404,7 @@ class Divergence:
             return shapes.evaluated(lambda a: a if name == "OpSConvert" else a & mask, found, width)
         return None
 
-    def _affine(self, item: Instruction, found: list[Shape], width: int) -> Shape | None:
+    def _affine(self, item: ModuleInstruction, found: list[LaneShape], width: int) -> LaneShape | None:
         """The shape of integer arithmetic that keeps shared number and offsets apart."""
         name = item.name
         if name in ("OpIAdd", "OpISub"):
@@ -425,7 +425,7 @@ class Divergence:
             return self._converted(item, found[0], width)
         return None
 
-    def _converted(self, item: Instruction, shape: Shape, width: int) -> Shape | None:
+    def _converted(self, item: ModuleInstruction, shape: LaneShape, width: int) -> LaneShape | None:
         old = self.bits(self.keys(item.operands[0])[0])
         if width <= old:
             return shapes.added(shape, shapes.constant(0, width, self._lanes), width)
@@ -435,7 +435,7 @@ class Divergence:
         return shape if item.name == "OpSConvert" and item.result in self.addresses else None
 
 
-def _plain(found: list[Shape]) -> bool:
+def _plain(found: list[LaneShape]) -> bool:
     return all(shape.plain for shape in found)
 
 
@@ -446,7 +446,7 @@ class _Unknown:
 _UNKNOWN = _Unknown()
 
 
-def _ids(item: Instruction) -> list[int]:
+def _ids(item: ModuleInstruction) -> list[int]:
     """The operands of an instruction that are values."""
     name, operands = item.name, item.operands
     if name == "OpExtInst":
@@ -470,7 +470,7 @@ def _ids(item: Instruction) -> list[int]:
     return list(operands)
 
 
-def _address_values(program: Program) -> set[int]:
+def _address_values(program: KernelModule) -> set[int]:
     """64-bit integers that are used for nothing but addresses of device memory."""
     found = {
         value

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from .errors import Untranslatable
-from .program import Instruction
+from .program import ModuleInstruction
 from .registry import translates
 from .translation import Translation
 
 
 @translates("OpGroupNonUniformShuffleXor")
-def _shuffle_xor(t: Translation, item: Instruction) -> None:
+def _shuffle_xor(t: Translation, item: ModuleInstruction) -> None:
     mask = t.shape(t.keys(item.operands[2])[0])
     if mask is None or not (mask.known and mask.uniform):
         raise Untranslatable(t.program.name, "an exchange with a lane that is not known", t.where(item))
@@ -17,7 +17,7 @@ def _shuffle_xor(t: Translation, item: Instruction) -> None:
 
 
 @translates("OpGroupNonUniformShuffle")
-def _shuffle(t: Translation, item: Instruction) -> None:
+def _shuffle(t: Translation, item: ModuleInstruction) -> None:
     index = t.keys(item.operands[2])[0]
     shape = t.shape(index)
     if shape is not None and shape.known:
@@ -33,7 +33,7 @@ def _shuffle(t: Translation, item: Instruction) -> None:
         t.values[key] = t.code.call(helper, t.spread(name), arguments, declared=True)
 
 
-def _shuffle_known(t: Translation, item: Instruction, lanes: list[int]) -> None:
+def _shuffle_known(t: Translation, item: ModuleInstruction, lanes: list[int]) -> None:
     picked = ", ".join(f"i32 {lane}" for lane in lanes)
     for key, source in zip(t.keys(item.result), t.keys(item.operands[1]), strict=True):
         type_ = t.vector_type(source)
@@ -66,7 +66,7 @@ def _helper(t: Translation, helper: str, name: str) -> str:
 
 
 @translates("OpGroupNonUniformBroadcast")
-def _broadcast(t: Translation, item: Instruction) -> None:
+def _broadcast(t: Translation, item: ModuleInstruction) -> None:
     index = t.shape(t.keys(item.operands[2])[0])
     if index is None or not (index.known and index.uniform):
         raise Untranslatable(t.program.name, "an exchange with a lane that is not known", t.where(item))
@@ -85,13 +85,13 @@ def _broadcast(t: Translation, item: Instruction) -> None:
 
 
 @translates("OpReadClockKHR")
-def _clock(t: Translation, item: Instruction) -> None:
+def _clock(t: Translation, item: ModuleInstruction) -> None:
     key = t.keys(item.result)[0]
     t.values[key] = t.code.call("llvm.readcyclecounter", "i64", [])
 
 
 @translates("OpFunctionCall")
-def _call(t: Translation, item: Instruction) -> None:
+def _call(t: Translation, item: ModuleInstruction) -> None:
     name = t.program.imports.get(item.operands[0])
     if name is None:
         raise Untranslatable(t.program.name, "a call of a function", t.where(item))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from ..spirv.opcodes import Glsl
 from .code import suffix
 from .errors import Untranslatable
-from .program import Instruction
+from .program import ModuleInstruction
 from .registry import translates
 from .translation import Translation
 
@@ -40,7 +40,7 @@ _ONE = {"half": 0x3C00, "float": 0x3F800000, "double": 0x3FF << 52}
 
 
 @translates("OpExtInst")
-def _function(t: Translation, item: Instruction) -> None:
+def _function(t: Translation, item: ModuleInstruction) -> None:
     number = item.operands[1]
     if number in _INTRINSICS:
         name = _INTRINSICS[number]

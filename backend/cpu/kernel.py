@@ -9,7 +9,7 @@ from .code import literal, type_name
 from .control import Control
 from .errors import Untranslatable
 from .host import Host
-from .program import Program
+from .program import KernelModule
 from .translation import Translation
 
 
@@ -25,8 +25,10 @@ class TranslatedKernel:
 
 def translate(spirv: bytes, host: Host, subgroup: int) -> TranslatedKernel:
     """The kernel of a SPIR-V module whose subgroups have so many lanes. Raises Untranslatable."""
-    program = Program(spirv)
+    program = KernelModule(spirv)
     t = Translation(program, subgroup, host)
+    for variable, value in program.initial.items():
+        _begin(t, variable, value)
     Control(t).run()
     places = [f"  %place{variable} = add i64 %memory, {offset}" for variable, offset in sorted(t.places.items())]
     places += [f"  %place{variable} = ptrtoint ptr @table{variable} to i64" for variable in program.tables]
@@ -60,6 +62,17 @@ def translate(spirv: bytes, host: Host, subgroup: int) -> TranslatedKernel:
         *t.lines.metadata,
     ]
     return TranslatedKernel(program.name, "\n".join(parts) + "\n", t.scratch_bytes)
+
+
+def _begin(t: Translation, variable: int, value: int) -> None:
+    """Gives all lanes' copies of a number its initial value."""
+    program = t.program
+    type_, known = program.types[program.variables[variable].type], program.constants[value]
+    if type_.kind not in ("int", "float") or known.parts:
+        raise Untranslatable(program.name, "an initial value that is no number")
+    name = type_name(type_)
+    splat = t.splat_literal(t.spread(name), name, known.bits)
+    t.code.do(f"store {t.spread(name)} {splat}, ptr {t.pointer(f'%place{variable}')}, align {program.size(known.type)}")
 
 
 def _table(t: Translation, variable: int) -> str:

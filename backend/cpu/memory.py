@@ -6,16 +6,16 @@ from ..spirv.opcodes import BuiltIn, StorageClass
 from . import spread_access
 from .divergence import Key
 from .errors import Untranslatable
-from .program import IN_SCRATCH, Instruction
+from .program import IN_SCRATCH, ModuleInstruction
 from .registry import translates
-from .shapes import Shape
+from .shapes import LaneShape
 from .translation import Translation
 
 _WORKGROUP = {BuiltIn.WorkgroupId: "%program", BuiltIn.NumWorkgroups: "%grid"}
 
 
 @translates("OpAccessChain")
-def _access(t: Translation, item: Instruction) -> None:
+def _access(t: Translation, item: ModuleInstruction) -> None:
     variable = t.program.variables.get(item.operands[0])
     if variable is None:
         raise Untranslatable(t.program.name, "a pointer into a part of what another points to", t.where(item))
@@ -23,7 +23,7 @@ def _access(t: Translation, item: Instruction) -> None:
         _in_scratch(t, item)
 
 
-def _in_scratch(t: Translation, item: Instruction) -> None:
+def _in_scratch(t: Translation, item: ModuleInstruction) -> None:
     """The address: the variable's, and what each index adds."""
     key = t.keys(item.result)[0]
     shape, code = t.shape(key), t.code
@@ -54,7 +54,7 @@ def _in_scratch(t: Translation, item: Instruction) -> None:
 
 
 @translates("OpLoad")
-def _load(t: Translation, item: Instruction) -> None:
+def _load(t: Translation, item: ModuleInstruction) -> None:
     pointer = item.operands[0]
     storage = t.program.type(pointer).storage
     if storage == StorageClass.Input:
@@ -78,12 +78,12 @@ def _load(t: Translation, item: Instruction) -> None:
             t.values[key] = t.code.emit(f"trunc {bytes_} {found} to {bits}")
 
 
-def _instead(t: Translation, item: Instruction, place: int) -> Key | None:
+def _instead(t: Translation, item: ModuleInstruction, place: int) -> Key | None:
     found = t.otherwise.get(item.result)
     return None if found is None else t.keys(found)[place]  # type: ignore[arg-type]
 
 
-def _load_built_in(t: Translation, item: Instruction) -> None:
+def _load_built_in(t: Translation, item: ModuleInstruction) -> None:
     key = t.keys(item.result)[0]
     shape = t.shape(key)
     assert shape is not None
@@ -101,7 +101,7 @@ def _load_built_in(t: Translation, item: Instruction) -> None:
     t.values[key] = f"{_WORKGROUP[number]}{'xyz'[axis]}"
 
 
-def _load_argument(t: Translation, item: Instruction) -> None:
+def _load_argument(t: Translation, item: ModuleInstruction) -> None:
     """A word of the argument block."""
     offset, definition = 0, t.program.definitions.get(item.operands[0])
     if definition is not None:
@@ -135,7 +135,7 @@ def _spread_addresses(t: Translation, address: Key, offset: int) -> str:
     return t.code.emit(f"add {t.spread('i64')} {base}, splat (i64 {offset})")
 
 
-def _stepped(shape: Shape | None, size: int) -> bool:
+def _stepped(shape: LaneShape | None, size: int) -> bool:
     """Whether neighbouring lanes have neighbouring elements of so many bytes."""
     return shape is not None and all(
         offset - shape.offsets[0] == size * lane for lane, offset in enumerate(shape.offsets)
@@ -143,7 +143,13 @@ def _stepped(shape: Shape | None, size: int) -> bool:
 
 
 def load(
-    t: Translation, address: Key, offset: int, name: str, size: int, result: Shape | None, otherwise: Key | None = None
+    t: Translation,
+    address: Key,
+    offset: int,
+    name: str,
+    size: int,
+    result: LaneShape | None,
+    otherwise: Key | None = None,
 ) -> str:
     """A scalar of each lane, ``offset`` bytes behind an address; of lanes that are not active ``otherwise``, or any
     number."""
@@ -242,7 +248,7 @@ def _vectors(t: Translation, address: Key, keys: list[Key], size: int) -> bool:
 
 
 @translates("OpStore")
-def _store(t: Translation, item: Instruction) -> None:
+def _store(t: Translation, item: ModuleInstruction) -> None:
     pointer, value = item.operands[:2]
     address = t.keys(pointer)[0]
     if t.program.type(value).kind == "array":
@@ -254,7 +260,7 @@ def _store(t: Translation, item: Instruction) -> None:
         store(t, address, place * size, key, size)
 
 
-def _clear(t: Translation, item: Instruction, address: Key) -> None:
+def _clear(t: Translation, item: ModuleInstruction, address: Key) -> None:
     """An array of zeros."""
     if not t.program.constants[item.operands[1]].null:
         raise Untranslatable(t.program.name, "a store of a whole array", t.where(item))
@@ -264,7 +270,7 @@ def _clear(t: Translation, item: Instruction, address: Key) -> None:
 
 
 @translates("OpCopyMemory")
-def _copy(t: Translation, item: Instruction) -> None:
+def _copy(t: Translation, item: ModuleInstruction) -> None:
     """One array of the invocation's own to another one of the same type."""
     to, source = item.operands[:2]
     count = t.program.size(t.program.variables[to].type) * t.lanes

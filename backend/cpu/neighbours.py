@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from .divergence import Divergence, Key
-from .program import Instruction, Program
+from .program import KernelModule, ModuleInstruction
 
 _THROUGH = ("OpIAdd", "OpISub", "OpIMul", "OpShiftLeftLogical", "OpSConvert", "OpUConvert", "OpConvertUToPtr")
 
@@ -28,7 +28,7 @@ class Step(NamedTuple):
 class Neighbours:
     """The addresses of a program that may be those of neighbouring elements."""
 
-    def __init__(self, program: Program, divergence: Divergence) -> None:
+    def __init__(self, program: KernelModule, divergence: Divergence) -> None:
         self._program, self._divergence = program, divergence
         #: Address of an access → how it is made.
         self.steps: dict[Key, Step] = {}
@@ -41,7 +41,7 @@ class Neighbours:
                 if item.name in ("OpLoad", "OpStore"):
                     self._access(item)
 
-    def _access(self, item: Instruction) -> None:
+    def _access(self, item: ModuleInstruction) -> None:
         program, divergence = self._program, self._divergence
         address = divergence.keys(item.operands[0])[0]
         value = item.result or item.operands[1]
@@ -59,7 +59,7 @@ class Neighbours:
             self.parts.add(key)
             key = self._spread_operand(key)
 
-    def definition(self, key: Key) -> Instruction | None:
+    def definition(self, key: Key) -> ModuleInstruction | None:
         """The instruction that makes a scalar, if it is no component of anything."""
         return self._program.definitions.get(key) if isinstance(key, int) else None
 

@@ -35,7 +35,7 @@ def _entries(spirv: bytes) -> Iterator[_Entry]:
 
 
 @dataclass(frozen=True, slots=True)
-class Type:
+class ModuleType:
     """A type. ``bits`` of a scalar; ``element`` and ``count`` of a vector or an array, ``members`` of a struct: ids of
     types. ``storage`` and ``element`` of a pointer. ``stride``: bytes between an array's elements, 0 if not given."""
 
@@ -49,7 +49,7 @@ class Type:
 
 
 @dataclass(slots=True)
-class Instruction:
+class ModuleInstruction:
     """An instruction. ``operands``: ids, literals and enumerants as numbers, strings; ``line``: its place in the user's
     source as FILE, LINE, COLUMN."""
 
@@ -61,14 +61,14 @@ class Instruction:
 
 
 @dataclass(slots=True)
-class Block:
+class BasicBlock:
     """A basic block: its phis, what follows them, and the terminator. ``merge``: the label that a structured branch
     names, ``following``: a loop's continue target (section 2.11)."""
 
     label: int
-    phis: list[Instruction] = field(default_factory=list)
-    body: list[Instruction] = field(default_factory=list)
-    end: Instruction | None = None
+    phis: list[ModuleInstruction] = field(default_factory=list)
+    body: list[ModuleInstruction] = field(default_factory=list)
+    end: ModuleInstruction | None = None
     merge: int = 0
     following: int = 0
 
@@ -82,7 +82,7 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
-class Constant:
+class ModuleConstant:
     """A constant. ``bits`` of a scalar; ``parts``: ids of a composite's constituents."""
 
     type: int
@@ -92,23 +92,25 @@ class Constant:
 
 
 @dataclass(frozen=True, slots=True)
-class Variable:
+class ModuleVariable:
     """A variable: its storage class, and the id of the type that it holds."""
 
     storage: int
     type: int
 
 
-class Program:
+class KernelModule:
     """A module with one entry point, decoded. Raises Untranslatable for modules of another kind."""
 
     def __init__(self, spirv: bytes) -> None:
         self.name = "kernel"
-        self.types: dict[int, Type] = {}
-        self.constants: dict[int, Constant] = {}
-        self.variables: dict[int, Variable] = {}
+        self.types: dict[int, ModuleType] = {}
+        self.constants: dict[int, ModuleConstant] = {}
+        self.variables: dict[int, ModuleVariable] = {}
         #: Variable that nothing is stored to → the constant that it holds.
         self.tables: dict[int, int] = {}
+        #: Variable that is stored to → the constant that it holds at the start.
+        self.initial: dict[int, int] = {}
         #: Variable → the number of the built-in that it is.
         self.built_ins: dict[int, int] = {}
         #: (Struct, member) → byte offset.
@@ -116,11 +118,11 @@ class Program:
         self.local_size = 1
         #: Function → the name that it is imported by.
         self.imports: dict[int, str] = {}
-        self.blocks: dict[int, Block] = {}
+        self.blocks: dict[int, BasicBlock] = {}
         #: Value → its type.
         self.type_of: dict[int, int] = {}
         #: Result → what defines it, in the entry point.
-        self.definitions: dict[int, Instruction] = {}
+        self.definitions: dict[int, ModuleInstruction] = {}
         #: Extended instruction set → its name.
         self.sets: dict[int, str] = {}
         self.first = 0
@@ -132,7 +134,7 @@ class Program:
         self._read(_entries(spirv))
 
     # -- types ---------------------------------------------------------------------------------------------------
-    def type(self, value: int) -> Type:
+    def type(self, value: int) -> ModuleType:
         """The type of a value."""
         return self.types[self.type_of[value]]
 
@@ -148,7 +150,7 @@ class Program:
 
     # -- reading -------------------------------------------------------------------------------------------------
     def _read(self, instructions: Iterator[_Entry]) -> None:
-        block: Block | None = None
+        block: BasicBlock | None = None
         function = 0
         line: tuple[str, int, int] | None = None
         for entry in instructions:
@@ -166,7 +168,7 @@ class Program:
             elif name == "OpFunctionEnd":
                 function = 0
             elif name == "OpLabel":
-                block = self.blocks[entry.result] = Block(entry.result)
+                block = self.blocks[entry.result] = BasicBlock(entry.result)
                 self.first = self.first or entry.result
                 line = None
             elif name == "OpLine":
@@ -191,7 +193,7 @@ class Program:
                 if item.name in ("OpStore", "OpCopyMemory"):
                     pointer = self._pointed.get(item.operands[0]) or item.operands[0]
                     if pointer in self.tables:
-                        raise Untranslatable(self.name, "a store to a variable with an initial value")
+                        self.initial[pointer] = self.tables.pop(pointer)
 
     def _debug(self, entry: _Entry, line: tuple[str, int, int] | None) -> tuple[str, int, int] | None:
         """The place after an instruction of NonSemantic.Shader.DebugInfo.100."""
@@ -201,8 +203,8 @@ class Program:
             return self._sources.get(source, "?"), self.constants[first].bits, self.constants[column].bits
         return None if number == 104 else line  # DebugNoLine
 
-    def _add(self, block: Block, entry: _Entry, line: tuple[str, int, int] | None) -> None:
-        found = Instruction(entry.name, entry.type_id, entry.result, tuple(entry.words), line)
+    def _add(self, block: BasicBlock, entry: _Entry, line: tuple[str, int, int] | None) -> None:
+        found = ModuleInstruction(entry.name, entry.type_id, entry.result, tuple(entry.words), line)
         if found.result:
             self.definitions[found.result] = found
         if found.name == "OpPhi":
@@ -214,7 +216,7 @@ class Program:
         elif found.name in ("OpBranch", "OpBranchConditional", "OpReturn", "OpUnreachable"):
             block.end = found
         elif found.name == "OpVariable":
-            self.variables[found.result] = Variable(found.operands[0], self.types[found.type].element)
+            self.variables[found.result] = ModuleVariable(found.operands[0], self.types[found.type].element)
             if len(found.operands) > 1:
                 self.tables[found.result] = found.operands[1]
         elif found.name not in ("OpName", "OpNop"):
@@ -239,7 +241,7 @@ class Program:
             if words[2] == Decoration.Offset:
                 self.offsets[words[0], words[1]] = words[3]
         elif name == "OpVariable":
-            self.variables[result] = Variable(words[0], self.types[entry.type_id].element)
+            self.variables[result] = ModuleVariable(words[0], self.types[entry.type_id].element)
         elif name.startswith("OpType"):
             self.types[result] = self._type(name, list(words), result)
         elif name.startswith("OpConstant") or name == "OpUndef":
@@ -255,34 +257,34 @@ class Program:
         elif decoration == Decoration.LinkageAttributes:
             self.imports[target] = string(words)
 
-    def _type(self, name: str, values: list[int], result: int) -> Type:
+    def _type(self, name: str, values: list[int], result: int) -> ModuleType:
         match name:
             case "OpTypeVoid" | "OpTypeFunction":
-                return Type("void")
+                return ModuleType("void")
             case "OpTypeBool":
-                return Type("bool", 1)
+                return ModuleType("bool", 1)
             case "OpTypeInt":
-                return Type("int", values[0])
+                return ModuleType("int", values[0])
             case "OpTypeFloat" if len(values) == 1:
-                return Type("float", values[0])
+                return ModuleType("float", values[0])
             case "OpTypeVector":
-                return Type("vector", element=values[0], count=values[1])
+                return ModuleType("vector", element=values[0], count=values[1])
             case "OpTypeArray":
                 count = self.constants[values[1]].bits
-                return Type("array", element=values[0], count=count, stride=self._strides.get(result, 0))
+                return ModuleType("array", element=values[0], count=count, stride=self._strides.get(result, 0))
             case "OpTypeStruct":
-                return Type("struct", members=tuple(values))
+                return ModuleType("struct", members=tuple(values))
             case "OpTypePointer":
-                return Type("pointer", 64, element=values[1], storage=values[0])
+                return ModuleType("pointer", 64, element=values[1], storage=values[0])
         raise Untranslatable(self.name, f"a module with {name}")
 
-    def _constant(self, entry: _Entry) -> Constant:
+    def _constant(self, entry: _Entry) -> ModuleConstant:
         name, type_id, words = entry.name, entry.type_id, entry.words
         if name == "OpConstant":
-            return Constant(type_id, sum(word << 32 * place for place, word in enumerate(words)))
+            return ModuleConstant(type_id, sum(word << 32 * place for place, word in enumerate(words)))
         if name == "OpConstantComposite":
-            return Constant(type_id, parts=tuple(words))
-        return Constant(type_id, int(name == "OpConstantTrue"), null=name in ("OpConstantNull", "OpUndef"))
+            return ModuleConstant(type_id, parts=tuple(words))
+        return ModuleConstant(type_id, int(name == "OpConstantTrue"), null=name in ("OpConstantNull", "OpUndef"))
 
 
 #: Storage classes whose variables lie in the thread's scratch memory.

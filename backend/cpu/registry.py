@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from .program import Instruction
+from .program import ModuleInstruction
 
 if TYPE_CHECKING:
     from .translation import Translation
 
-Rule = Callable[["Translation", Instruction], None]
+Rule = Callable[["Translation", ModuleInstruction], None]
 
 RULES: dict[str, Rule] = {}
 

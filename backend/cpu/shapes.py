@@ -15,7 +15,7 @@ MOST_ZEROS = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class LaneShape:
     """The sum of a shared number, if ``shared``, and ``offsets``, signed, one a lane; all modulo 2^width. The shared
     number is that of lane 0, whose offset is 0; it is a multiple of 2^``zeros``."""
 
@@ -54,22 +54,22 @@ def trailing_zeros(value: int) -> int:
     return (value & -value).bit_length() - 1 if value else MOST_ZEROS
 
 
-def uniform(lanes: int, zeros: int = 0) -> Shape:
+def uniform(lanes: int, zeros: int = 0) -> LaneShape:
     """The shape of a number that all lanes share."""
-    return Shape(True, (0,) * lanes, zeros)
+    return LaneShape(True, (0,) * lanes, zeros)
 
 
-def constant(value: int, width: int, lanes: int) -> Shape:
+def constant(value: int, width: int, lanes: int) -> LaneShape:
     """The shape of a number that is known."""
-    return Shape(False, (signed(value, width),) * lanes, MOST_ZEROS)
+    return LaneShape(False, (signed(value, width),) * lanes, MOST_ZEROS)
 
 
-def of_lanes(values: tuple[int, ...], width: int) -> Shape:
+def of_lanes(values: tuple[int, ...], width: int) -> LaneShape:
     """The shape of a number that is known for each lane."""
-    return Shape(False, tuple(signed(value, width) for value in values), MOST_ZEROS)
+    return LaneShape(False, tuple(signed(value, width) for value in values), MOST_ZEROS)
 
 
-def joined(a: Shape | None, b: Shape | None) -> Shape | None:
+def joined(a: LaneShape | None, b: LaneShape | None) -> LaneShape | None:
     """The shape of a value that is one or the other for all lanes."""
     if a is SPREAD or b is SPREAD:
         return SPREAD
@@ -80,44 +80,44 @@ def joined(a: Shape | None, b: Shape | None) -> Shape | None:
     if relative[0] != relative[1]:
         return SPREAD
     zeros = [trailing_zeros(first) if shape.known else shape.zeros for shape, first in zip((a, b), lane_0, strict=True)]
-    return Shape(True, relative[0], min(zeros))
+    return LaneShape(True, relative[0], min(zeros))
 
 
-def _summed(shared: bool, offsets: list[int], zeros: int, width: int) -> Shape:
+def _summed(shared: bool, offsets: list[int], zeros: int, width: int) -> LaneShape:
     """The shape of the sum of a multiple of 2^zeros, if ``shared``, and of numbers that are known."""
     if not shared:
         return of_lanes(tuple(offsets), width)
     first = offsets[0]
-    return Shape(True, _wrapped([offset - first for offset in offsets], width), min(zeros, trailing_zeros(first)))
+    return LaneShape(True, _wrapped([offset - first for offset in offsets], width), min(zeros, trailing_zeros(first)))
 
 
 def _wrapped(offsets: list[int], width: int) -> tuple[int, ...]:
     return tuple(signed(offset, width) for offset in offsets)
 
 
-def added(a: Shape, b: Shape, width: int, sign: int = 1) -> Shape:
+def added(a: LaneShape, b: LaneShape, width: int, sign: int = 1) -> LaneShape:
     """The shape of a + b, or of a - b."""
     offsets = [x + sign * y for x, y in zip(a.offsets, b.offsets, strict=True)]
     return _summed(a.shared or b.shared, offsets, min(a.zeros, b.zeros), width)
 
 
-def scaled(a: Shape, factor: int, width: int) -> Shape:
+def scaled(a: LaneShape, factor: int, width: int) -> LaneShape:
     """The shape of a × a known number."""
     zeros = min(a.zeros + trailing_zeros(factor), MOST_ZEROS)
     return _summed(a.shared, [offset * factor for offset in a.offsets], zeros, width)
 
 
-def fits_below(a: Shape, offsets: tuple[int, ...]) -> bool:
+def fits_below(a: LaneShape, offsets: tuple[int, ...]) -> bool:
     """Whether no offset carries into the bits that the shared number of ``a`` has: their sum has the bits of both."""
     return a.shared and all(0 <= offset < 1 << min(a.zeros, 63) for offset in offsets)
 
 
-def united(a: Shape, offsets: tuple[int, ...], width: int) -> Shape:
+def united(a: LaneShape, offsets: tuple[int, ...], width: int) -> LaneShape:
     """The shape of a | known numbers that fit below ``a``, which has no offsets."""
     return _summed(True, list(offsets), a.zeros, width)
 
 
-def evaluated(rule: Callable[..., int], shapes: list[Shape], width: int) -> Shape:
+def evaluated(rule: Callable[..., int], shapes: list[LaneShape], width: int) -> LaneShape:
     """The shape of what ``rule`` makes of numbers that are known."""
     lanes = zip(*(shape.offsets for shape in shapes), strict=True)
     return of_lanes(tuple(rule(*values) for values in lanes), width)

@@ -10,8 +10,8 @@ from .divergence import Divergence, Key
 from .host import Host
 from .lines import Lines
 from .neighbours import Neighbours
-from .program import IN_SCRATCH, Instruction, Program
-from .shapes import Shape
+from .program import IN_SCRATCH, KernelModule, ModuleInstruction
+from .shapes import LaneShape
 
 #: Bytes that variables in scratch memory are aligned to.
 SCRATCH_ALIGNMENT = 64
@@ -25,7 +25,7 @@ class Translation:
     (shapes.py); what is known has none. ``mask``: the vector of the lanes that are active, None for all.
     """
 
-    def __init__(self, program: Program, subgroup: int, host: Host) -> None:
+    def __init__(self, program: KernelModule, subgroup: int, host: Host) -> None:
         self.program, self.subgroup, self.host = program, subgroup, host
         self.lanes = program.local_size
         self.divergence = Divergence(program, subgroup)
@@ -79,7 +79,7 @@ class Translation:
         """The scalars of a value."""
         return self.divergence.keys(value)
 
-    def shape(self, key: Key) -> Shape | None:
+    def shape(self, key: Key) -> LaneShape | None:
         """How a scalar differs between lanes."""
         return self.divergence.shape[key]
 
@@ -91,7 +91,7 @@ class Translation:
         """The type of a scalar of all lanes."""
         return self.spread(self.type_name(key))
 
-    def where(self, item: Instruction) -> str:
+    def where(self, item: ModuleInstruction) -> str:
         """FILE:LINE of an instruction, "" where that is not known."""
         return f"{item.line[0]}:{item.line[1]}" if item.line else ""
 

@@ -107,6 +107,8 @@ def _is_wrong(operation: Operation) -> bool:
     """Whether the encodings of an operation do not follow from each other any more."""
     if operation.name == "tt.reshape" and "allow_reorder" not in operation.attributes:
         return not _same_elements(operation.operands[0].tensor, operation.result.tensor)
+    if int(str(operation.attributes.get("packed_element", operation.attributes.get("pack", 1)))) > 1:
+        return True  # what several elements of a lane are computed from together lies together in memory
     return operation.name in _BY_RULES and not _joins(operation) or any(True for _ in apart(operation))
 
 
@@ -152,3 +154,4 @@ def _between_conversions(operation: Operation, before: dict[Value, Type]) -> Non
         result.type = type_
         made = out.make("ttg.convert_layout", [result], [meant])
         result.replace_uses(made.result, by=lambda user, made=made: user is not made)  # type: ignore[misc]
+        before[made.result] = type_  # whoever is put between conversions next wants that

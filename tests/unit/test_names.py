@@ -9,23 +9,30 @@ from pathlib import Path
 
 BACKEND = Path(__file__).parents[2] / "backend"
 
+_CPU = "what is made of an instruction for the CPU, and the same subject elsewhere"
 _STEPS = "the same subject, planned or analysed in one room and emitted in the other"
 
 #: Names that several files have, and why that misleads nobody.
 SHARED_FILES = {
+    "arithmetic": _CPU,
     "assembly": "the format of TTGIR's operations, and inline assembly that is planned",
+    "atomics": _CPU,
     "buffers": _STEPS,
     "devices": "the devices of a kind, and what torch's compiler asks of them",
     "dot_operands": _STEPS,
     "elementwise": "rules of operations that work element by element, and torch's such operations",
     "errors": "each part that users can meet alone has errors of its own",
+    "exchanges": _CPU,
     "floats": "arithmetic of TTGIR's floats, and of PTX's",
     "forms": "the types that functions take, and the types that PTX instructions take",
+    "functions": "functions of GLSL.std.450 for the CPU, and torch's functions",
     "gather": _STEPS,
     "instructions": "SPIR-V instructions with their source, and the PTX instructions that are lowered",
     "integers": _STEPS,
+    "kernel": "a kernel to translate, to rewrite and to launch",
     "kind": "Vulkan and the CPU as kinds of devices",
     "linear": _STEPS,
+    "lines": "lines of the source, in machine code and in listings",
     "matrix_dots": _STEPS,
     "matrix_units": _STEPS,
     "memory": _STEPS,
@@ -34,10 +41,12 @@ SHARED_FILES = {
     "program": "a program of the grid, and one of PTX",
     "registry": "a table of rules by operation, and the decorator that fills it",
     "scan": _STEPS,
+    "shapes": "how values differ between lanes, and torch's operations on shapes",
     "shared": _STEPS,
     "shared_memory": _STEPS,
     "slices": _STEPS,
     "strips": "what a strip of a tensor holds, and the loop over strips",
+    "tile_products": _STEPS,
     "types": "element types: TTGIR's, and torch's",
 }
 
