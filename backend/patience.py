@@ -99,7 +99,7 @@ class TooLong(RuntimeError):
 
 
 @dataclass(frozen=True)
-class Part:
+class CompilingPart:
     """What works on a kernel: a compiler's name. ``helps``: says what would make the kernel compile sooner."""
 
     kernel: str
@@ -156,7 +156,7 @@ class _Ends(threading.local):
     """The part of the compiler that runs in this thread, and what it may take: ``most``, counted from ``since``.
     ``began``: when the kernel's compilation did; ``spent``: what the latest one took, which was of ``kernel``."""
 
-    part: Part | None = None
+    part: CompilingPart | None = None
     since: Seconds = _NONE
     most: Seconds = _NONE
     began: Seconds | None = None
@@ -202,7 +202,7 @@ def check() -> None:
 def compiling(kernel: str, part: str, helps: Callable[[], str]) -> Iterator[None]:
     """Around a part of the compiler, which calls ``check()`` between its steps."""
     before = _ends.part, _ends.since, _ends.most
-    _ends.part = Part(kernel, part, helps)
+    _ends.part = CompilingPart(kernel, part, helps)
     _ends.since, _ends.most = _now() if _ends.began is None else _ends.began, most()
     try:
         with _ends.part.told_of(Meter()):

@@ -33,7 +33,7 @@ _lock = threading.Lock()
 _every: WeakSet[TypedKernel] = WeakSet()
 
 
-class LoadedKernel:
+class KernelOfType:
     """A kernel on one device: the launcher that runs it, and what its launches take as the function."""
 
     __slots__ = ("_compiled", "_packed", "_source", "function", "launcher")
@@ -86,7 +86,7 @@ class TypedKernel:
         self._divisible = divisible
         self._function, self._types, self._constants = function, types, constants
         self._options = num_warps, fusion
-        self._loaded: dict[tuple[int, bool, bool], LoadedKernel] = {}
+        self._loaded: dict[tuple[int, bool, bool], KernelOfType] = {}
         _every.add(self)
 
     def launch(self, device: int, grid: tuple[int, int, int], arguments: Sequence[Any]) -> None:
@@ -103,7 +103,7 @@ class TypedKernel:
             loaded = self._load(*key)
         self.run(loaded, grid, arguments)
 
-    def run(self, loaded: LoadedKernel, grid: tuple[int, int, int], arguments: Sequence[Any]) -> None:
+    def run(self, loaded: KernelOfType, grid: tuple[int, int, int], arguments: Sequence[Any]) -> None:
         """Launch one of its kernels."""
         loaded(grid, arguments)
 
@@ -113,7 +113,7 @@ class TypedKernel:
             for key in [key for key in self._loaded if key[0] in devices]:
                 del self._loaded[key]
 
-    def _load(self, device: int, aligned: bool, small: bool) -> LoadedKernel:
+    def _load(self, device: int, aligned: bool, small: bool) -> KernelOfType:
         with _lock:
             key = device, aligned, small
             if key not in self._loaded:
@@ -129,7 +129,7 @@ class TypedKernel:
                         attributes[(self._function.arg_names.index(name),)] = found
                 signature = {name: self._types.get(name, "constexpr") for name in self._function.arg_names}
                 source = ASTSource(self._function, signature, self._constants, attributes)
-                self._loaded[key] = LoadedKernel(source, device, *self._options)
+                self._loaded[key] = KernelOfType(source, device, *self._options)
             return self._loaded[key]
 
 

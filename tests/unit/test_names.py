@@ -37,6 +37,7 @@ SHARED_FILES = {
     "matrix_units": _STEPS,
     "memory": _STEPS,
     "open_device": "an open device of Vulkan's, and of the CPU's kind",
+    "native_module": "the native modules: of the runtime, and of torch",
     "parser": "the reader of TTGIR, and that of PTX",
     "program": "a program of the grid, and one of PTX",
     "registry": "a table of rules by operation, and the decorator that fills it",

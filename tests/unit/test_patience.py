@@ -8,7 +8,17 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from triton.backends.spirv.patience import Meter, Part, Seconds, TooLong, begin, check, compiling, end, left_for_driver
+from triton.backends.spirv.patience import (
+    CompilingPart,
+    Meter,
+    Seconds,
+    TooLong,
+    begin,
+    check,
+    compiling,
+    end,
+    left_for_driver,
+)
 from triton.backends.spirv.runtime.vulkan.compilations import Compilations
 
 
@@ -78,7 +88,7 @@ def test_waiting_is_no_work_but_has_an_end() -> None:
 
 
 def driver(make: Callable[[Meter], Any], most: Seconds, of: Compilations | None = None) -> Any:
-    return (of or Compilations()).wait(b"", make, Part("k", "the driver", lambda: "less of it helps"), most)
+    return (of or Compilations()).wait(b"", make, CompilingPart("k", "the driver", lambda: "less of it helps"), most)
 
 
 def test_a_driver_that_is_not_given_the_processor_is_waited_for() -> None:

@@ -68,7 +68,7 @@ class _Incoming:
     value: int = 0
 
 
-class OpenDevice(Protocol):
+class SharingDevice(Protocol):
     """What is needed of a Context (context.py)."""
 
     native: Any
@@ -80,7 +80,7 @@ class OpenDevice(Protocol):
 class CudaSharing:
     """What of CUDA's memory a Vulkan device has imported, and the semaphores between the two."""
 
-    def __init__(self, context: OpenDevice) -> None:
+    def __init__(self, context: SharingDevice) -> None:
         self._context = context
         if not context.shares_memory:
             raise NotShareable(

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from ...patience import Meter, Part, Seconds
+from ...patience import CompilingPart, Meter, Seconds
 
 #: Bytes of a thread's stack, of which no more are taken than are used: what a process's first thread has on Linux.
 _STACK = 8 << 20
@@ -58,7 +58,7 @@ class Compilations:
         self._running: dict[bytes, _Compilation] = {}
         self._lock = threading.Lock()
 
-    def wait(self, module: bytes, make: Callable[[Meter], Any], part: Part, most: Seconds) -> Any:
+    def wait(self, module: bytes, make: Callable[[Meter], Any], part: CompilingPart, most: Seconds) -> Any:
         """What ``make``, or an earlier call for the same module that was left, gives or raises. Raises TooLong where
         that takes more than ``most`` from now on; ``part``: what is told of and blamed."""
         key = hashlib.sha256(module).digest()

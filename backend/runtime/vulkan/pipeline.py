@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from ...patience import Meter, Part, left_for_driver
+from ...patience import CompilingPart, Meter, left_for_driver
 from ..errors import DamagedModule
 from ..modules.module_info import ModuleInfo, read_module
 from ..modules.saved_modules import save_module
@@ -66,7 +66,7 @@ def create_pipeline(
     return pipeline[0]
 
 
-class Driver(Protocol):
+class PipelineDevice(Protocol):
     """What a pipeline needs of an open device (open_device.py)."""
 
     info: VulkanDeviceInfo
@@ -80,7 +80,7 @@ class Driver(Protocol):
 class VulkanKernel:
     """A VkPipeline, and the VkShaderModule that it is made of. ``handle`` is the pipeline as an integer."""
 
-    def __init__(self, driver: Driver, name: str, spirv: bytes, helps: Callable[[], str]) -> None:
+    def __init__(self, driver: PipelineDevice, name: str, spirv: bytes, helps: Callable[[], str]) -> None:
         """As OpenDevice.load()."""
         self._driver = driver
         try:
@@ -88,7 +88,7 @@ class VulkanKernel:
         except ValueError as error:
             raise DamagedModule(f"kernel '{name}': {error}", save_module(name, spirv)) from None
         validate_module(spirv, name)
-        part = Part(name, f"the driver's compiler ({driver.info.name})", helps)
+        part = CompilingPart(name, f"the driver's compiler ({driver.info.name})", helps)
         self._module, self._pipeline = driver.compilations.wait(
             spirv, partial(self._compiled, spirv), part, left_for_driver(name)
         )

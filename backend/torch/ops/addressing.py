@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 import torch
 
 from ...settings import CHECK_BOUNDS
-from .launching import TypedKernel
+from .launching import OperationKernel
 from .shapes import Dims, overlaps_itself, to_the_end
 from .source import kernel_of
 from .types import IN_SOURCE, NAMES, OnHost, number_type, require
@@ -177,7 +177,7 @@ class Addresses:
 
     def kernel(
         self, name: str, lines: Sequence[str], operands: Operands, compute: torch.dtype, *columns: str
-    ) -> TypedKernel:
+    ) -> OperationKernel:
         """The kernel of these lines. It is compiled for which strides, sizes of dimensions and ``columns``, other
         integers, are multiples of 16, so that elements next to one another are read and written together."""
         types = {f"{pointer}_p": "*" + NAMES[tensor.dtype] for pointer, tensor in operands.pointers.items()}
@@ -187,7 +187,7 @@ class Addresses:
         text = f"def {name}({', '.join(types)}):\n" + "".join(f"    {line}\n" for line in lines)
         heeded = {*columns, *self.integers.keys() - self._others}
         divisible = frozenset((*operands.even_steps(), *(name for name in heeded if self.integers[name] % 16 == 0)))
-        return TypedKernel(kernel_of(name, text), types, {}, divisible=divisible)
+        return OperationKernel(kernel_of(name, text), types, {}, divisible=divisible)
 
 
 def _span(sizes: Dims, steps: Dims) -> int:
@@ -203,7 +203,7 @@ def conversion(tensor: torch.Tensor, compute: torch.dtype) -> str:
 class PlannedLaunch:
     """A kernel with its grid and integer arguments."""
 
-    kernel: TypedKernel
+    kernel: OperationKernel
     grid: tuple[int, int, int]
     integers: tuple[int, ...]
 

@@ -20,17 +20,17 @@ _GRID_LIMIT = 65535
 _INT32 = 2**31 - 1
 
 
-class TypedKernel(typed_kernels.TypedKernel):
+class OperationKernel(typed_kernels.TypedKernel):
     """One whose launches are part of a call of a torch operation, and write its tensors."""
 
-    def run(self, loaded: typed_kernels.LoadedKernel, grid: tuple[int, int, int], arguments: Sequence[Any]) -> None:
+    def run(self, loaded: typed_kernels.KernelOfType, grid: tuple[int, int, int], arguments: Sequence[Any]) -> None:
         """As TypedKernel's of launching/."""
         with WRITING:
             note_launch(loaded.launcher, loaded.function, grid, arguments, loaded)
             loaded(grid, arguments)
 
 
-_kernels: dict[Any, TypedKernel] = {}
+_kernels: dict[Any, OperationKernel] = {}
 
 
 class Call:
@@ -38,7 +38,9 @@ class Call:
 
     __slots__ = ("_arguments", "_device", "_grid", "_kernel", "_places")
 
-    def __init__(self, kernel: TypedKernel, device: int, grid: tuple[int, int, int], arguments: dict[str, Any]) -> None:
+    def __init__(
+        self, kernel: OperationKernel, device: int, grid: tuple[int, int, int], arguments: dict[str, Any]
+    ) -> None:
         self._kernel, self._device, self._grid = kernel, device, grid
         self._arguments = [*arguments.values()]
         self._places = {name: place for place, name in enumerate(arguments)}
@@ -100,7 +102,7 @@ def call(
     with paused_collector():  # a function's hash parses it
         kernel = _kernels.get(key)
     if kernel is None:
-        made = TypedKernel(function, types, {**constants, **ones}, num_warps, fusion, integers)
+        made = OperationKernel(function, types, {**constants, **ones}, num_warps, fusion, integers)
         kernel = _kernels.setdefault(key, made)
     passed = {name: arguments.get(name) for name in function.arg_names}
     return Call(kernel, _device(arguments.values()), grid, passed)

@@ -19,7 +19,7 @@ from ..device.native_module import torch_native
 from ..device.tensor_memory import copy_from
 from .addressing import NARROW, Number, Plans
 from .elementwise import TILE, Body
-from .launching import TypedKernel, grid_of
+from .launching import OperationKernel, grid_of
 from .prepared import lists_key, note_staying
 from .shapes import is_dense
 from .source import kernel_of
@@ -47,7 +47,7 @@ class _Form:
     ``programs``: int32, for each of ``count`` programs its place in the lists and which of that place's tiles it
     computes."""
 
-    kernel: Callable[[bool], TypedKernel]
+    kernel: Callable[[bool], OperationKernel]
     sizes: array[int]
     extents: bytes
     outputs: int
@@ -75,7 +75,7 @@ class _Form:
 class _Table:
     """``entries``: int64, how many elements each place has, then the addresses of each list."""
 
-    kernel: TypedKernel
+    kernel: OperationKernel
     entries: torch.Tensor
 
 
@@ -99,7 +99,7 @@ def _room(count: int, device: torch.device) -> torch.Tensor:
     return memory[taken : taken + count]
 
 
-_kernels: dict[Any, TypedKernel] = {}
+_kernels: dict[Any, OperationKernel] = {}
 _forms: Plans[_Form] = Plans()
 
 
@@ -154,7 +154,7 @@ def _form(
     sizes = [tensor.numel() for tensor in first]
     wide = max(sizes) > NARROW
 
-    def kernel(aligned: bool) -> TypedKernel:
+    def kernel(aligned: bool) -> OperationKernel:
         key = body, roles, len(outputs), numbers, compute, aligned, wide
         if key not in _kernels:
             _kernels[key] = _kernel(body, roles, len(outputs), numbers, compute, (aligned, wide))
@@ -191,7 +191,7 @@ def _kernel(
     numbers: tuple[tuple[str, ...], tuple[str, ...]],
     compute: torch.dtype,
     memory: tuple[bool, bool],
-) -> TypedKernel:
+) -> OperationKernel:
     """``roles``: so many outputs, then operands; ``memory``: whether all addresses are multiples of 16, and whether
     elements are counted in 64 bits."""
     computing, (plain, each), (aligned, wide) = IN_SOURCE[NAMES[compute]], numbers, memory
@@ -222,4 +222,4 @@ def _kernel(
     types = {"table": "*i64", "programs": "*i32", "places": "i32", "n_programs": "i32"}
     types |= dict.fromkeys(plain, number_type(compute)) | dict.fromkeys((f"{n}_p" for n in each), "*" + NAMES[compute])
     text = f"def lists({', '.join(types)}):\n" + "".join(f"    {line}\n" for line in lines)
-    return TypedKernel(kernel_of("lists", text), types, {})
+    return OperationKernel(kernel_of("lists", text), types, {})
