@@ -113,8 +113,7 @@ def main() -> int:
         parser.error(f"unknown: {', '.join(unknown)}")
     os.environ.setdefault("TRITON_SPIRV_BACKEND", "1")
     if not options.alone:
-        os.environ["TRITON_SPIRV_DEVICE"] = "cpu"
-        os.environ["TRITON_SPIRV_CPU_THREADS"] = str(options.threads)
+        os.environ.update(TRITON_SPIRV_DEVICE="cpu", TRITON_SPIRV_CPU_THREADS=str(options.threads))
     result = _measure(families, options.seconds, options.alone)
     if options.alone:
         print(json.dumps(result))

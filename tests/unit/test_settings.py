@@ -24,6 +24,7 @@ NOT_VARIABLES = {
     "TRITON_SPIRV_NATIVE",
     "TRITON_SPIRV_NO_EXCEPTIONS",
     "TRITON_SPIRV_NO_FILES",
+    "TRITON_SPIRV_SHARED",
 }
 FLAGS = [setting for setting in SETTINGS.values() if setting.parse is settings.flag]
 
