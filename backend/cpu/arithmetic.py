@@ -296,6 +296,7 @@ def _split(t: Translation, sources: list[Key], results: list[Key]) -> None:
             t.values[key] = value if final == to else t.code.emit(f"bitcast {to} {value} to {final}")
 
 
-@translates("OpCompositeConstruct", "OpCompositeExtract", "OpCompositeInsert", "OpConvertUToPtr", "OpConvertPtrToU")
+@translates("OpCompositeConstruct", "OpCompositeExtract", "OpCompositeInsert", "OpCopyObject")
+@translates("OpConvertUToPtr", "OpConvertPtrToU")
 def _nothing(t: Translation, item: ModuleInstruction) -> None:
     """What only names scalars anew (divergence.py)."""

@@ -19,7 +19,8 @@ Key = int | tuple[int, int]
 
 #: Instructions whose results may be other values by another name.
 _NAMES = frozenset(
-    "OpCompositeConstruct OpCompositeExtract OpCompositeInsert OpConvertUToPtr OpConvertPtrToU OpBitcast".split()
+    "OpCompositeConstruct OpCompositeExtract OpCompositeInsert OpConvertUToPtr OpConvertPtrToU OpBitcast "
+    "OpCopyObject".split()
 )
 #: Atomic instructions and others whose results differ between lanes even where their operands do not.
 _SPREAD = ("OpAtomic", "OpGroupNonUniformShuffle")
@@ -212,6 +213,10 @@ class Divergence:
             parts = self.keys(item.operands[1])
             parts[item.operands[2]] = self.keys(item.operands[0])[0]
             return self._copy([(result, index) for index in range(len(parts))], parts)
+        if name == "OpCopyObject":
+            found = self.keys(item.operands[0])
+            composite = self._program.type(result).kind in ("vector", "struct")
+            return self._copy([(result, index) for index in range(len(found))] if composite else [result], found)
         if name in ("OpConvertUToPtr", "OpConvertPtrToU") or (
             name == "OpBitcast" and self._same_kind(result, item.operands[0])
         ):

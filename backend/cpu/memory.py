@@ -103,21 +103,37 @@ def _load_built_in(t: Translation, item: ModuleInstruction) -> None:
 
 def _load_argument(t: Translation, item: ModuleInstruction) -> None:
     """A word of the argument block."""
-    offset, definition = 0, t.program.definitions.get(item.operands[0])
+    offset, definition, base = 0, t.program.definitions.get(item.operands[0]), "%arguments"
     if definition is not None:
         type_id = t.program.variables[definition.operands[0]].type
         for index in definition.operands[1:]:
-            number, type_ = t.program.constants[index].bits, t.program.types[type_id]
+            known, type_ = t.program.constants.get(index), t.program.types[type_id]
             if type_.kind == "struct":
-                offset += t.program.offsets.get((type_id, number), 0)
-                type_id = type_.members[number]
+                assert known is not None
+                offset += t.program.offsets.get((type_id, known.bits), 0)
+                type_id = type_.members[known.bits]
+                continue
+            type_id = type_.element
+            stride = type_.stride or t.program.size(type_id)
+            if known is not None:
+                offset += known.bits * stride
             else:
-                type_id = type_.element
-                offset += number * (type_.stride or t.program.size(type_id))
+                base = _further(t, item, base, index, stride)
     for place, key in enumerate(t.keys(item.result)):
         name, size = t.type_name(key), t.program.size(t.divergence.scalar_type(key))
-        at = t.code.emit(f"getelementptr inbounds i8, ptr %arguments, i64 {offset + place * size}")
+        at = t.code.emit(f"getelementptr inbounds i8, ptr {base}, i64 {offset + place * size}")
         t.values[key] = t.code.emit(f"load {name}, ptr {at}, align {size}, !invariant.load !0")
+
+
+def _further(t: Translation, item: ModuleInstruction, base: str, index: int, stride: int) -> str:
+    """The place of an element of the argument block whose number all lanes share."""
+    key = t.keys(index)[0]
+    shape = t.shape(key)
+    if shape is None or not shape.uniform:
+        raise Untranslatable(t.program.name, "a push constant whose number differs between lanes", t.where(item))
+    name, number = t.type_name(key), t.scalar(key)
+    wide = number if name == "i64" else t.code.emit(f"zext {name} {number} to i64")
+    return t.code.emit(f"getelementptr inbounds i8, ptr {base}, i64 {t.code.emit(f'mul i64 {wide}, {stride}')}")
 
 
 def _at(t: Translation, address: Key, offset: int) -> str:
