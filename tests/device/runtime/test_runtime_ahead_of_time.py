@@ -273,7 +273,7 @@ def _profile(path: Path, **changes: Any) -> str:
     """A JSON profile of the device that is present, with changes; its path."""
     has = replace(current().capabilities, **changes)
     entries = {"description": "for a test", "sources": [], **vars(has), "features": sorted(has.features)}
-    entries["native_math"] = sorted(has.native_math)
+    entries["native_math"], entries["tile_products"] = sorted(has.native_math), sorted(has.tile_products)
     path.write_text(json.dumps(entries))
     return str(path)
 

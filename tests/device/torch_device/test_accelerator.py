@@ -11,7 +11,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from triton.backends.spirv.runtime.context import current  # noqa: E402
-from triton.backends.spirv.torch.device import accelerator_functions, registration  # noqa: E402
+from triton.backends.spirv.torch import registration  # noqa: E402
+from triton.backends.spirv.torch.device import accelerator_functions  # noqa: E402
 
 from tests.device.processes import run  # noqa: E402
 
