@@ -45,7 +45,7 @@ class ArgumentPlan {
   // Writes the arguments args[first:] to `block`, and the place of each pointer's memory to `places`. Refuses tensors
   // that are not on device number `device`; -1 accepts any device. Returns all places, or-ed. Raises a TypeError,
   // ValueError or OverflowError that names the argument.
-  TRITON_SPIRV_SHARED uint8_t pack(PyObject* args, Py_ssize_t first, std::byte* block, int device, Place* places) const;
+  USED_BY_TORCH uint8_t pack(PyObject* args, Py_ssize_t first, std::byte* block, int device, Place* places) const;
   std::size_t pointer_count() const { return pointer_count_; }
   // Replaces the pointers of a packed block, in declaration order.
   void replace_pointers(std::byte* block, const std::vector<uint64_t>& pointers) const;

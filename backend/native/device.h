@@ -24,7 +24,7 @@ namespace triton_spirv {
 class Recorded;
 class Recording;
 
-class TRITON_SPIRV_SHARED Device : public std::enable_shared_from_this<Device> {
+class USED_BY_TORCH Device : public std::enable_shared_from_this<Device> {
  public:
   struct Limits {
     std::array<uint32_t, 3> grid;  // the most programs on each axis of a dispatch

@@ -24,6 +24,6 @@ class DeviceError : public std::runtime_error {
 };
 
 // Sets the Python error of a device's error, whatever its kind of device. Python's lock is held.
-TRITON_SPIRV_SHARED void set_device_error(const DeviceError& error);
+USED_BY_TORCH void set_device_error(const DeviceError& error);
 
 }  // namespace triton_spirv

@@ -17,7 +17,7 @@ namespace triton_spirv {
 std::shared_ptr<void> shared(const pybind11::object& object);
 
 // Whether calling a launch hook does nothing: it is None, or Triton's chain of hooks and empty.
-TRITON_SPIRV_SHARED bool is_idle_hook(PyObject* hook);
+USED_BY_TORCH bool is_idle_hook(PyObject* hook);
 
 class Launcher {
  public:
@@ -39,8 +39,8 @@ class Launcher {
   std::array<uint32_t, 3> grid_limits() const;
 
   // Submits a launch with a finished argument block. Its tensors are on the device, and its grid is within the limits.
-  TRITON_SPIRV_SHARED void launch_again(KernelHandle kernel, const std::array<uint32_t, 3>& grid,
-                                        const std::byte* block) const;
+  USED_BY_TORCH void launch_again(KernelHandle kernel, const std::array<uint32_t, 3>& grid,
+                                  const std::byte* block) const;
   const ArgumentPlan& plan() const { return *plan_; }
 
   // How each pointer argument of the last launch() reached the device: "transfers" in the launch metadata.

@@ -31,7 +31,7 @@ class MemoryPool : public std::enable_shared_from_this<MemoryPool> {
 
   // Returns at least `bytes` bytes, or null if none are idle. Work that was submitted before they were freed may still
   // use them; later work runs after it.
-  TRITON_SPIRV_SHARED std::shared_ptr<Allocation> take(uint64_t bytes);
+  USED_BY_TORCH std::shared_ptr<Allocation> take(uint64_t bytes);
   // Adds a buffer as idle memory for allocations that take `size` bytes.
   void add(pybind11::object buffer, uint64_t address, uint64_t bytes, uint64_t size);
   // Forgets and returns the buffers without allocations. The caller frees them.

@@ -44,7 +44,7 @@ class Recording {
   // `ready`: whether the recording may be replayed.
   void end(bool ready);
   // The calling thread's recording on `device`, or nullptr.
-  TRITON_SPIRV_SHARED static Recording* current(const Device& device);
+  USED_BY_TORCH static Recording* current(const Device& device);
   // Keeps an object that the recorded launches use until this object is destroyed and all replays are done.
   void keep(std::shared_ptr<void> used) { recorded_->kept.push_back(std::move(used)); }
   // Called before a launch of `kernel`. `tensors` stands for the launch's tensors.

@@ -1,4 +1,4 @@
 // What torch's module (torch/) uses of this one is visible outside of it.
 #pragma once
 
-#define TRITON_SPIRV_SHARED __attribute__((visibility("default")))
+#define USED_BY_TORCH __attribute__((visibility("default")))
