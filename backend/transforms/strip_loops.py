@@ -21,12 +21,13 @@ from ..ttgir.types import TensorType
 from .rewriting import Rewriter, erase_unused
 from .strip_reductions import FOLD, first_tiles, fold, reduce_tiles, reduced_dim
 
-#: The operations on such arrays, and the operations of reductions.
-OPERATIONS = ("spirv.array", "spirv.spill", "spirv.strip", "spirv.put", "spirv.collect", FOLD)
-
 #: The operation on arrays C, A and B (tile_dots.py). ``turned``: for A and B, the dimension of the array that each
 #: dimension is; ``adds``. Behind the arrays are tensors of pointers: from where factors will be loaded the next time.
 MULTIPLY = "spirv.multiply"
+
+#: The operations on such arrays, and the operations of reductions.
+OPERATIONS = ("spirv.array", "spirv.spill", "spirv.strip", "spirv.put", "spirv.collect", FOLD)
+OPERATIONS += ("spirv.assign", "spirv.copy", MULTIPLY)
 
 #: Attribute of the loops that are made here: a driver should not unroll them.
 ROLLED = "spirv.rolled"

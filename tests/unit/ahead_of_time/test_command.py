@@ -305,7 +305,8 @@ def test_files_that_are_no_profile(
     tmp_path: Path, text: object, message: str, kernels: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "own.json"
-    entries = {"description": "", "sources": [], **vars(PROFILES["generic"]), "features": [], "native_math": []}
+    lists: dict[str, list[str]] = {name: [] for name in ("sources", "features", "native_math", "tile_products")}
+    entries = {"description": "", **vars(PROFILES["generic"]), **lists}
     changed = {"more": 1} if text is None else text
     path.write_text(json.dumps(entries | changed) if isinstance(changed, dict) else str(text))
     assert _compile(kernels, "add", ADD, "-t", str(path)) == 1

@@ -207,6 +207,7 @@ def test_the_gpu_that_the_process_uses_is_asked(monkeypatch: pytest.MonkeyPatch)
     """Of two alike; CUDA_VISIBLE_DEVICES may hide the other."""
     first, second, other = (SimpleNamespace(driver=name, capabilities=object()) for name in ("a", "a", "b"))
     monkeypatch.setattr(compilers, "devices", lambda: [first, second, other])
+    monkeypatch.setattr(compilers, "VulkanDeviceInfo", SimpleNamespace)
     for used, driver, asked in ((second, "a", second), (other, "a", first), (first, "b", other), (first, "c", None)):
         monkeypatch.setattr(compilers, "selected", lambda used=used: used)
         assert compilers._device(driver) is asked
