@@ -26,8 +26,10 @@ from .strip_reductions import FOLD, first_tiles, fold, reduce_tiles, reduced_dim
 MULTIPLY = "spirv.multiply"
 
 #: The operations on such arrays, and the operations of reductions.
-OPERATIONS = ("spirv.array", "spirv.spill", "spirv.strip", "spirv.put", "spirv.collect", FOLD)
-OPERATIONS += ("spirv.assign", "spirv.copy", MULTIPLY)
+OPERATIONS = (
+    *("spirv.array", "spirv.spill", "spirv.strip", "spirv.put", "spirv.collect", "spirv.assign", "spirv.copy"),
+    *(FOLD, MULTIPLY),
+)
 
 #: Attribute of the loops that are made here: a driver should not unroll them.
 ROLLED = "spirv.rolled"
