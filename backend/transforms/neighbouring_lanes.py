@@ -29,8 +29,10 @@ _BY_RULES = frozenset({"tt.join", "tt.split", "ttg.fp4_to_fp"})
 
 
 def neighbouring_lanes(module: Module) -> bool:
-    """Gives the blocked encodings of a module of one subgroup a workgroup such lanes. Whether any changed."""
-    if int(module.attributes["ttg.num-warps"]) != 1:
+    """Gives the blocked encodings of a module of one subgroup a workgroup such lanes. Whether any changed. A kernel
+    that computes several elements of a lane together keeps its own: they are to be those that lie together in
+    memory."""
+    if int(module.attributes["ttg.num-warps"]) != 1 or any(map(_packs, module.walk())):
         return False
     chosen = _choose(module, int(module.attributes["ttg.threads-per-warp"]))
     if all(encoding == other for encoding, other in chosen.items()):
@@ -41,6 +43,10 @@ def neighbouring_lanes(module: Module) -> bool:
         if _is_wrong(operation):
             _between_conversions(operation, before)
     return True
+
+
+def _packs(operation: Operation) -> bool:
+    return any(int(str(operation.attributes.get(name, 1))) > 1 for name in ("packed_element", "pack"))
 
 
 def row_major(shape: tuple[int, ...], order: tuple[int, ...], lanes: int) -> BlockedEncoding:
@@ -107,8 +113,6 @@ def _is_wrong(operation: Operation) -> bool:
     """Whether the encodings of an operation do not follow from each other any more."""
     if operation.name == "tt.reshape" and "allow_reorder" not in operation.attributes:
         return not _same_elements(operation.operands[0].tensor, operation.result.tensor)
-    if int(str(operation.attributes.get("packed_element", operation.attributes.get("pack", 1)))) > 1:
-        return True  # what several elements of a lane are computed from together lies together in memory
     return operation.name in _BY_RULES and not _joins(operation) or any(True for _ in apart(operation))
 
 
