@@ -90,9 +90,9 @@ class Code:
         """Ends the block by a branch."""
         self.do(f"br label %{target}")
 
-    def branch(self, condition: str, true: str, false: str, weights: str = "") -> None:
+    def branch(self, condition: str, true: str, false: str) -> None:
         """Ends the block by a conditional branch."""
-        self.do(f"br i1 {condition}, label %{true}, label %{false}{weights}")
+        self.do(f"br i1 {condition}, label %{true}, label %{false}")
 
     def phi(self, type_: str, incoming: Sequence[tuple[str, str]] = ()) -> str:
         """A phi, whose (value, block) pairs may be added to until the end."""

@@ -118,7 +118,7 @@ class Control:
 
     def _uniform_selection(self, block: BasicBlock, condition: str) -> None:
         """A branch that all lanes take."""
-        t, code = self._t, self._t.code
+        code = self._t.code
         assert block.end is not None
         merge, sides = block.merge, block.end.operands[1:3]
         after = code.name("merge")
@@ -142,7 +142,6 @@ class Control:
             code.do("unreachable")
             return
         self._merge(merged, incoming)
-        assert t.mask is None or t.mask
 
     def _merge(self, merged: BasicBlock, incoming: Sequence[tuple[dict[Key, str], str]]) -> None:
         for key in incoming[0][0]:
