@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch.utils import _pytree as pytree
 from triton import knobs
+from triton.backends.spirv.launching.typed_kernels import TypedKernel
 from triton.backends.spirv.torch import registration
-from triton.backends.spirv.torch.ops import launching
 
 #: What torch.testing.assert_close takes as equal, by type; None is its own choice.
 _TOLERANCES = {torch.float16: (2e-3, 2e-3), torch.bfloat16: (2e-2, 2e-2), torch.float32: (2e-5, 2e-5)}
@@ -33,7 +33,7 @@ def no_fallbacks() -> Any:
 def launches(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
     """What is launched. No call is prepared: there is a launch hook."""
     found: list[Any] = []
-    original = launching.TypedKernel.launch
+    original = TypedKernel.launch
 
     def launch(self: Any, *args: Any, **how: Any) -> None:
         found.append(self)
@@ -42,7 +42,7 @@ def launches(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
     def hook(_: Any) -> None:
         """Tells nobody."""
 
-    monkeypatch.setattr(launching.TypedKernel, "launch", launch)
+    monkeypatch.setattr(TypedKernel, "launch", launch)
     knobs.runtime.launch_enter_hook.add(hook)
     yield found
     knobs.runtime.launch_enter_hook.remove(hook)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import random
+import re
 import subprocess
 import sys
 import threading
@@ -186,7 +187,8 @@ def test_refusals_are_the_same_each_time(call: _Call, error: type[Exception]) ->
     for _ in range(3):
         with pytest.raises(error) as found:
             call(x)
-        said.append((type(found.value), str(found.value).split(" bytes are free")[0]))
+        # How much memory is free is other processes' doing too.
+        said.append((type(found.value), re.sub(r"\d{6,}", "…", str(found.value))))
     assert said == said[:1] * 3
     assert torch.equal((x * x).cpu(), x.cpu() * x.cpu())
 
