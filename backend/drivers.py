@@ -77,7 +77,9 @@ class Driver:
 
     **Its matrix units.** ``matrix_lanes``: the same where the device has matrix units. ``matrix_units``: dots are
     faster on them than on multiply-adds. ``matrix_loads``: so are loads of whole fragments from workgroup memory, of
-    padded rows, than loads of their registers. ``rolls_matrix_loops``: loops with such dots are not to be unrolled.
+    padded rows, than loads of their registers. ``rolls_matrix_loops``: loops with such dots are not to be unrolled,
+    ``rolls_dot_loops``: neither are those with any others. ``small_matrix_tiles``: tiles of 128×128 are slower
+    there than smaller ones.
 
     **Its workgroup memory.** ``spare_shared``: bytes for each invocation that cost nothing: as many workgroups can be
     on a compute unit as with none.
@@ -129,6 +131,8 @@ class Driver:
     matrix_units: bool = True
     matrix_loads: bool = True
     rolls_matrix_loops: bool = False
+    rolls_dot_loops: bool = False
+    small_matrix_tiles: bool = False
 
     resident_shared: int | None = None
     spare_shared: int = 16  # GPUs that are known have 25 and more (docs/analysis.md)
@@ -290,7 +294,12 @@ DRIVERS = {
         machine_code="SASS",
     ),
     # XGL, icd/api/vk_pipeline.cpp; it counts the bytes of scratch memory, not spills.
-    "amd_proprietary": Driver(fused=True, matrix_lanes=_WAVE32, register_statistics=("numUsedVgprs",)),
+    "amd_proprietary": Driver(
+        fused=True,
+        matrix_lanes=_WAVE32,
+        small_matrix_tiles=True,  # field_reports.py, 5
+        register_statistics=("numUsedVgprs",),
+    ),
     "amd_open_source": Driver(fused=True, matrix_lanes=_WAVE32, register_statistics=("numUsedVgprs",)),
     "mesa_radv": Driver(
         fused=True,
@@ -316,7 +325,19 @@ DRIVERS = {
         spill_statistics=("Spill Count", "Spill count", "Spills"),
         machine_code="GEN Assembly",
     ),
-    "intel_proprietary_windows": Driver(lane_registers=32),
+    # Conversions go through shared memory, and no rows are padded: field_reports.py, 9 and 11.
+    "intel_proprietary_windows": Driver(lane_registers=32, most_shuffles=0, matrix_loads=False),
+    # As small as Mesa's CPU driver wants it: larger kernels are refused (field_reports.py, 19).
+    "qualcomm_proprietary": Driver(
+        lanes=64,
+        lane_registers=128,
+        dot_unroll=256,
+        dots_unroll=1024,
+        dot_registers=64,
+        unrolled_instructions=400,
+        unrolled_in_loop=800,
+        unrolled_elementwise=400,
+    ),
     # ir3 has 96 registers for each of 128 lanes and 192 for each of 64. Of 26.2.6 with the smaller subgroups: fp16
     # attention of 64×64 spills 148 instead of 461, and waits for loads a tenth as long by Turnip's own estimate.
     "mesa_turnip": Driver(
@@ -325,6 +346,12 @@ DRIVERS = {
     # A lane has 128 registers, in halves; the more it uses, the fewer lanes are in flight. Of 26.2.6: fp16 attention of
     # 64×64 has twice the subgroups with 64, each of half the instructions, and 12 spills instead of 226.
     "mesa_honeykrisp": Driver(
-        lane_registers=64, faults=_OF_NIR, spill_statistics=("Spills",), machine_code="AGX assembly"
+        lane_registers=64,
+        faults=_OF_NIR,
+        rolls_matrix_loops=True,  # field_reports.py, 22
+        rolls_dot_loops=True,
+        dot_unroll=512,
+        spill_statistics=("Spills",),
+        machine_code="AGX assembly",
     ),
 }

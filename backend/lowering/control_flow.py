@@ -87,8 +87,11 @@ def _for(ctx: Lowering, operation: Operation) -> None:
     body = operation.regions[0].entry
     carried_values = body.arguments[1:]
     f = ctx.f
-    rolled = ROLLED in operation.attributes or (
-        ctx.capabilities.traits.rolls_matrix_loops and any(_is_matrix_dot(ctx, one) for one in body.operations)
+    traits = ctx.capabilities.traits
+    rolled = (
+        ROLLED in operation.attributes
+        or (traits.rolls_matrix_loops and any(_is_matrix_dot(ctx, one) for one in body.operations))
+        or (traits.rolls_dot_loops and any(one.name == "tt.dot" for one in body.operations))
     )
     control = LOOP_CONTROL_DONT_UNROLL if rolled else LOOP_CONTROL_NONE
     start, end, increment = ctx.scalar(lower_bound), ctx.scalar(upper_bound), ctx.scalar(step)

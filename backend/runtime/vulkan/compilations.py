@@ -9,6 +9,8 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Any
 
 from ...patience import CompilingPart, Meter, Seconds
@@ -52,9 +54,10 @@ class _Compilation:
 
 
 class Compilations:
-    """Of one device."""
+    """Of one device. ``one_at_a_time``: its driver fails where two of its threads compile (field_reports.py)."""
 
-    def __init__(self) -> None:
+    def __init__(self, one_at_a_time: bool = False) -> None:
+        self._turn: AbstractContextManager[object] = threading.Lock() if one_at_a_time else nullcontext()
         self._running: dict[bytes, _Compilation] = {}
         self._lock = threading.Lock()
 
@@ -63,7 +66,7 @@ class Compilations:
         that takes more than ``most`` from now on; ``part``: what is told of and blamed."""
         key = hashlib.sha256(module).digest()
         with self._lock:
-            found = self._running.pop(key, None) or _Compilation(make)
+            found = self._running.pop(key, None) or _Compilation(partial(self._in_turn, make))
         try:
             limit = found.meter.spent + most
             with part.told_of(found.meter):
@@ -79,6 +82,10 @@ class Compilations:
         if found.error is not None:
             raise found.error
         return found.made
+
+    def _in_turn(self, make: Callable[[Meter], Any], meter: Meter) -> Any:
+        with self._turn:
+            return make(meter)
 
     @property
     def go_on(self) -> bool:

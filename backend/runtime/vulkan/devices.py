@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import platform
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from ...capabilities import REQUIRED, Capabilities
 from ...drivers import DRIVER_IDS, DRIVERS, OTHER
+from ...field_reports import NO_CARE, Care, Facts, care_for, kernel_version, version_of
 from ..device_kind import DeviceInfo, MatrixProperties
 from ..ending import ENDING
 from ..errors import VulkanUnavailable
@@ -34,6 +36,7 @@ _PROPERTY_STRUCTS = (
     "VkPhysicalDeviceVulkan13Properties",
 )
 _COMPUTE_STAGE = 0x20
+_IMPORT = "VK_EXT_external_memory_host"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -41,7 +44,8 @@ class VulkanDeviceInfo(DeviceInfo):
     """A Vulkan device as probed.
 
     ``handle`` is its VkPhysicalDevice. ``max_subgroups`` is maxComputeWorkgroupSubgroups. ``chooses_subgroup_size``:
-    pipelines may name the size of their subgroups; where they may not, there is one size only.
+    pipelines may name the size of their subgroups; where they may not, there is one size only. ``facts`` and ``care``:
+    what is asked about its driver in field_reports.py, and what follows.
     """
 
     api: ClassVar[str] = "Vulkan"
@@ -52,6 +56,8 @@ class VulkanDeviceInfo(DeviceInfo):
     extensions: frozenset[str] = frozenset()
     max_subgroups: int = 0
     chooses_subgroup_size: bool = True
+    facts: Facts | None = None
+    care: Care = NO_CARE
 
     @property
     def interface(self) -> str:
@@ -81,17 +87,17 @@ def probe(instance: Instance, physical: Any) -> VulkanDeviceInfo:
         return VulkanDeviceInfo(name, kind, "", "unknown", lacks_all, None, handle=physical, api_version=api_version)
 
     extensions = device_extensions(physical)
-    features = feature_chain(extensions)
-    lib.vkGetPhysicalDeviceFeatures2(physical, features.head)
+    chain = feature_chain(extensions)
+    lib.vkGetPhysicalDeviceFeatures2(physical, chain.head)
     supported = frozenset(
         feature
         for struct, (extension, names) in FEATURE_STRUCTS.items()
         if extension is None or extension in extensions
         for feature in names
-        if getattr(features_of(features, struct), feature)
+        if getattr(features_of(chain, struct), feature)
     )
 
-    has_import = "VK_EXT_external_memory_host" in extensions
+    has_import = _IMPORT in extensions
     host_struct = "VkPhysicalDeviceExternalMemoryHostPropertiesEXT"
     properties = Chain((*_PROPERTY_STRUCTS, host_struct) if has_import else _PROPERTY_STRUCTS)
     lib.vkGetPhysicalDeviceProperties2(physical, properties.head)
@@ -106,13 +112,33 @@ def probe(instance: Instance, physical: Any) -> VulkanDeviceInfo:
         lacks.append("subgroupSizeControl in compute shaders")
     if _compute_queue_family(physical) is None:
         lacks.append("a compute queue")
-    driver = DRIVER_IDS.get(properties["VkPhysicalDeviceVulkan12Properties"].driverID, "unknown")
+    vulkan12 = properties["VkPhysicalDeviceVulkan12Properties"]
+    driver = DRIVER_IDS.get(vulkan12.driverID, "unknown")
+    units = compute_units(physical, extensions, kind, driver, vulkan11.subgroupSize)
+    features = frozenset(
+        key for key, needs in CAPABILITY_FEATURES.items() if supported.issuperset(needs)
+    ) | float_controls(vulkan12, supported)
+    facts = Facts(
+        driver=driver,
+        version=version_of(driver, basic.driverVersion, ffi.string(vulkan12.driverInfo).decode(errors="replace")),
+        name=name,
+        kind=kind,
+        vendor=basic.vendorID,
+        system=platform.system(),
+        kernel=kernel_version(platform.release()),
+        least_lanes=sizes[0],
+        most_lanes=sizes[1],
+        mixed_dots=bool(vulkan13.integerDotProduct4x8BitPackedMixedSignednessAccelerated),
+        features=features,
+        unit_threads=units.threads,
+    )
+    care = care_for(facts)
     capabilities = None
     if not lacks:
         traits = DRIVERS.get(driver, OTHER)
-        wanted = (traits.matrix_lanes if "cooperativeMatrix" in supported else None) or traits.lanes
+        wanted = (traits.matrix_lanes if "matrices" in features - care.left_out else None) or traits.lanes
         subgroup_size = vulkan11.subgroupSize if wanted is None or not chooses_size else wanted
-        subgroup_size = min(max(subgroup_size, sizes[0]), sizes[1])
+        subgroup_size = max(min(subgroup_size, sizes[1], care.most_lanes or sizes[1]), sizes[0])
         capabilities = Capabilities(
             driver=driver,
             subgroup_size=subgroup_size,
@@ -124,9 +150,9 @@ def probe(instance: Instance, physical: Any) -> VulkanDeviceInfo:
                 limits.maxComputeWorkGroupSize[0],
                 vulkan13.maxComputeWorkgroupSubgroups * subgroup_size,
             ),
-            features=frozenset(key for key, needs in CAPABILITY_FEATURES.items() if supported.issuperset(needs))
-            | float_controls(properties["VkPhysicalDeviceVulkan12Properties"], supported),
+            features=features - care.left_out,
         )
+    imports = has_import and care.imports_host
     return VulkanDeviceInfo(
         name=name,
         kind=kind,
@@ -136,24 +162,28 @@ def probe(instance: Instance, physical: Any) -> VulkanDeviceInfo:
         lacks=tuple(lacks),
         capabilities=capabilities,
         vulkan_features=supported,
-        extensions=extensions & frozenset(EXTENSIONS),
-        host_import_alignment=properties[host_struct].minImportedHostPointerAlignment if has_import else 0,
+        extensions=(extensions if imports else extensions - {_IMPORT}) & frozenset(EXTENSIONS),
+        host_import_alignment=properties[host_struct].minImportedHostPointerAlignment if imports else 0,
         max_subgroups=vulkan13.maxComputeWorkgroupSubgroups,
         handle=physical,
         chooses_subgroup_size=chooses_size,
-        driver_version=_driver_version(properties["VkPhysicalDeviceVulkan12Properties"], basic),
-        matrices=_matrices(instance, physical, supported) if capabilities is not None else (),
-        compute_units=compute_units(physical, extensions, kind, driver, vulkan11.subgroupSize),
+        driver_version=_driver_version(vulkan12, basic),
+        matrices=_matrices(instance, physical, capabilities, care) if capabilities is not None else (),
+        compute_units=units,
+        facts=facts,
+        care=care,
     )
 
 
-def _matrices(instance: Instance, physical: Any, supported: frozenset[str]) -> tuple[MatrixProperties, ...]:
-    if "cooperativeMatrix" not in supported:
+def _matrices(
+    instance: Instance, physical: Any, capabilities: Capabilities, care: Care
+) -> tuple[MatrixProperties, ...]:
+    if not (capabilities.has("matrices") and care.asks_matrices):
         return ()
     return tuple(
         one
         for one in matrix_properties(instance, physical)
-        if "bf16" not in one.types or supported.issuperset(CAPABILITY_FEATURES["bfloat16_matrices"])
+        if "bf16" not in one.types or capabilities.has("bfloat16_matrices")
     )
 
 

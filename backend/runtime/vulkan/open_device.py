@@ -38,7 +38,7 @@ class OpenVulkanDevice:
         self.shares_memory = device.driver == "nvidia_proprietary" and device.extensions.issuperset(SHARING_EXTENSIONS)
         module = native()
         self._messenger = module.Messenger(handle(self._instance.handle)) if self._instance.validation else None
-        self.compilations = Compilations()
+        self.compilations = Compilations(device.care.one_pipeline)
         vk = vulkan()
         family = compute_queue_family(device)
         self.handle = create_device(device, family)

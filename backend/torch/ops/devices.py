@@ -14,11 +14,13 @@ _COMPONENTS = {torch.float16: "f16", torch.bfloat16: "bf16"}
 
 @dataclass(frozen=True, slots=True)
 class DeviceFacts:
-    """``cpu``: whether programs run on a CPU's threads. ``units``: compute units, or an estimate of them."""
+    """``cpu``: whether programs run on a CPU's threads. ``units``: compute units, or an estimate of them.
+    ``small_tiles``: on matrix units, large tiles are slow (drivers.py)."""
 
     cpu: bool
     units: int
     components: frozenset[str]
+    small_tiles: bool = False
 
     def multiplies(self, dtype: torch.dtype) -> bool:
         """Whether matrix units take products of this type, which kernels that are compiled for the device use."""
@@ -27,8 +29,11 @@ class DeviceFacts:
 
 def kind_of(device: int) -> DeviceFacts:
     """Of the device with this index. Plans ask it once for each of their keys."""
-    info = runtime.of_device(device).device
-    return DeviceFacts(info.kind == "cpu", info.compute_units.count_or_estimate, matrix_types(info))
+    opened = runtime.of_device(device)
+    info, traits = opened.device, opened.capabilities.traits
+    return DeviceFacts(
+        info.kind == "cpu", info.compute_units.count_or_estimate, matrix_types(info), traits.small_matrix_tiles
+    )
 
 
 def share_out(programs: int, units: int, longest: int, shortest: int, each: int = 2) -> int:

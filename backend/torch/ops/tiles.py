@@ -72,7 +72,11 @@ MOST_PARTS, SHORTEST = 128, 128
 
 def tiles_for(on: DeviceFacts, dtype: torch.dtype) -> tuple[Tile, ...]:
     """The tiles that a device may take for products of this type."""
-    return ON_CPU if on.cpu else ON_MATRIX_UNITS if on.multiplies(dtype) else ON_GPU
+    if on.cpu:
+        return ON_CPU
+    if not on.multiplies(dtype):
+        return ON_GPU
+    return tuple(tile for tile in ON_MATRIX_UNITS if tile.columns <= 64) if on.small_tiles else ON_MATRIX_UNITS
 
 
 def fastest(
