@@ -61,7 +61,8 @@ class Care:
     ``job_seconds``: a submission is to take no longer; None:
     any time. ``drains``: each submission waits for the one before. ``imports_host``: host memory may be imported.
     ``holds_allocations``: no allocation is larger than maxMemoryAllocationSize. ``asks_budget``: large allocations ask
-    for the memory budget first. ``one_pipeline``: one pipeline is made at a time. ``last``: the driver is used only
+    for the memory budget first. ``one_pipeline``: one pipeline is made at a time. ``compute_only``: a
+    queue family that takes no graphics is preferred. ``last``: the driver is used only
     where no other one has the GPU. ``verified``: keys of the self-test that must pass even where it would not run.
     """
 
@@ -74,6 +75,7 @@ class Care:
     holds_allocations: bool = False
     asks_budget: bool = False
     one_pipeline: bool = False
+    compute_only: bool = False
     last: bool = False
     verified: frozenset[str] = frozenset()
 
@@ -340,7 +342,7 @@ ROWS: tuple[Report, ...] = (
         "the first queue family with compute is the graphics queue",
         "VkQueueFamilyProperties of RADV",
         drivers=("mesa_radv",),
-        instead="a family for compute alone is preferred (runtime/vulkan/devices.py)",
+        care=Care(compute_only=True),
     ),
 )
 
@@ -425,6 +427,7 @@ _TOLD = {
     "holds_allocations": "no allocation above maxMemoryAllocationSize",
     "asks_budget": "large allocations ask for the memory budget first",
     "one_pipeline": "one pipeline is made at a time",
+    "compute_only": "a queue family without graphics is preferred",
     "last": "used only where no other driver has the GPU",
     "verified": "the self-test of {} must pass",
 }

@@ -21,7 +21,7 @@ from ..runtime import context
 from ..runtime.device_choice import choose, devices
 from ..runtime.errors import VulkanUnavailable
 from ..runtime.files import kept_folder
-from ..runtime.vulkan import manifests
+from ..runtime.vulkan import asking, manifests
 
 GOOD, NOTE, FAULT = "ok", "note", "FAULT"
 #: Seconds after which the trial kernel is given up.
@@ -84,7 +84,7 @@ def _other_accelerator() -> Iterator[Finding]:
 
 
 def _drivers() -> Iterator[Finding]:
-    hidden = manifests.hidden()
+    hidden, left_out = manifests.hidden(), asking.left_out()
     for manifest in manifests.installed():
         if manifest.path in hidden:
             setting = hidden[manifest.path]
@@ -92,8 +92,11 @@ def _drivers() -> Iterator[Finding]:
         elif manifest.library_is_missing():
             named = f"its library {manifest.library} is missing" if manifest.library else "it cannot be read"
             yield Finding(NOTE, f"driver {manifest.path}: {named}", "install the driver again")
-        else:
+        elif manifest.path not in left_out:
             yield Finding(GOOD, f"driver {manifest.path}")
+    for path, fault in left_out.items():
+        again = f"; to ask it again before a day has passed, remove {asking.record_of(path)}"
+        yield Finding(NOTE, f"driver {path} is left out: it {fault}", f"update the driver{again}")
     for variable in manifests.REPLACING:
         for name in filter(None, os.environ.get(variable, "").split(":")):
             if not Path(name).exists():
@@ -108,6 +111,8 @@ def _devices() -> Iterator[Finding]:
         return
     for number, device in enumerate(found):
         text = f"device {number}: {device.describe()}, {device.driver} {device.driver_version}"
+        if others := device.details().get("also_listed_by"):
+            text += f", also listed by {', '.join(others)}"
         if device.capabilities is None:
             yield Finding(NOTE, text, "update the driver, or use another device")
             continue

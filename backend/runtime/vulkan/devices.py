@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import platform
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
 
 from ...capabilities import REQUIRED, Capabilities
 from ...drivers import DRIVER_IDS, DRIVERS, OTHER
-from ...field_reports import NO_CARE, Care, Facts, care_for, kernel_version, version_of
-from ..device_kind import DeviceInfo, MatrixProperties
+from ...field_reports import Care, Facts, care_for, kernel_version, version_of
+from ..device_kind import MatrixProperties
 from ..ending import ENDING
 from ..errors import VulkanUnavailable
+from . import asking
 from .compute_units import compute_units
 from .device_features import (
     CAPABILITY_FEATURES,
@@ -22,9 +24,10 @@ from .device_features import (
     features_of,
     float_controls,
 )
+from .device_info import VulkanDeviceInfo
 from .loader import Chain, Instance, instance, remedy, vulkan
 from .matrix_properties import matrix_properties
-from .memory_heaps import device_memory
+from .twins import without_twins
 
 #: VkPhysicalDeviceType → one of SORTS.
 _KIND_OF_TYPE = {2: "discrete", 1: "integrated", 3: "virtual", 4: "cpu", 0: "other"}
@@ -37,40 +40,6 @@ _PROPERTY_STRUCTS = (
 )
 _COMPUTE_STAGE = 0x20
 _IMPORT = "VK_EXT_external_memory_host"
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class VulkanDeviceInfo(DeviceInfo):
-    """A Vulkan device as probed.
-
-    ``handle`` is its VkPhysicalDevice. ``max_subgroups`` is maxComputeWorkgroupSubgroups. ``chooses_subgroup_size``:
-    pipelines may name the size of their subgroups; where they may not, there is one size only. ``facts`` and ``care``:
-    what is asked about its driver in field_reports.py, and what follows.
-    """
-
-    api: ClassVar[str] = "Vulkan"
-
-    handle: Any = None
-    api_version: tuple[int, int] = (0, 0)
-    vulkan_features: frozenset[str] = frozenset()
-    extensions: frozenset[str] = frozenset()
-    max_subgroups: int = 0
-    chooses_subgroup_size: bool = True
-    facts: Facts | None = None
-    care: Care = NO_CARE
-
-    @property
-    def interface(self) -> str:
-        """Such as ``Vulkan 1.3``."""
-        return f"{self.api} {self.api_version[0]}.{self.api_version[1]}"
-
-    def details(self) -> dict[str, Any]:
-        """As DeviceInfo's: the version of Vulkan, and the extensions that are used."""
-        return {"vulkan": self.interface.removeprefix(f"{self.api} "), "extensions": sorted(self.extensions)}
-
-    def memory(self) -> tuple[int | None, int]:
-        """As DeviceInfo's, by VK_EXT_memory_budget."""
-        return device_memory(self.handle)
 
 
 def probe(instance: Instance, physical: Any) -> VulkanDeviceInfo:
@@ -110,7 +79,7 @@ def probe(instance: Instance, physical: Any) -> VulkanDeviceInfo:
     sizes = vulkan13.minSubgroupSize, vulkan13.maxSubgroupSize
     if not chooses_size and sizes[0] != sizes[1] and "subgroupSizeControl" not in lacks:
         lacks.append("subgroupSizeControl in compute shaders")
-    if _compute_queue_family(physical) is None:
+    if not _compute_families(physical):
         lacks.append("a compute queue")
     vulkan12 = properties["VkPhysicalDeviceVulkan12Properties"]
     driver = DRIVER_IDS.get(vulkan12.driverID, "unknown")
@@ -172,6 +141,7 @@ def probe(instance: Instance, physical: Any) -> VulkanDeviceInfo:
         compute_units=units,
         facts=facts,
         care=care,
+        luid=bytes(vulkan11.deviceLUID).hex() if vulkan11.deviceLUIDValid else "",
     )
 
 
@@ -192,21 +162,28 @@ def _driver_version(vulkan12: Any, basic: Any) -> str:
     return f"{text} {basic.driverVersion:#x}".strip()
 
 
-def _compute_queue_family(physical: Any) -> int | None:
+def _compute_families(physical: Any) -> dict[int, int]:
+    """Index → flags of the queue families that take compute work."""
     vk = vulkan()
     count = vk.ffi.new("uint32_t*")
     vk.lib.vkGetPhysicalDeviceQueueFamilyProperties(physical, count, vk.ffi.NULL)
     families = vk.ffi.new("VkQueueFamilyProperties[]", max(1, count[0]))
     vk.lib.vkGetPhysicalDeviceQueueFamilyProperties(physical, count, families)
-    for index in range(count[0]):
-        if families[index].queueFlags & vk.VK_QUEUE_COMPUTE_BIT:
-            return index
-    return None
+    found = {index: int(families[index].queueFlags) for index in range(count[0])}
+    return {index: flags for index, flags in found.items() if flags & vk.VK_QUEUE_COMPUTE_BIT}
+
+
+def best_family(families: dict[int, int], compute_only: bool) -> int | None:
+    """Of the families that take compute work, with their flags: the first, or with ``compute_only`` the first that
+    takes no graphics, if there is one."""
+    graphics = vulkan().VK_QUEUE_GRAPHICS_BIT
+    without = [index for index, flags in families.items() if not flags & graphics] if compute_only else []
+    return next(iter([*without, *families]), None)
 
 
 def compute_queue_family(device: VulkanDeviceInfo) -> int:
     """Index of the queue family that kernels are submitted to."""
-    family = _compute_queue_family(device.handle)
+    family = best_family(_compute_families(device.handle), device.care.compute_only)
     if family is None:
         raise VulkanUnavailable(f"{device.describe()} has no compute queue")
     return family
@@ -223,20 +200,24 @@ def _physical_devices(loaded: Any) -> list[Any]:
         ) from None
 
 
+def probed(opened: Instance) -> Iterator[VulkanDeviceInfo]:
+    """Every device of an instance, in the loader's order. Raises VulkanUnavailable."""
+    return (probe(opened, physical) for physical in _physical_devices(opened))
+
+
 def again(device: VulkanDeviceInfo) -> tuple[Instance, VulkanDeviceInfo]:
     """The same device in a new instance: drivers share what a device failed with among the devices of one
     instance. Mesa's CPU driver lets no kernel of it run while another one does. Raises VulkanUnavailable."""
-    opened = Instance()
-    for physical in _physical_devices(opened):
-        found = probe(opened, physical)
-        if found.uuid == device.uuid:
-            return opened, replace(device, handle=physical)
+    with asking.without(asking.left_out()):
+        opened = Instance()
+    for found in probed(opened):
+        if (found.uuid, found.driver) == (device.uuid, device.driver):
+            return opened, replace(device, handle=found.handle)
     raise VulkanUnavailable(f"{device.describe()} failed and has disappeared")
 
 
 def devices() -> tuple[VulkanDeviceInfo, ...]:
-    """All Vulkan devices, in the loader's order. Raises VulkanUnavailable without a loader, and
-    RuntimeError where the process is ending."""
+    """All Vulkan devices, in the loader's order, each GPU once. Drivers that fail when they are asked are left out
+    (asking.py). Raises VulkanUnavailable without a loader, and RuntimeError where the process is ending."""
     with ENDING.awaited():
-        opened = instance()
-        return tuple(probe(opened, physical) for physical in _physical_devices(opened))
+        return without_twins(list(probed(instance())))

@@ -13,7 +13,7 @@ from typing import Any
 from ...settings import VALIDATE
 from ..errors import VulkanUnavailable
 from ..once import once_a_process
-from . import manifests
+from . import asking, manifests
 
 INSTALL = "apt-get install mesa-vulkan-drivers libvulkan1"
 VALIDATION_LAYER = "VK_LAYER_KHRONOS_validation"
@@ -21,7 +21,7 @@ VALIDATION_LAYER = "VK_LAYER_KHRONOS_validation"
 
 def remedy(install: str) -> str:
     """What to do where no driver is found: unset what hides the installed ones, or ``install`` one."""
-    return manifests.hint() or f"{install} with: {INSTALL}"
+    return "; ".join(filter(None, (asking.hint(), manifests.hint()))) or f"{install} with: {INSTALL}"
 
 
 @cache
@@ -225,7 +225,9 @@ _first_user: list[int] = []
 def instance() -> Instance:
     """The instance of this process; a forked child makes its own. Raises VulkanUnavailable."""
     _first_user[:] = _first_user or [os.getpid()]
-    return Instance()
+    vulkan()  # without the loader there is nobody to ask
+    with asking.without(asking.left_out()):
+        return Instance()
 
 
 def used_before_fork() -> bool:

@@ -16,6 +16,8 @@ from pathlib import Path
 #: Variables that replace the search for manifests; the loader reads the second one only without the first.
 REPLACING = ("VK_DRIVER_FILES", "VK_ICD_FILENAMES")
 #: Variables that choose among the manifests that were found, by patterns of their file names.
+#: Adds manifests to those that were found by the search.
+ADDING = "VK_ADD_DRIVER_FILES"
 SELECTING, DISABLING = "VK_LOADER_DRIVERS_SELECT", "VK_LOADER_DRIVERS_DISABLE"
 
 _FOLDER = Path("vulkan") / "icd.d"
@@ -92,6 +94,32 @@ def hidden(environment: Mapping[str, str] = os.environ) -> dict[Path, str]:
         elif environment.get(SELECTING) and not _matches(path, environment[SELECTING]):
             found[path] = f"{SELECTING}={environment[SELECTING]}"
     return found
+
+
+def used(environment: Mapping[str, str] = os.environ) -> list[Manifest]:
+    """The manifests whose drivers the loader loads, each once. Those whose library is missing are left out."""
+    replacing = next((name for name in REPLACING if environment.get(name)), None)
+    if replacing:
+        found = [*_named(environment[replacing])]
+    else:
+        found = [*_named(environment.get(ADDING, "")), *installed(environment)]
+    disabled, selected = environment.get(DISABLING), environment.get(SELECTING)
+    kept = {
+        one.path: one
+        for one in found
+        if not (one.library_is_missing() or (disabled and _matches(one.path, disabled)))
+        and (not selected or _matches(one.path, selected))
+    }
+    return list(kept.values())
+
+
+def _named(names: str) -> Iterator[Manifest]:
+    for name in map(Path, filter(None, names.split(":"))):
+        try:
+            paths = sorted(name.glob("*.json")) if name.is_dir() else [name]
+        except OSError:
+            continue
+        yield from map(_read, paths)
 
 
 def hint(environment: Mapping[str, str] = os.environ) -> str:

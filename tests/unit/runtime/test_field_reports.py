@@ -106,7 +106,7 @@ CASES: list[tuple[int, Facts, dict[str, Any], dict[str, Any]]] = [
     (21, Facts("moltenvk", vendor=0x106B), {"driver": "mesa_kosmickrisp"}, {"drains": True, "imports_host": False}),
     (22, Facts("mesa_honeykrisp"), {"driver": "mesa_turnip"}, {}),
     (23, Facts("mesa_dozen"), {"driver": "mesa_radv"}, {"last": True}),
-    (24, Facts("mesa_radv"), {"driver": "mesa_nvk"}, {}),
+    (24, Facts("mesa_radv"), {"driver": "mesa_nvk"}, {"compute_only": True}),
 ]
 
 
