@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import os
+import runpy
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
 
 
 def compile_only() -> bool:
@@ -35,11 +40,33 @@ def requested() -> bool:
     return settings.BACKEND.get()
 
 
+def other_is_active(name: str, driver: Any) -> bool:
+    """Whether the driver class of another backend, ``name``, has a device here.
+
+    AMD's imports torch to find out, which takes seconds. It is not asked if the installed torch is not built for ROCm,
+    because its answer is False then.
+    """
+    if name == "amd" and "torch" not in sys.modules and not _torch_is_for_rocm():
+        return False
+    return bool(driver.is_active())
+
+
+def _torch_is_for_rocm() -> bool:
+    """Whether torch may be built for ROCm, as far as its files tell without importing it."""
+    found = find_spec("torch")
+    if found is None:
+        return False
+    version = Path(found.origin).with_name("version.py") if found.origin else None
+    if version is None or not version.is_file():
+        return True  # an unknown kind of torch: let AMD's driver ask it
+    return runpy.run_path(str(version)).get("hip") is not None
+
+
 def _gpu_driver_active() -> bool:
     """Whether the driver of a GPU vendor, as far as it is installed, has a device here."""
     from triton.backends import backends
 
-    return any(name in backends and backends[name].driver.is_active() for name in ("nvidia", "amd"))
+    return any(name in backends and other_is_active(name, backends[name].driver) for name in ("nvidia", "amd"))
 
 
 def chosen() -> bool:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from triton.backends.compiler import GPUTarget
 from triton.backends.driver import DriverBase
 
-from .availability import chosen, compile_only, requested, unavailable_reason
+from .availability import chosen, compile_only, other_is_active, requested, unavailable_reason
 
 if TYPE_CHECKING:
     from .launching.compile_only import CompileOnlyUtils
@@ -55,6 +55,7 @@ class SPIRVDriver(DriverBase):
 
     is_requested = staticmethod(requested)
     unavailable_reason = staticmethod(unavailable_reason)
+    other_is_active = staticmethod(other_is_active)
     #: Whether kernels are run, and not compiled only.
     can_launch = property(lambda self: not compile_only())
 

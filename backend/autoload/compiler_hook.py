@@ -12,7 +12,7 @@ from typing import Any
 #: Imported by all of torch's compiler before it asks anything about a device.
 _TORCH_COMPILER = "torch.utils._triton"
 
-#: Gives the module that teaches torch's compiler, which importing imports with triton (torch/compile/internals/).
+#: Gives the module that teaches torch's compiler, which importing imports with triton (torch/compile/internals).
 Internals = Callable[[], Any]
 
 

@@ -22,8 +22,8 @@ PARTS["torch_streams"] = lambda: import_module("triton.backends.spirv.torch.devi
 
 
 def compile_internals() -> Any:
-    """torch/compile/internals/."""
-    return import_module("triton.backends.spirv.torch.compile.internals")
+    """torch/compile/internals/hooks.py."""
+    return import_module("triton.backends.spirv.torch.compile.internals.hooks")
 
 
 def _others_are_loaded() -> bool:

@@ -121,9 +121,9 @@ def _received(location: str, storage: Any) -> Any:
 
 def compile_internals() -> Any:
     """What teaches torch's compiler: it imports torch's compiler."""
-    from .compile import internals
+    from .compile.internals import hooks
 
-    return internals
+    return hooks
 
 
 def _register() -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -19,6 +20,22 @@ WITH_TRITON = {
     "triton.language.extra.spirv",
     "triton.language.extra.spirv.libdevice",
 }
+
+KERNEL = """
+import numpy as np
+import triton
+import triton.language as tl
+from triton.backends.spirv import runtime
+
+@triton.jit
+def double(x, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(x + i, 2 * tl.load(x + i))
+
+x = runtime.from_numpy(np.ones(64, np.float32))
+double[(1,)](x, BLOCK=64)
+assert (x.to_numpy() == 2).all()
+"""
 
 
 def modules_after(statements: str) -> set[str]:
@@ -42,3 +59,19 @@ def test_import_torch_imports_nothing_of_triton_before_the_device_is_used(use: s
         name for name in modules_after(f"import torch\n{use}") if name.partition(".")[0] == "triton" or "spirv" in name
     }
     assert {name.partition(".")[0] for name in found - {"torch.spirv"}} <= {"triton_spirv_autoload"}, found
+
+
+def test_the_key_of_tritons_cache_imports_no_torch() -> None:
+    """Triton imports every package of a backend for it: a package that imports torch costs each kernel seconds."""
+    pytest.importorskip("torch")
+    found = modules_after("from triton.runtime.cache import triton_key\ntriton_key()")
+    assert "triton.backends.spirv.torch.ops" in found, "the key is made in another way: is this test needed?"
+    assert "torch" not in found
+
+
+def test_a_kernel_without_torch_imports_no_torch(tmp_path: Path) -> None:
+    """Neither the choice of the driver nor the compiler imports it, though it is installed."""
+    pytest.importorskip("torch")
+    kernel = tmp_path / "kernel.py"
+    kernel.write_text(KERNEL)
+    assert "torch" not in modules_after(f"import runpy\nrunpy.run_path({str(kernel)!r})")

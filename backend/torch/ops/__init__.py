@@ -10,8 +10,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-import torch
-
 #: The modules whose ``TABLE`` says which functions do which operations.
 _FAMILIES = (
     "batch_norm cases complex_numbers ctc decompositions embedding_bags fourier grid_sampling histograms householder "
@@ -26,6 +24,8 @@ def register() -> None:
     """Enter the operations in torch's table for the device, which is registered. A second call does nothing."""
     if _libraries:
         return
+    import torch  # not above: Triton imports every package of a backend for the key of its cache
+
     from . import bounds, launching
     from .attention import enter_attention
     from .convolution import enter_convolution

@@ -157,7 +157,7 @@ def test_a_torch_without_what_the_device_can_do_without_compiles_for_it() -> Non
     told = python(
         "import torch\n"
         "from dataclasses import replace\n"
-        "from triton.backends.spirv.torch.compile import internals\n"
+        "from triton.backends.spirv.torch.compile.internals import hooks as internals\n"
         "internals.HOOKS = [replace(each, needs=('gone',)) if each.otherwise else each for each in internals.HOOKS]\n"
         "x = torch.arange(4.0, device='spirv', requires_grad=True)\n"
         "torch.compile(lambda x: (2 * x).square().sum())(x).backward()\n"

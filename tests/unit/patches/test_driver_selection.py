@@ -183,3 +183,12 @@ def test_each_driver_is_asked_once(selection: ModuleType) -> None:
 
     assert chosen(selection, {name: counting(name) for name in ("amd", "nvidia", "spirv")}) == "spirv"
     assert asked == ["amd", "nvidia", "spirv"]
+
+
+def test_the_spirv_class_says_which_other_class_is_worth_asking(selection: ModuleType) -> None:
+    """AMD's imports torch when it is asked."""
+    table = backends(nvidia=False, spirv=True) | {
+        "amd": SimpleNamespace(driver=type("AmdDriver", (), {"is_active": never}))
+    }
+    table["spirv"].driver.other_is_active = staticmethod(lambda name, driver: name != "amd" and driver.is_active())
+    assert chosen(selection, table) == "spirv"

@@ -11,7 +11,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from triton.backends.spirv.torch.compile import internals  # noqa: E402
+from triton.backends.spirv.torch.compile.internals import hook as one_hook  # noqa: E402
+from triton.backends.spirv.torch.compile.internals import hooks as internals  # noqa: E402
 
 
 @pytest.mark.parametrize("hook", internals.HOOKS, ids=lambda hook: hook.name)
@@ -41,7 +42,7 @@ def test_a_hook_without_its_place_is_left_out_and_told(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     broken: dict[str, str] = {}
-    monkeypatch.setattr(internals.hook, "BROKEN", broken)
+    monkeypatch.setattr(one_hook, "BROKEN", broken)
     called: list[Any] = []
     hook = internals.Hook("sample", "torch.somewhere", ("present.part", "gone.part"), called.append)
     module: Any = ModuleType("torch.somewhere")
@@ -56,7 +57,7 @@ def test_a_hook_that_the_device_does_without_costs_what_it_gives(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     broken: dict[str, str] = {}
-    monkeypatch.setattr(internals.hook, "BROKEN", broken)
+    monkeypatch.setattr(one_hook, "BROKEN", broken)
     hook = internals.Hook("sample", "torch.somewhere", ("gone",), print, otherwise="samples are slow")
     hook.apply(ModuleType("torch.somewhere"))
     assert not broken

@@ -11,7 +11,8 @@ first match wins:
 4. The SPIR-V driver, if it is active.
 
 Without a SPIR-V backend the choice is left to upstream's own function. A driver class may offer
-``unavailable_reason() -> str | None`` (a class or static method: what is missing); errors quote it.
+``unavailable_reason() -> str | None`` (a class or static method: what is missing); errors quote it. SPIR-V's may offer
+``other_is_active(name, driver) -> bool``, which asks another backend's driver class only where asking is quick.
 
 The module imports nothing of triton, so that it can be tested without it.
 """
@@ -92,7 +93,10 @@ def _create_spirv(driver: Any) -> Any:
 
 def _select_active(backends: Mapping[str, Any]) -> Any:
     global _stepped_aside
-    others = [backend.driver for name, backend in backends.items() if name != SPIRV and backend.driver.is_active()]
+    is_active = getattr(backends[SPIRV].driver, "other_is_active", lambda name, driver: driver.is_active())
+    others = [
+        backend.driver for name, backend in backends.items() if name != SPIRV and is_active(name, backend.driver)
+    ]
     if len(others) == 1:
         if not _stepped_aside:
             _stepped_aside = True

@@ -1,0 +1,163 @@
+"""The table of what this backend touches of torch's compiler that torch keeps private.
+
+Tried with the versions of ``TORCH_VERSIONS``. A hook names the module, what it needs there, and the change, which is a
+function of one of this package's files: devices.py, generation.py, convolutions.py, templates.py, replays.py. Where
+torch has moved something, the hook is left out, tests/unit/torch_compile/test_internals.py fails by its name, and what
+the row says does not work otherwise is told. Of a row that says nothing, ``BROKEN`` has what is missing, and
+torch.compile refuses the device with that text.
+"""
+
+from __future__ import annotations
+
+from ....autoload.after_import import after_import
+from ..broken import BROKEN
+from . import convolutions, devices, generation, replays, templates
+from .hook import TORCH_VERSIONS, Hook
+
+__all__ = ["BROKEN", "HOOKS", "TORCH_VERSIONS", "Hook", "install"]
+
+HOOKS = (
+    Hook("has_triton", "torch.utils._triton", ("has_triton",), devices.has_triton),
+    Hook(
+        "own_code",
+        "torch._dynamo.trace_rules",
+        ("SKIP_DIRS", "_recompile_re"),
+        devices.own_code,
+        otherwise="functions of this package are compiled, too, where it does not lie in Triton's folder",
+    ),
+    Hook(
+        "device_interface",
+        "torch._dynamo.device_interface",
+        ("DeviceInterface", "register_interface_for_device"),
+        devices.device_interface,
+    ),
+    Hook(
+        "cpu_tensors",
+        "torch._dynamo.device_interface",
+        ("CpuInterface.raise_if_triton_unavailable",),
+        devices.cpu_tensors,
+        otherwise="@triton.jit kernels in compiled functions are refused CPU tensors",
+    ),
+    Hook("compile_target", "torch._inductor.runtime.hints", ("DeviceProperties.create",), devices.compile_target),
+    Hook(
+        "choice_of_driver", "torch._inductor.runtime.triton_helpers", ("set_driver_to_gpu",), devices.choice_of_driver
+    ),
+    Hook("gpu_types", "torch._inductor.utils", ("GPU_TYPES", "get_gpu_type", "is_big_gpu"), devices.gpu_types),
+    Hook(
+        "code_generation",
+        "torch._inductor.codegen.common",
+        (
+            *("DeviceOpOverrides", "get_device_op_overrides", "register_device_op_overrides"),
+            *("init_backend_registration", "register_backend_for_device"),
+        ),
+        generation.code_generation,
+    ),
+    Hook(
+        "benchmarker",
+        "torch._inductor.runtime.benchmarking",
+        ("Benchmarker.benchmark", "Benchmarker.infer_device"),
+        generation.benchmarker,
+    ),
+    Hook(
+        "templates",
+        templates.MODULE,
+        (
+            "BaseConfigHeuristic.preprocess_mm_configs",
+            *("GemmConfig", "ConvConfig", "FlexConfig", "FlexBwDConfig", "FlexDecodeConfig"),
+            *("MMTemplateConfigMixin", "AddMMConfigMixin", "MMPlusMMTemplateConfigMixin", "INT8MMTemplateConfigMixin"),
+            *("mm_template.uid", "bmm_template.uid", "mm_plus_mm_template.uid", "register_template_heuristic"),
+        ),
+        templates.templates,
+        formerly=templates.FORMER_MODULE,
+        otherwise='mode="max-autotune" and FlexAttention do not know what fits the device',
+    ),
+    Hook(
+        "launchers",
+        "torch._inductor.runtime.triton_heuristics",
+        ("TritonCompileResult.make_launcher",),
+        generation.launchers,
+    ),
+    Hook(
+        "graphs",
+        "torch._inductor.cudagraph_utils",
+        ("check_multiple_devices_or_any_cpu_nodes", "format_default_skip_message"),
+        replays.graphs,
+        otherwise='mode="reduce-overhead" fails',
+    ),
+    Hook(
+        "replay",
+        "torch._inductor.output_code",
+        ("CompiledFxGraph.post_compile",),
+        replays.replay,
+        otherwise='mode="reduce-overhead" changes nothing',
+    ),
+    Hook(
+        "choices",
+        "torch._inductor.choices",
+        ("InductorChoices.get_config_heuristics",),
+        templates.choices,
+        otherwise='mode="max-autotune" and FlexAttention do not know what fits the device',
+    ),
+    Hook("caches", "torch._inductor.codecache", ("CacheBase.get_system", "clear_on_fresh_cache"), generation.caches),
+    Hook("remainders", "torch.utils._sympy.functions", ("Mod.eval",), generation.remainders),
+    Hook("remainders_of_sympy", "torch._inductor.ir", (), generation.remainders_of_sympy, until="2.12"),
+    Hook(
+        "strides",
+        "torch._inductor.sizevars",
+        ("SizeVarAllocator.guard_or_false",),
+        generation.strides,
+        otherwise="convolutions of images of any size (dynamic=True) may end in ValueRangeError",
+    ),
+    Hook(
+        "predicted_strides",
+        "torch._subclasses.fake_impls",
+        ("op_implementations_dict", "conv"),
+        convolutions.predicted_strides,
+    ),
+    Hook(
+        "gradients",
+        "torch._inductor.kernel.conv",
+        ("aten_convolution_backward_fallback", "convolution_backward_lowering"),
+        convolutions.gradients,
+        since="2.13",  # before, they are an operation of eager torch on every device
+        otherwise="gradients of convolutions are compiled again for each size of images",
+    ),
+    Hook(
+        "flex_attention",
+        "torch.nn.attention.flex_attention",
+        ("_validate_device",),
+        templates.flex_attention,
+        otherwise="FlexAttention refuses the device",
+    ),
+    Hook(
+        "flex_decoding",
+        "torch._inductor.kernel.flex.flex_decoding",
+        ("get_split_k",),
+        templates.flex_decoding,
+        otherwise="FlexAttention fails with few queries",
+    ),
+    Hook(
+        "block_pointers",
+        "torch._inductor.kernel.flex.flex_decoding",
+        ("_use_flex_decoding",),
+        templates.block_pointers,
+        until="2.13",
+        otherwise="FlexAttention fails with few queries",
+    ),
+)
+
+_installed: list[bool] = []
+
+
+def install() -> None:
+    """Has each hook made when torch imports its module. A second call does nothing."""
+    if _installed:
+        return
+    _installed.append(True)
+    for hook in HOOKS:
+        if not hook.is_due:
+            continue
+        if hook.place:
+            after_import(hook.place, hook.apply)
+        else:
+            hook.leave_out([hook.module])
