@@ -121,6 +121,7 @@ DEVICE = Setting[str | None](
     None,
     "<device>",
     "which device: an index, part of its name, or its UUID; `cpu`: the processor itself, which needs no driver; "
+    "`emulate:PROFILE`: a GPU of that profile, emulated; "
     "torchrun's ranks get one each "
     "([running.md](running.md#use-several-devices))",
 )

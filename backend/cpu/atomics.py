@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..spirv.opcodes import StorageClass
+from ..spirv.opcodes import Scope, StorageClass
 from .divergence import Key
 from .errors import Untranslatable
 from .program import ModuleInstruction
 from .registry import translates
 from .translation import Translation
+from .watching import watch
 
 _UPDATES = {
     "OpAtomicIAdd": "add",
@@ -95,6 +96,7 @@ def _each_lane(
     """Has the active lanes do one after the other what ``body`` says of %place and the operands, by their names. What
     it calls %found is the lane's result."""
     address = t.keys(item.operands[0])[0]
+    watch(t, item, address, t.program.size(t.program.type(item.operands[0]).element))
     result = t.keys(item.result)[0] if item.result else None
     type_ = t.type_name(result if result is not None else operands[0])
     helper = f"atomic_{name}_{type_}"
@@ -147,7 +149,10 @@ done:
 
 @translates("OpControlBarrier", "OpMemoryBarrier")
 def _barrier(t: Translation, item: ModuleInstruction) -> None:
-    """A workgroup is one subgroup, whose lanes run together: what is left of a barrier is the order of accesses that
-    other programs see."""
+    """Subgroups of an emulated device wait for each other. A workgroup of the processor is one subgroup, whose lanes
+    run together: what is left of a barrier is the order of accesses that other programs see."""
+    workgroup = item.name == "OpControlBarrier" and t.program.constants[item.operands[0]].bits == Scope.Workgroup
+    if workgroup and t.subgroups > 1:
+        t.code.call("triton_spirv_barrier", "void", [])
     if t.program.constants[item.operands[-1]].bits & _ORDERS:
         t.code.do("fence acq_rel")

@@ -9,13 +9,13 @@ from contextlib import contextmanager
 from .program import ModuleType
 
 _FLOATS = {16: "half", 32: "float", 64: "double"}
-_SUFFIXES = {"half": "f16", "float": "f32", "double": "f64", "ptr": "p0"}
+_SUFFIXES = {"half": "f16", "bfloat": "bf16", "float": "f32", "double": "f64", "ptr": "p0"}
 
 
 def type_name(type_: ModuleType) -> str:
     """LLVM's name of a scalar type; an address is a number."""
     if type_.kind == "float":
-        return _FLOATS[type_.bits]
+        return _FLOATS[type_.bits] if type_.encoding is None else "bfloat"
     return f"i{type_.bits}"
 
 
@@ -23,6 +23,8 @@ def literal(name: str, bits: int) -> str:
     """A constant of a scalar type by its bits, as LLVM writes it."""
     if name == "half":
         return f"0xH{bits & 0xFFFF:04X}"
+    if name == "bfloat":
+        return f"0xR{bits & 0xFFFF:04X}"
     if name in ("float", "double"):
         return f"0x{_as_double(bits) if name == 'float' else bits:016X}"
     width = int(name[1:])

@@ -11,7 +11,7 @@ from heapq import heappop, heappush
 
 from ..spirv.opcodes import BuiltIn, StorageClass
 from . import constants, shapes
-from .program import IN_SCRATCH, BasicBlock, KernelModule, ModuleInstruction
+from .program import COMPOSITE, IN_SCRATCH, BasicBlock, KernelModule, ModuleInstruction
 from .shapes import SPREAD, LaneShape
 
 #: A scalar: a value, or a component of one.
@@ -23,7 +23,7 @@ _NAMES = frozenset(
     "OpCopyObject".split()
 )
 #: Atomic instructions and others whose results differ between lanes even where their operands do not.
-_SPREAD = ("OpAtomic", "OpGroupNonUniformShuffle")
+_SPREAD = ("OpAtomic", "OpGroupNonUniformShuffle", "OpCooperativeMatrixLoad", "OpCooperativeMatrixMulAdd")
 
 
 @dataclass(slots=True)
@@ -38,10 +38,11 @@ class Loop:
 
 
 class Divergence:
-    """The shape of each scalar of a program whose workgroups have subgroups of so many lanes."""
+    """The shape of each scalar of a program whose workgroups have subgroups of so many lanes. ``lanes``: those of a
+    vector, a subgroup's or all of a workgroup."""
 
-    def __init__(self, program: KernelModule, subgroup: int) -> None:
-        self._program, self._subgroup, self._lanes = program, subgroup, program.local_size
+    def __init__(self, program: KernelModule, subgroup: int, lanes: int) -> None:
+        self._program, self._subgroup, self._lanes = program, subgroup, lanes
         self.shape: dict[Key, LaneShape | None] = {}
         #: Component → the scalar that it is a copy of.
         self._same: dict[Key, Key] = {}
@@ -58,9 +59,9 @@ class Divergence:
     def keys(self, value: int) -> list[Key]:
         """The scalars that a value consists of, those that they are copies of in their place."""
         type_ = self._program.type(value)
-        if type_.kind not in ("vector", "struct"):
+        if type_.kind not in COMPOSITE:
             return [self._original(value)]
-        count = type_.count if type_.kind == "vector" else len(type_.members)
+        count = len(type_.members) if type_.kind == "struct" else type_.count
         return [self._original((value, index)) for index in range(count)]
 
     def _original(self, key: Key) -> Key:
@@ -73,7 +74,7 @@ class Divergence:
         if isinstance(key, int):
             return self._program.type_of[key]
         type_ = self._program.type(key[0])
-        return type_.element if type_.kind == "vector" else type_.members[key[1]]
+        return type_.members[key[1]] if type_.kind == "struct" else type_.element
 
     def bits(self, key: Key) -> int:
         """The width of a scalar's type: 64 for an address."""
@@ -132,7 +133,7 @@ class Divergence:
                 self.shape[value] = shapes.constant(known.bits, width, self._lanes)
             elif kind == "float":
                 self.shape[value] = shapes.uniform(self._lanes)
-            elif kind == "vector" or (kind == "struct" and (known.parts or known.null)):
+            elif kind in ("vector", "matrix") or (kind == "struct" and (known.parts or known.null)):
                 self._constant_parts(value)
         for name, variable in self._program.variables.items():
             own = variable.storage in (StorageClass.Function, StorageClass.Private)
@@ -170,9 +171,11 @@ class Divergence:
 
     def _constant_parts(self, value: int) -> None:
         known = self._program.constants[value]
-        for index in range(len(known.parts) or self._program.types[known.type].count):
+        type_ = self._program.types[known.type]
+        one = type_.kind == "matrix"  # all elements of which are alike
+        for index in range(type_.count if one else len(known.parts) or type_.count):
             if known.parts:
-                self._same[value, index] = known.parts[index]
+                self._same[value, index] = known.parts[0 if one else index]
             else:
                 self.shape[value, index] = shapes.constant(0, 64, self._lanes)
 
@@ -205,6 +208,8 @@ class Divergence:
         result, name = item.result, item.name
         if name == "OpCompositeConstruct":
             flat = [key for operand in item.operands for key in self.keys(operand)]
+            if self._program.type(result).kind == "matrix":  # of one number
+                flat *= self._program.type(result).count
             return self._copy([(result, index) for index in range(len(flat))], flat)
         if name == "OpCompositeExtract":
             assert len(item.operands) == 2
@@ -215,7 +220,7 @@ class Divergence:
             return self._copy([(result, index) for index in range(len(parts))], parts)
         if name == "OpCopyObject":
             found = self.keys(item.operands[0])
-            composite = self._program.type(result).kind in ("vector", "struct")
+            composite = self._program.type(result).kind in COMPOSITE
             return self._copy([(result, index) for index in range(len(found))] if composite else [result], found)
         if name in ("OpConvertUToPtr", "OpConvertPtrToU") or (
             name == "OpBitcast" and self._same_kind(result, item.operands[0])
@@ -312,6 +317,8 @@ class Divergence:
             number = self._program.built_ins[self._base(pointer)]
             if number == BuiltIn.SubgroupLocalInvocationId:
                 return shapes.of_lanes(tuple(lane % self._subgroup for lane in range(self._lanes)), 32)
+            if number == BuiltIn.SubgroupId and self._lanes != self._program.local_size:
+                return shapes.uniform(self._lanes)
             if number == BuiltIn.SubgroupId:
                 return shapes.of_lanes(tuple(lane // self._subgroup for lane in range(self._lanes)), 32)
             if number == BuiltIn.GlobalInvocationId and self._axis(pointer) == 0:
@@ -472,6 +479,10 @@ def _ids(item: ModuleInstruction) -> list[int]:
         return list(operands[:2])
     if name == "OpCopyMemory":
         return list(operands[:2])
+    if name in ("OpCooperativeMatrixLoadKHR", "OpCooperativeMatrixMulAddKHR"):
+        return list(operands[:3])
+    if name == "OpCooperativeMatrixStoreKHR":
+        return list(operands[:4])
     return list(operands)
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from . import arithmetic, atomics, exchanges, functions, memory  # noqa: F401  (fill the registry)
+from . import arithmetic, atomics, cooperative, exchanges, functions, memory  # noqa: F401  (fill the registry)
+from ..spirv.opcodes import StorageClass
 from .code import literal, type_name
 from .control import Control
+from .emulation import Emulation
 from .errors import Untranslatable
 from .host import Host
 from .program import KernelModule
@@ -23,14 +25,16 @@ class TranslatedKernel:
     scratch: int
 
 
-def translate(spirv: bytes, host: Host, subgroup: int) -> TranslatedKernel:
+def translate(spirv: bytes, host: Host, subgroup: int, emulation: Emulation | None = None) -> TranslatedKernel:
     """The kernel of a SPIR-V module whose subgroups have so many lanes. Raises Untranslatable."""
-    program = KernelModule(spirv)
+    program = KernelModule(spirv, emulation)
     t = Translation(program, subgroup, host)
     for variable, value in program.initial.items():
         _begin(t, variable, value)
     Control(t).run()
-    places = [f"  %place{variable} = add i64 %memory, {offset}" for variable, offset in sorted(t.places.items())]
+    places = [
+        f"  %place{variable} = add i64 {_area(t, variable)}, {offset}" for variable, offset in sorted(t.places.items())
+    ]
     places += [f"  %place{variable} = ptrtoint ptr @table{variable} to i64" for variable in program.tables]
     tables = [_table(t, variable) for variable in program.tables]
     attached = f" !dbg {t.lines.scope}" if t.lines.scope else ""
@@ -40,6 +44,10 @@ def translate(spirv: bytes, host: Host, subgroup: int) -> TranslatedKernel:
             f"define internal void @program({_PROGRAM}) nounwind noinline {vectors}{attached} {{",
             "entry:",
             "  %memory = ptrtoint ptr %scratch to i64",
+            "  %skipped = zext i32 %subgroup to i64",
+            f"  %before = mul i64 %skipped, {t.own_bytes}",
+            f"  %behind = add i64 %before, {t.shared_bytes}",
+            "  %own = add i64 %memory, %behind",
             *places,
             "  br label %start",
             "start:",
@@ -50,7 +58,11 @@ def translate(spirv: bytes, host: Host, subgroup: int) -> TranslatedKernel:
         ]
     )
     tiles = _tiles(t, host)
-    entry = _ENTRY.format(parameters=_PARAMETERS, name=f'"{program.name}"', vectors=vectors)
+    frame = "" if emulation is None else f"  %frame = alloca {_FRAME}, align 16\n"
+    run = _RUN if emulation is None else _RUN_SUBGROUPS.format(count=t.subgroups, shared=t.shared_bytes)
+    entry = _ENTRY.format(parameters=_PARAMETERS, name=f'"{program.name}"', vectors=vectors, run=run, frame=frame)
+    if emulation is not None:
+        entry = _SUBGROUP + entry
     parts = [
         *tables,
         *sorted(t.code.declarations),
@@ -62,6 +74,10 @@ def translate(spirv: bytes, host: Host, subgroup: int) -> TranslatedKernel:
         *t.lines.metadata,
     ]
     return TranslatedKernel(program.name, "\n".join(parts) + "\n", t.scratch_bytes)
+
+
+def _area(t: Translation, variable: int) -> str:
+    return "%memory" if t.program.variables[variable].storage == StorageClass.Workgroup else "%own"
 
 
 def _begin(t: Translation, variable: int, value: int) -> None:
@@ -107,12 +123,39 @@ def _tiles(t: Translation, host: Host) -> list[str]:
 
 _PROGRAM = (
     "ptr noalias readonly align 16 %arguments, i32 %programx, i32 %programy, i32 %programz, "
-    "i32 %gridx, i32 %gridy, i32 %gridz, ptr noalias align 64 %scratch, ptr readonly align 4 %stop"
+    "i32 %gridx, i32 %gridy, i32 %gridz, ptr align 64 %scratch, ptr readonly align 4 %stop, i32 %subgroup"
 )
 
 _PARAMETERS = (
     "ptr noalias readonly align 16 %arguments, i64 %first, i64 %last, ptr noalias readonly align 4 %grid, "
     "ptr noalias align 64 %scratch, ptr readonly align 4 %stop"
+)
+
+_RUN = """\
+  call void @program(ptr %arguments, i32 %x, i32 %y, i32 %z, i32 %gx, i32 %gy, i32 %gz, ptr %scratch, ptr %stop, i32 0)
+"""
+
+#: Of an emulated device, native/cpu/emulation.cpp calls @subgroup for each subgroup, on a stack of its own.
+_FRAME = "{ ptr, i32, i32, i32, i32, i32, i32, ptr, ptr }"
+_FIELDS = ("ptr", *["i32"] * 6, "ptr", "ptr")
+_VALUES = ("%arguments", "%x", "%y", "%z", "%gx", "%gy", "%gz", "%scratch", "%stop")
+_RUN_SUBGROUPS = (
+    "".join(
+        f"  %at{number} = getelementptr {_FRAME.replace('{', '{{').replace('}', '}}')}, ptr %frame, i32 0, i32 {number}\n"
+        f"  store {type_} {value}, ptr %at{number}, align 8\n".replace("align 8", "align 4" if type_ == "i32" else "align 8")
+        for number, (type_, value) in enumerate(zip(_FIELDS, _VALUES, strict=True))
+    )
+    + "  call void @triton_spirv_run_subgroups(ptr @subgroup, ptr %frame, i32 {count}, ptr %scratch, i64 {shared})\n"
+)
+_SUBGROUP = (
+    "declare void @triton_spirv_run_subgroups(ptr, ptr, i32, ptr, i64)\n"
+    "define internal void @subgroup(ptr %frame, i32 %number) nounwind {\n"
+    + "".join(
+        f"  %at{number} = getelementptr {_FRAME}, ptr %frame, i32 0, i32 {number}\n  %value{number} = load {type_}, ptr %at{number}\n"
+        for number, type_ in enumerate(_FIELDS)
+    )
+    + f"  call void @program({', '.join(f'{type_} %value{number}' for number, type_ in enumerate(_FIELDS))}, i32 %number)\n"
+    "  ret void\n}\n"
 )
 
 #: Runs programs first ... last-1 of a grid, the x axis fastest (backend/native/cpu).
@@ -132,7 +175,7 @@ entry:
   %bx = trunc i64 %x0 to i32
   %by = trunc i64 %y0 to i32
   %bz = trunc i64 %z0 to i32
-  br label %loop
+{frame}  br label %loop
 loop:
   %i = phi i64 [%first, %entry], [%in, %next]
   %x = phi i32 [%bx, %entry], [%xn, %next]
@@ -142,8 +185,7 @@ loop:
   %go = icmp eq i32 %s, 0
   br i1 %go, label %run, label %done
 run:
-  call void @program(ptr %arguments, i32 %x, i32 %y, i32 %z, i32 %gx, i32 %gy, i32 %gz, ptr %scratch, ptr %stop)
-  br label %next
+{run}  br label %next
 next:
   %in = add i64 %i, 1
   %x1 = add i32 %x, 1

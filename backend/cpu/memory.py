@@ -10,6 +10,7 @@ from .program import IN_SCRATCH, ModuleInstruction
 from .registry import translates
 from .shapes import LaneShape
 from .translation import Translation
+from .watching import watch
 
 _WORKGROUP = {BuiltIn.WorkgroupId: "%program", BuiltIn.NumWorkgroups: "%grid"}
 
@@ -65,6 +66,7 @@ def _load(t: Translation, item: ModuleInstruction) -> None:
         address = t.keys(pointer)[0]
         keys = t.keys(item.result)
         size = t.program.size(t.divergence.scalar_type(keys[0]))
+        watch(t, item, address, size * len(keys))
         if len(keys) > 1 and t.shape(address) is not None and _vectors(t, address, keys, size):
             return
         for place, key in enumerate(keys):
@@ -92,13 +94,22 @@ def _load_built_in(t: Translation, item: ModuleInstruction) -> None:
     definition = t.program.definitions.get(item.operands[0])
     variable = item.operands[0] if definition is None else definition.operands[0]
     number = t.program.built_ins[variable]
+    if definition is None and number == BuiltIn.SubgroupId:
+        t.values[key] = "%subgroup"
+        return
     if definition is None or number not in (*_WORKGROUP, BuiltIn.GlobalInvocationId):
         raise Untranslatable(t.program.name, f"built-in {number}", t.where(item))
     axis = t.program.constants[definition.operands[1]].bits
     if number == BuiltIn.GlobalInvocationId:  # a workgroup has one invocation along y and z
-        t.values[key] = f"%program{'xyz'[axis]}" if axis else t.code.emit(f"mul i32 %programx, {t.lanes}")
+        t.values[key] = f"%program{'xyz'[axis]}" if axis else _first_invocation(t)
         return
     t.values[key] = f"{_WORKGROUP[number]}{'xyz'[axis]}"
+
+
+def _first_invocation(t: Translation) -> str:
+    """The number of lane 0's invocation along x."""
+    before = t.code.emit(f"mul i32 %programx, {t.program.local_size}")
+    return t.code.emit(f"add i32 {before}, {t.code.emit(f'mul i32 %subgroup, {t.lanes}')}")
 
 
 def _load_argument(t: Translation, item: ModuleInstruction) -> None:
@@ -272,6 +283,7 @@ def _store(t: Translation, item: ModuleInstruction) -> None:
         return
     keys = t.keys(value)
     size = t.program.size(t.divergence.scalar_type(keys[0]))
+    watch(t, item, address, size * len(keys))
     for place, key in enumerate(keys):
         store(t, address, place * size, key, size)
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from .emulation import Emulation, key_of
 from .host import host_of
 
 _SUFFIX = "kernel.o"
@@ -41,20 +42,25 @@ def _sources() -> str:
 
 
 def machine_code(
-    spirv: bytes, subgroup: int, processor: str, with_lines: Callable[[], bytes] | None = None
+    spirv: bytes,
+    subgroup: int,
+    processor: str,
+    with_lines: Callable[[], bytes] | None = None,
+    emulation: Emulation | None = None,
 ) -> MachineCode:
     """The code of a module whose subgroups have so many lanes, for Capabilities.processor. ``with_lines`` gives the
     module with the lines of its source, which the code gets if it is made now. Raises Untranslatable, InvalidCode."""
     from triton.runtime.cache import get_cache_manager
 
-    key = hashlib.sha256(spirv + f"\0{subgroup}\0{processor}\0{_sources()}".encode()).hexdigest()
+    parts = (str(subgroup), processor, _sources(), key_of(emulation))
+    key = hashlib.sha256(spirv + "".join(f"\0{part}" for part in parts).encode()).hexdigest()
     manager = get_cache_manager(key)
     found = manager.get_file(_SUFFIX)
     if found is not None:
         known = Path(found).read_bytes()
         if len(known) > _HEADER.size:
             return MachineCode(known[_HEADER.size :], *_HEADER.unpack_from(known))
-    made = make(spirv if with_lines is None else with_lines(), subgroup, processor)
+    made = make(spirv if with_lines is None else with_lines(), subgroup, processor, emulation)
     manager.put(_HEADER.pack(made.scratch) + made.code, _SUFFIX, binary=True)
     return made
 
@@ -64,11 +70,11 @@ def made_here(processor: str) -> bool:
     return host_of(processor).arch == platform.machine()
 
 
-def make(spirv: bytes, subgroup: int, processor: str) -> MachineCode:
+def make(spirv: bytes, subgroup: int, processor: str, emulation: Emulation | None = None) -> MachineCode:
     """The same, without the cache."""
     from .kernel import translate
     from .machine import assemble
 
     host = host_of(processor)
-    kernel = translate(spirv, host, subgroup)
+    kernel = translate(spirv, host, subgroup, emulation)
     return MachineCode(assemble(kernel.text, host), kernel.scratch)

@@ -9,8 +9,11 @@ from typing import NamedTuple
 from ..spirv.decode import instruction_words, string
 from ..spirv.grammar import shape
 from ..spirv.opcodes import Decoration, StorageClass
+from .emulation import Emulation, component_of
 from .errors import Untranslatable
 
+#: FP Encoding of bfloat16 (SPV_KHR_bfloat16).
+_BFLOAT16 = 0
 #: Instructions that say something about a module, and nothing about what it computes.
 _SILENT = frozenset(
     "OpCapability OpExtension OpMemoryModel OpExecutionMode OpString OpName OpMemberName OpSource OpModuleProcessed "
@@ -37,7 +40,9 @@ def _entries(spirv: bytes) -> Iterator[_Entry]:
 @dataclass(frozen=True, slots=True)
 class ModuleType:
     """A type. ``bits`` of a scalar; ``element`` and ``count`` of a vector or an array, ``members`` of a struct: ids of
-    types. ``storage`` and ``element`` of a pointer. ``stride``: bytes between an array's elements, 0 if not given."""
+    types. ``storage`` and ``element`` of a pointer. ``stride``: bytes between an array's elements, 0 if not given.
+    ``encoding`` of a float that is not IEEE's. A cooperative matrix has ``element``, ``rows``, ``columns``, ``use``; its
+    ``count`` are a lane's components."""
 
     kind: str
     bits: int = 0
@@ -46,6 +51,14 @@ class ModuleType:
     members: tuple[int, ...] = ()
     storage: int = 0
     stride: int = 0
+    encoding: int | None = None
+    rows: int = 0
+    columns: int = 0
+    use: int = 0
+
+
+#: Kinds of types whose values are several scalars in each lane.
+COMPOSITE = ("vector", "struct", "matrix")
 
 
 @dataclass(slots=True)
@@ -100,9 +113,12 @@ class ModuleVariable:
 
 
 class KernelModule:
-    """A module with one entry point, decoded. Raises Untranslatable for modules of another kind."""
+    """A module with one entry point, decoded. Raises Untranslatable for modules of another kind.
 
-    def __init__(self, spirv: bytes) -> None:
+    ``emulation``: of the device that it is for, None for the processor."""
+
+    def __init__(self, spirv: bytes, emulation: Emulation | None = None) -> None:
+        self.emulation = emulation
         self.name = "kernel"
         self.types: dict[int, ModuleType] = {}
         self.constants: dict[int, ModuleConstant] = {}
@@ -267,6 +283,10 @@ class KernelModule:
                 return ModuleType("int", values[0])
             case "OpTypeFloat" if len(values) == 1:
                 return ModuleType("float", values[0])
+            case "OpTypeFloat" if values[1] == _BFLOAT16:
+                return ModuleType("float", values[0], encoding=values[1])
+            case "OpTypeCooperativeMatrixKHR" if self.emulation is not None:
+                return self._matrix(values)
             case "OpTypeVector":
                 return ModuleType("vector", element=values[0], count=values[1])
             case "OpTypeArray":
@@ -277,6 +297,17 @@ class KernelModule:
             case "OpTypePointer":
                 return ModuleType("pointer", 64, element=values[1], storage=values[0])
         raise Untranslatable(self.name, f"a module with {name}")
+
+    def _matrix(self, values: list[int]) -> ModuleType:
+        assert self.emulation is not None
+        element = self.types[values[0]]
+        rows, columns, use = (self.constants[value].bits for value in values[2:5])
+        component = component_of(element.kind, element.bits, element.encoding)
+        found = self.emulation.component_map(use, rows, columns, component)
+        if found is None:
+            raise Untranslatable(self.name, f"a cooperative matrix of {rows}×{columns} {component}, which its profile lacks")
+        count = 1 << len(found.registers)
+        return ModuleType("matrix", element=values[0], count=count, rows=rows, columns=columns, use=use)
 
     def _constant(self, entry: _Entry) -> ModuleConstant:
         name, type_id, words = entry.name, entry.type_id, entry.words

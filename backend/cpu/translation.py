@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from ..spirv.opcodes import StorageClass
 from .code import Code, literal, suffix, type_name
 from .divergence import Divergence, Key
+from .errors import Untranslatable
 from .host import Host
 from .lines import Lines
 from .neighbours import Neighbours
@@ -17,9 +18,13 @@ from .shapes import LaneShape
 SCRATCH_ALIGNMENT = 64
 
 
+def _aligned(total: int) -> int:
+    return -(-total // SCRATCH_ALIGNMENT) * SCRATCH_ALIGNMENT
+
+
 class Translation:
     """A program on a host: the invocations of a workgroup are ``lanes`` of vectors, ``subgroup`` neighbouring ones a
-    subgroup.
+    subgroup. Of an emulated device, those of a subgroup are, and a workgroup has ``subgroups`` of them.
 
     The value of a scalar is LLVM's name of a vector of all lanes where it is spread, otherwise of the number of lane 0
     (shapes.py); what is known has none. ``mask``: the vector of the lanes that are active, None for all.
@@ -27,8 +32,11 @@ class Translation:
 
     def __init__(self, program: KernelModule, subgroup: int, host: Host) -> None:
         self.program, self.subgroup, self.host = program, subgroup, host
-        self.lanes = program.local_size
-        self.divergence = Divergence(program, subgroup)
+        self.lanes = program.local_size if program.emulation is None else subgroup
+        if program.local_size % self.lanes:
+            raise Untranslatable(program.name, f"a workgroup of {program.local_size} invocations")
+        self.subgroups = program.local_size // self.lanes
+        self.divergence = Divergence(program, subgroup, self.lanes)
         self.neighbours = Neighbours(program, self.divergence)
         #: Spread number → what makes it where it is needed.
         self.deferred: dict[Key, Callable[[], str]] = {}
@@ -42,33 +50,59 @@ class Translation:
         self.mask_type = self.spread("i1")
         #: Result of a load → what lanes that are not active get, in place of a 0.
         self.otherwise: dict[int, Key] = {}
-        #: Variable → its place in the scratch memory.
+        #: Variable → its place in the scratch memory: in what the workgroup shares, or in a subgroup's own.
         self.places: dict[int, int] = {}
-        self.scratch_bytes = self._place_variables()
+        self.shared_bytes = self._place_shared()
+        self.own_bytes = self._place_own()
         #: Names of the functions that are called and defined elsewhere (tiles.py).
         self.imported: set[str] = set()
         for variable in (*self.places, *program.tables):
             self.values[variable] = f"%place{variable}"
 
     # -- scratch memory ------------------------------------------------------------------------------------------
-    def _place_variables(self) -> int:
-        """Workgroup variables that alias each other come first, at the same place; each of the others has its own."""
+    def _place_shared(self) -> int:
+        """Workgroup variables that alias each other are at the same place; each of the others has its own."""
         program, total = self.program, 0
-        found = [
-            (name, entry)
-            for name, entry in program.variables.items()
-            if entry.storage in IN_SCRATCH and name not in program.tables
-        ]
-        for name, entry in found:
-            if program.types[entry.type].kind == "struct":
-                self.places[name] = 0
-                total = max(total, program.size(entry.type))
-        for name, entry in found:
+        found = [name for name, entry in program.variables.items() if entry.storage == StorageClass.Workgroup]
+        aliased = [name for name in found if program.types[program.variables[name].type].kind == "struct"]
+        for name in aliased:
+            self.places[name] = 0
+            total = max(total, program.size(program.variables[name].type))
+        for name in found:
             if name not in self.places:
-                total = -(-total // SCRATCH_ALIGNMENT) * SCRATCH_ALIGNMENT
+                total = _aligned(total)
                 self.places[name] = total
-                total += program.size(entry.type) * (1 if entry.storage == StorageClass.Workgroup else self.lanes)
-        return total
+                total += program.size(program.variables[name].type)
+        return _aligned(total)
+
+    def _place_own(self) -> int:
+        program, total = self.program, 0
+        for name, entry in program.variables.items():
+            if entry.storage in IN_SCRATCH and entry.storage != StorageClass.Workgroup and name not in program.tables:
+                total = _aligned(total)
+                self.places[name] = total
+                total += program.size(entry.type) * self.lanes
+        #: Where what functions are told of many lanes lies, behind the variables.
+        self.told = _aligned(total)
+        return _aligned(self.told + self._most_told())
+
+    def _most_told(self) -> int:
+        """Bytes of the largest call: a place of 8 bytes and a byte for each lane of an access, or the four matrices of a
+        product."""
+        program = self.program
+        if program.emulation is None:
+            return 0
+        most = 9 * self.lanes
+        for item in program.definitions.values():
+            if item.name == "OpCooperativeMatrixMulAddKHR":
+                matrices = [program.type(operand) for operand in (*item.operands[:3], item.result)]
+                most = max(most, sum(one.count * program.size(one.element) * self.lanes for one in matrices))
+        return most
+
+    @property
+    def scratch_bytes(self) -> int:
+        """Bytes of memory that each thread has for a program."""
+        return self.shared_bytes + self.own_bytes * self.subgroups
 
     # -- types ---------------------------------------------------------------------------------------------------
     def spread(self, scalar: str) -> str:

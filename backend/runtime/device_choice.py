@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 from .. import settings
 from .cpu.kind import Cpu, is_asked_for
+from .emulated.kind import Emulated
+from .emulated.kind import wanted as emulated_profile
 from .device_kind import SORTS, DeviceInfo, DeviceKind, OpenDevice
 from .errors import VulkanUnavailable
 from .once import once_a_process
@@ -14,7 +16,7 @@ from .vulkan.kind import Vulkan
 from .vulkan.loader import INSTALL
 
 #: DeviceInfo.api → the kind of device.
-KINDS: dict[str, DeviceKind] = {"Vulkan": Vulkan(), "CPU": Cpu()}
+KINDS: dict[str, DeviceKind] = {"Vulkan": Vulkan(), "CPU": Cpu(), "emulated": Emulated()}
 
 
 @once_a_process
@@ -24,7 +26,8 @@ def devices() -> tuple[DeviceInfo, ...]:
     found: list[DeviceInfo] = []
     failed: list[VulkanUnavailable] = []
     # The processor needs no driver, so none is looked for.
-    for kind in (KINDS["CPU"],) if is_asked_for() else KINDS.values():
+    alone = "emulated" if emulated_profile() is not None else "CPU" if is_asked_for() else None
+    for kind in KINDS.values() if alone is None else (KINDS[alone],):
         try:
             found += kind.devices()
         except VulkanUnavailable as error:
@@ -73,6 +76,8 @@ _INDEX_DIGITS = 2
 def _matching(found: Sequence[DeviceInfo], wanted: str) -> list[DeviceInfo]:
     if wanted.isdecimal() and len(wanted) <= _INDEX_DIGITS:
         return [found[int(wanted)]] if int(wanted) < len(found) else []
+    if emulated_profile() is not None:
+        return list(found)
     plain = wanted.replace("-", "").lower()
     by_uuid = [device for device in found if device.uuid == plain]
     return by_uuid or [device for device in found if wanted.lower() in device.name.lower()]

@@ -68,6 +68,8 @@ class DeviceInfo(ABC):
     """
 
     api: ClassVar[str]
+    #: Whether its capabilities are known from a profile: nothing of them is measured.
+    documented: ClassVar[bool] = False
 
     name: str
     kind: str

@@ -6,6 +6,7 @@
 #endif
 
 #include "cpu/cpu_device.h"
+#include "cpu/emulation.h"
 #include "cpu/image.h"
 #include "cpu/object.h"
 #include "cpu/symbols.h"
@@ -141,6 +142,8 @@ void bind_cpu(py::module_& m) {
       "An object as it would lie at an address of a machine, x86-64 or aarch64: its bytes, and the offsets of its "
       "functions.");
 
+  m.def("set_subgroup_order", set_subgroup_order, py::arg("seed"),
+        "From now on the subgroups of emulated devices run in another order; 0: ascending.");
   py::class_<Kernel>(m, "CpuKernel", "A kernel of a loaded object. `scratch`: bytes that a thread needs for a program.")
       .def(py::init([](std::shared_ptr<Object> object, const std::string& function, uint64_t scratch) {
              return std::make_unique<Kernel>(std::move(object), function, scratch);
@@ -153,8 +156,8 @@ void bind_cpu(py::module_& m) {
 
   py::class_<CpuDevice, Device, std::shared_ptr<CpuDevice>>(
       m, "CpuDevice", "The processor as a device. `threads`: how many share a launch.")
-      .def(py::init<unsigned, uint64_t, bool>(), py::kw_only(), py::arg("threads"), py::arg("timeout_ns"),
-           py::arg("host_addresses") = true)
+      .def(py::init<unsigned, uint64_t, bool, bool>(), py::kw_only(), py::arg("threads"), py::arg("timeout_ns"),
+           py::arg("host_addresses") = true, py::arg("emulates") = false)
       .def_property_readonly("threads", &CpuDevice::threads)
       .def("wait", &CpuDevice::wait, py::arg("value"), py::call_guard<WithoutGil>(),
            "Wait until the timeline has reached a value. Raises the error of a launch that nobody waited for.")

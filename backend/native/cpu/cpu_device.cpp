@@ -62,13 +62,16 @@ Dispatch CpuDevice::OwnedLaunch::dispatch() const {
   return result;
 }
 
-CpuDevice::CpuDevice(unsigned threads, uint64_t timeout_ns, bool host_addresses)
+CpuDevice::CpuDevice(unsigned threads, uint64_t timeout_ns, bool host_addresses, bool emulates)
     : Device("CPU device", host_addresses),
       threads_(threads),
       timeout_ns_(timeout_ns),
+      emulates_(emulates),
       pool_(std::make_unique<cpu::Pool>(threads)) {
   constexpr uint32_t kMost = std::numeric_limits<int32_t>::max();
-  limits_ = {{kMost, kMost, kMost}, std::numeric_limits<uint32_t>::max()};
+  constexpr uint32_t kLeast = 65535;  // what GPUs' drivers have at least along y and z
+  const uint32_t along_yz = emulates ? kLeast : kMost;
+  limits_ = {{kMost, along_yz, along_yz}, std::numeric_limits<uint32_t>::max()};
   CpuForks::add(*this);
 }
 

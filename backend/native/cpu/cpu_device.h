@@ -35,8 +35,9 @@ class KernelFault : public DeviceError {
 class CpuDevice final : public Device {
  public:
   // `threads`: how many share a launch. `timeout_ns`: how long one may take. `host_addresses`: whether kernels use host
-  // memory in place; otherwise it is copied for them, as for a GPU.
-  CpuDevice(unsigned threads, uint64_t timeout_ns, bool host_addresses);
+  // memory in place; otherwise it is copied for them, as for a GPU. `emulates`: kernels are another device's, and look at
+  // their accesses (emulation.h).
+  CpuDevice(unsigned threads, uint64_t timeout_ns, bool host_addresses, bool emulates);
   ~CpuDevice() override;
 
   bool stop() override;
@@ -133,6 +134,7 @@ class CpuDevice final : public Device {
 
   const unsigned threads_;
   const uint64_t timeout_ns_;
+  const bool emulates_;
   std::unique_ptr<cpu::Pool> pool_;
 
   std::mutex mutex_;

@@ -27,6 +27,8 @@ std::string access_text(const Fault& fault, const char* signal) {
 
 std::string fault_text(const Fault& fault) {
   switch (fault.signal) {
+    case Fault::kRefused:
+      return fault.text;
     case SIGSEGV:
       if (fault.overflow) return "needs more stack than its thread has (SIGSEGV at " + hexadecimal(fault.address) + ")";
       if (fault.code == SEGV_ACCERR && fault.has_address)

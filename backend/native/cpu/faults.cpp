@@ -1,3 +1,5 @@
+// siglongjmp() may leave the stack of a subgroup (emulation.cpp), which its checks take for a fault.
+#undef _FORTIFY_SOURCE
 #include "cpu/faults.h"
 
 #include <signal.h>
@@ -6,6 +8,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstring>
 #include <mutex>
 
 #include "cpu/object.h"
@@ -220,6 +223,25 @@ void make_signal_stack() {
     return;
   }
   signal_stack.memory = memory;
+}
+
+void raise_fault(const char* text, uint64_t caller) {
+  Guard* const here = guard;
+  guard = nullptr;
+  here->fault.signal = Fault::kRefused;
+  std::strncpy(here->fault.text, text, sizeof here->fault.text - 1);
+  if (here->object != nullptr && here->object->has_code(caller)) here->fault.places[0] = here->fault.pc = caller;
+  siglongjmp(here->back, 1);
+}
+
+Unguarded::Unguarded() : guard_(guard) {
+  guard = nullptr;
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+}
+
+Unguarded::~Unguarded() {
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  guard = static_cast<Guard*>(guard_);
 }
 
 // Nothing here has a destructor, and nothing that is read after the jump changed before it, other than `here`, which

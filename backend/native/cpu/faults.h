@@ -29,6 +29,9 @@ struct Fault {
   // function's callers were probably called from.
   static constexpr int kPlaces = 6;
   uint64_t places[kPlaces] = {};
+  // What the kernel did, where code that it called found that out: `signal` is kRefused then.
+  static constexpr int kRefused = -1;
+  char text[160] = {};
 };
 
 // Installs the handlers, or installs them again on top of others that came later. Cheap if there is nothing to do.
@@ -50,5 +53,21 @@ struct Ending {
 // to stop. `object` may be null for code of this module. The thread has a signal stack. `function` must own nothing
 // that a fault would leave behind.
 Ending guarded(const Object* object, const std::atomic<int32_t>& stop, void (*function)(void*), void* argument);
+
+// Ends the kernel that this thread is in, for what it did: `text` says that. `caller`: an instruction of the kernel, 0 if
+// it is not known.
+[[noreturn]] void raise_fault(const char* text, uint64_t caller);
+
+// Code that a kernel calls and that holds a lock or memory. No interrupt leaves it; a fault in it is the process's.
+class Unguarded {
+ public:
+  Unguarded();
+  ~Unguarded();
+  Unguarded(const Unguarded&) = delete;
+  Unguarded& operator=(const Unguarded&) = delete;
+
+ private:
+  void* guard_;
+};
 
 }  // namespace triton_spirv::cpu

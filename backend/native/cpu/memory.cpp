@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "cpu/cpu_device.h"
+#include "cpu/emulation.h"
 #include "recording.h"
 
 namespace triton_spirv {
@@ -123,6 +124,7 @@ std::unique_ptr<Buffer> CpuDevice::allocate(uint64_t bytes, MemoryKind) {
   {
     const std::lock_guard<std::mutex> lock(buffers_mutex_);
     buffers_[reinterpret_cast<uint64_t>(memory)] = bytes;
+    if (emulates_) cpu::add_device_memory(reinterpret_cast<uint64_t>(memory), bytes);
   }
   return std::make_unique<CpuBuffer>(std::static_pointer_cast<CpuDevice>(shared_from_this()), bytes, memory, allocated);
 }
@@ -133,7 +135,10 @@ void CpuDevice::give_back(void* memory, uint64_t allocated) {
     buffers_.erase(reinterpret_cast<uint64_t>(memory));
   }
   if (failed()) return;  // a kernel that never ended may use it
-  keep(submitted(), std::shared_ptr<void>(memory, [allocated](void* ended) { release(ended, allocated); }));
+  keep(submitted(), std::shared_ptr<void>(memory, [allocated, emulates = emulates_](void* ended) {
+         if (emulates) cpu::remove_device_memory(reinterpret_cast<uint64_t>(ended));
+         release(ended, allocated);
+       }));
 }
 
 bool CpuDevice::owns(Address address, uint64_t bytes) {

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <unordered_map>
 
+#include "cpu/emulation.h"
+
 namespace {
 
 // Compilers call these by name for conversions that a processor lacks. Each is written here, because libgcc has them
@@ -124,7 +126,11 @@ namespace triton_spirv::cpu {
 
 uint64_t callable(std::string_view symbol) {
   const auto found = table().find(symbol);
-  return found == table().end() ? 0 : found->second;
+  return found == table().end() ? emulation_function(symbol) : found->second;
 }
+
+float from_half(uint16_t bits) { return half_to_float(in_low_bits(bits)); }
+uint16_t to_half(double value) { return rounded<5, 10>(value); }
+uint16_t to_bfloat16(double value) { return rounded<8, 7>(value); }
 
 }  // namespace triton_spirv::cpu

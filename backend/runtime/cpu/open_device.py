@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from ... import settings
+from ...cpu.objects import MachineCode
 from ...settings import STAGED, ZERO_COPY
 from ..errors import DamagedModule
 from ..modules.module_info import read_module
@@ -21,29 +23,33 @@ _FOREVER = 2**64 - 1
 class OpenCpuDevice:
     """An OpenDevice. Kernels use host memory in place, unless TRITON_SPIRV_HOST_MEMORY asks for copies."""
 
+    #: Whether kernels are another device's.
+    emulates = False
     shares_memory = False
     validates = False
 
     def __init__(self, device: CpuDeviceInfo) -> None:
         """As DeviceKind.open()."""
-        wanted = settings.HOST_MEMORY.get() or ZERO_COPY
-        if wanted not in (ZERO_COPY, STAGED):
-            raise ValueError(f"TRITON_SPIRV_HOST_MEMORY={wanted!r}: {device.name} uses host memory in place")
         assert device.capabilities is not None
-        self.info, self.host_memory = device, wanted
+        self.info, self.host_memory = device, self._host_memory(device)
         seconds = settings.TIMEOUT.get()
         module = native()
         module.describe_faults(message_with_line)
         self.native = module.CpuDevice(
             threads=threads(),
             timeout_ns=_FOREVER if seconds is None else int(seconds * 1e9),
-            host_addresses=wanted == ZERO_COPY,
+            host_addresses=self.host_memory == ZERO_COPY,
+            emulates=self.emulates,
         )
+
+    def _host_memory(self, device: Any) -> str:
+        asked = settings.HOST_MEMORY.get() or ZERO_COPY
+        if asked not in (ZERO_COPY, STAGED):
+            raise ValueError(f"TRITON_SPIRV_HOST_MEMORY={asked!r}: {device.name} uses host memory in place")
+        return asked
 
     def load(self, name: str, code: bytes, helps: Callable[[], str]) -> CpuKernel:
         """As OpenDevice's. ``code``: SPIR-V."""
-        from ...cpu.objects import machine_code
-
         try:
             info = read_module(code)
         except ValueError as error:
@@ -51,8 +57,14 @@ class OpenCpuDevice:
         validate_module(code, name)
         assert self.info.capabilities is not None
         subgroup = info.subgroup_size or self.info.capabilities.subgroup_size
-        made = machine_code(code, subgroup, self.info.capabilities.processor)
+        made = self._machine_code(code, subgroup)
         return CpuKernel(name, made.code, made.scratch, info, self.info.capabilities.max_workgroup_invocations)
+
+    def _machine_code(self, spirv: bytes, subgroup: int) -> MachineCode:
+        from ...cpu.objects import machine_code
+
+        assert self.info.capabilities is not None
+        return machine_code(spirv, subgroup, self.info.capabilities.processor)
 
     def statistics(self, code: bytes) -> tuple[int | None, int | None]:
         """As OpenDevice's: nothing tells them."""

@@ -22,7 +22,9 @@ _VERSION = 1
 
 def capabilities_of(device: DeviceInfo) -> Capabilities | None:
     """The device's capabilities with what was measured, once per driver; None if it cannot run kernels."""
-    return None if device.capabilities is None else _measured(device, os.getpid())
+    if device.capabilities is None or device.documented:
+        return device.capabilities
+    return _measured(device, os.getpid())
 
 
 @cache

@@ -1,0 +1,1 @@
+"""Devices of other vendors, emulated on the processor: slow, and strict about what kernels access."""
