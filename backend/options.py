@@ -8,7 +8,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-from .settings import CHECK_BOUNDS, CHECK_RACES, DEBUG_INFO, DISORDER, MATRIX_UNITS, NATIVE_MATH, Setting
+from .settings import (
+    CHECK_BOUNDS,
+    CHECK_RACES,
+    DEBUG_INFO,
+    DISORDER,
+    MATRIX_UNITS,
+    NATIVE_MATH,
+    Setting,
+    emulated_profile,
+)
 
 if TYPE_CHECKING:
     import argparse
@@ -160,6 +169,10 @@ CHOICES = (
 )
 
 
+#: What the environment says for emulated devices.
+_EMULATED: dict[str, object] = {"debug_info": True, "disorder": 0}
+
+
 def add_choices(parser: argparse.ArgumentParser) -> None:
     """The options of a command line that compiles."""
     for choice in CHOICES:
@@ -181,6 +194,8 @@ def chosen(options: argparse.Namespace) -> dict[str, object]:
 def with_settings(options: Mapping[str, Any]) -> dict[str, Any]:
     """``options`` with what the environment says for those that are not there."""
     said = {choice.name: choice.setting.get() for choice in CHOICES if choice.setting and choice.name not in options}
+    if emulated_profile() is not None:  # whose faults name lines, and which orders subgroups itself
+        said |= {name: value for name, value in _EMULATED.items() if name in said}
     return {**options, **said}
 
 

@@ -125,6 +125,8 @@ DEVICE = Setting[str | None](
     "torchrun's ranks get one each "
     "([running.md](running.md#use-several-devices))",
 )
+#: What DEVICE begins with to name a device that is emulated.
+EMULATE = "emulate:"
 COMPILE_ONLY = Setting("TRITON_SPIRV_COMPILE_ONLY", flag, False, "1", "compile kernels, never run them")
 TARGET = Setting(
     "TRITON_SPIRV_TARGET", str, "generic", "<profile>", "with `TRITON_SPIRV_COMPILE_ONLY`: the device profile"
@@ -309,3 +311,10 @@ def table(audience: str) -> str:
         if setting.audience == audience
     ]
     return "\n".join(["| variable | meaning |", "| --- | --- |", *rows])
+
+
+def emulated_profile() -> str | None:
+    """The profile that TRITON_SPIRV_DEVICE names to be emulated, or the path of its file; None if it names something
+    else."""
+    named = DEVICE.get() or ""
+    return named[len(EMULATE) :] if named.lower().startswith(EMULATE) else None

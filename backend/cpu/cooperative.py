@@ -45,7 +45,11 @@ def _load(t: Translation, item: ModuleInstruction) -> None:
     order = _constant(t, item, layout, "layout")
     if order not in (_ROW_MAJOR, _COLUMN_MAJOR):
         raise Untranslatable(program.name, f"a matrix in memory of layout {order}", t.where(item))
-    helper, places, function = spread_access.gather(t, name, size), t.vector(address), function_of(program.type(pointer).storage)
+    helper, places, function = (
+        spread_access.gather(t, name, size),
+        t.vector(address),
+        function_of(program.type(pointer).storage),
+    )
     for key, elements in zip(t.keys(item.result), _numbers(t, matrix), strict=True):
         rows = [divmod(element, matrix.columns) for element in elements]
         offsets = [a * step + b * size for a, b in (rows if order == _ROW_MAJOR else [place[::-1] for place in rows])]

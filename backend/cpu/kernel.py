@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from . import arithmetic, atomics, cooperative, exchanges, functions, memory  # noqa: F401  (fill the registry)
 from ..spirv.opcodes import StorageClass
+from . import arithmetic, atomics, cooperative, exchanges, functions, memory  # noqa: F401  (fill the registry)
+from . import subgroup_entry as subgroups
 from .code import literal, type_name
 from .control import Control
 from .emulation import Emulation
@@ -39,9 +40,11 @@ def translate(spirv: bytes, host: Host, subgroup: int, emulation: Emulation | No
     tables = [_table(t, variable) for variable in program.tables]
     attached = f" !dbg {t.lines.scope}" if t.lines.scope else ""
     vectors = f'"prefer-vector-width"="{host.vector_bits}"' + (f' "tune-cpu"="{host.tuned}"' if host.tuned else "")
+    # The subgroups of a workgroup share the memory.
+    parameters = _PROGRAM.format(alone="noalias " if emulation is None else "")
     body = "\n".join(
         [
-            f"define internal void @program({_PROGRAM}) nounwind noinline {vectors}{attached} {{",
+            f"define internal void @program({parameters}) nounwind noinline {vectors}{attached} {{",
             "entry:",
             "  %memory = ptrtoint ptr %scratch to i64",
             "  %skipped = zext i32 %subgroup to i64",
@@ -58,11 +61,11 @@ def translate(spirv: bytes, host: Host, subgroup: int, emulation: Emulation | No
         ]
     )
     tiles = _tiles(t, host)
-    frame = "" if emulation is None else f"  %frame = alloca {_FRAME}, align 16\n"
-    run = _RUN if emulation is None else _RUN_SUBGROUPS.format(count=t.subgroups, shared=t.shared_bytes)
+    frame = "" if emulation is None else subgroups.FRAME
+    run = _RUN if emulation is None else subgroups.run(t.subgroups, t.shared_bytes)
     entry = _ENTRY.format(parameters=_PARAMETERS, name=f'"{program.name}"', vectors=vectors, run=run, frame=frame)
     if emulation is not None:
-        entry = _SUBGROUP + entry
+        entry = subgroups.function() + entry
     parts = [
         *tables,
         *sorted(t.code.declarations),
@@ -123,7 +126,7 @@ def _tiles(t: Translation, host: Host) -> list[str]:
 
 _PROGRAM = (
     "ptr noalias readonly align 16 %arguments, i32 %programx, i32 %programy, i32 %programz, "
-    "i32 %gridx, i32 %gridy, i32 %gridz, ptr align 64 %scratch, ptr readonly align 4 %stop, i32 %subgroup"
+    "i32 %gridx, i32 %gridy, i32 %gridz, ptr {alone}align 64 %scratch, ptr readonly align 4 %stop, i32 %subgroup"
 )
 
 _PARAMETERS = (
@@ -134,29 +137,6 @@ _PARAMETERS = (
 _RUN = """\
   call void @program(ptr %arguments, i32 %x, i32 %y, i32 %z, i32 %gx, i32 %gy, i32 %gz, ptr %scratch, ptr %stop, i32 0)
 """
-
-#: Of an emulated device, native/cpu/emulation.cpp calls @subgroup for each subgroup, on a stack of its own.
-_FRAME = "{ ptr, i32, i32, i32, i32, i32, i32, ptr, ptr }"
-_FIELDS = ("ptr", *["i32"] * 6, "ptr", "ptr")
-_VALUES = ("%arguments", "%x", "%y", "%z", "%gx", "%gy", "%gz", "%scratch", "%stop")
-_RUN_SUBGROUPS = (
-    "".join(
-        f"  %at{number} = getelementptr {_FRAME.replace('{', '{{').replace('}', '}}')}, ptr %frame, i32 0, i32 {number}\n"
-        f"  store {type_} {value}, ptr %at{number}, align 8\n".replace("align 8", "align 4" if type_ == "i32" else "align 8")
-        for number, (type_, value) in enumerate(zip(_FIELDS, _VALUES, strict=True))
-    )
-    + "  call void @triton_spirv_run_subgroups(ptr @subgroup, ptr %frame, i32 {count}, ptr %scratch, i64 {shared})\n"
-)
-_SUBGROUP = (
-    "declare void @triton_spirv_run_subgroups(ptr, ptr, i32, ptr, i64)\n"
-    "define internal void @subgroup(ptr %frame, i32 %number) nounwind {\n"
-    + "".join(
-        f"  %at{number} = getelementptr {_FRAME}, ptr %frame, i32 0, i32 {number}\n  %value{number} = load {type_}, ptr %at{number}\n"
-        for number, type_ in enumerate(_FIELDS)
-    )
-    + f"  call void @program({', '.join(f'{type_} %value{number}' for number, type_ in enumerate(_FIELDS))}, i32 %number)\n"
-    "  ret void\n}\n"
-)
 
 #: Runs programs first ... last-1 of a grid, the x axis fastest (backend/native/cpu).
 _ENTRY = """define void @{name}({parameters}) nounwind {vectors} {{

@@ -41,7 +41,7 @@ def _entries(spirv: bytes) -> Iterator[_Entry]:
 class ModuleType:
     """A type. ``bits`` of a scalar; ``element`` and ``count`` of a vector or an array, ``members`` of a struct: ids of
     types. ``storage`` and ``element`` of a pointer. ``stride``: bytes between an array's elements, 0 if not given.
-    ``encoding`` of a float that is not IEEE's. A cooperative matrix has ``element``, ``rows``, ``columns``, ``use``; its
+    ``encoding`` of a float that is not IEEE's. ``element``, ``rows``, ``columns``, ``use`` of a cooperative matrix; its
     ``count`` are a lane's components."""
 
     kind: str
@@ -305,7 +305,9 @@ class KernelModule:
         component = component_of(element.kind, element.bits, element.encoding)
         found = self.emulation.component_map(use, rows, columns, component)
         if found is None:
-            raise Untranslatable(self.name, f"a cooperative matrix of {rows}×{columns} {component}, which its profile lacks")
+            raise Untranslatable(
+                self.name, f"a cooperative matrix of {rows}×{columns} {component}, which its profile lacks"
+            )
         count = 1 << len(found.registers)
         return ModuleType("matrix", element=values[0], count=count, rows=rows, columns=columns, use=use)
 

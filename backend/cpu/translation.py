@@ -87,8 +87,8 @@ class Translation:
         return _aligned(self.told + self._most_told())
 
     def _most_told(self) -> int:
-        """Bytes of the largest call: a place of 8 bytes and a byte for each lane of an access, or the four matrices of a
-        product."""
+        """Bytes of the largest call: of an access, a place of 8 bytes and a byte for each lane; of a product, its four
+        matrices."""
         program = self.program
         if program.emulation is None:
             return 0

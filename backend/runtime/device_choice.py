@@ -7,9 +7,8 @@ from collections.abc import Sequence
 
 from .. import settings
 from .cpu.kind import Cpu, is_asked_for
-from .emulated.kind import Emulated
-from .emulated.kind import wanted as emulated_profile
 from .device_kind import SORTS, DeviceInfo, DeviceKind, OpenDevice
+from .emulated.kind import Emulated
 from .errors import VulkanUnavailable
 from .once import once_a_process
 from .vulkan.kind import Vulkan
@@ -26,7 +25,7 @@ def devices() -> tuple[DeviceInfo, ...]:
     found: list[DeviceInfo] = []
     failed: list[VulkanUnavailable] = []
     # The processor needs no driver, so none is looked for.
-    alone = "emulated" if emulated_profile() is not None else "CPU" if is_asked_for() else None
+    alone = "emulated" if settings.emulated_profile() is not None else "CPU" if is_asked_for() else None
     for kind in KINDS.values() if alone is None else (KINDS[alone],):
         try:
             found += kind.devices()
@@ -76,7 +75,7 @@ _INDEX_DIGITS = 2
 def _matching(found: Sequence[DeviceInfo], wanted: str) -> list[DeviceInfo]:
     if wanted.isdecimal() and len(wanted) <= _INDEX_DIGITS:
         return [found[int(wanted)]] if int(wanted) < len(found) else []
-    if emulated_profile() is not None:
+    if settings.emulated_profile() is not None:
         return list(found)
     plain = wanted.replace("-", "").lower()
     by_uuid = [device for device in found if device.uuid == plain]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from ...capabilities import Profile, profiles, read_profile
+from ...settings import EMULATE
 from ..cpu.devices import CpuDeviceInfo, threads
 from ..cpu.devices import capabilities as processor_capabilities
 from ..device_kind import ComputeUnits
@@ -35,7 +36,8 @@ def emulated(name: str) -> EmulatedDeviceInfo:
     profile = _profile(name)
     if profile.capabilities.processor:
         raise VulkanUnavailable(
-            f"emulate:{name}: that profile is a processor's, not a GPU's; TRITON_SPIRV_DEVICE=cpu is the processor itself"
+            f"TRITON_SPIRV_DEVICE={EMULATE}{name} is the profile of a processor, not of a GPU; "
+            "TRITON_SPIRV_DEVICE=cpu is the processor itself"
         )
     host = processor_capabilities()
     title = f"{profile.name}, emulated"
@@ -55,10 +57,11 @@ def _profile(name: str) -> Profile:
         try:
             return read_profile(Path(name))
         except (OSError, ValueError) as error:
-            raise VulkanUnavailable(f"emulate:{name}: {error}") from None
+            raise VulkanUnavailable(f"TRITON_SPIRV_DEVICE={EMULATE}{name}: {error}") from None
     found = {one: profile for one, profile in profiles().items() if not profile.capabilities.processor}
     if name not in found:
         raise VulkanUnavailable(
-            f"emulate:{name}: there is no such profile; use one of {', '.join(found)}, or the path of a profile's file"
+            f"TRITON_SPIRV_DEVICE={EMULATE}{name} names no GPU's profile; use one of {', '.join(found)}, or the path "
+            "of a profile's file"
         )
     return found[name]

@@ -1,0 +1,84 @@
+"""Emulated devices: results of every profile, and what no GPU says of a kernel: races, barriers, accesses outside."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from triton.backends.spirv import capabilities
+from triton.backends.spirv.capabilities import profiles
+
+from tests.device.processes import run
+
+_KERNELS = str(Path(__file__).with_name("kernels.py"))
+#: Profiles of GPUs.
+PROFILES = [name for name, one in profiles().items() if not one.capabilities.processor and "lavapipe" not in name]
+
+
+def emulate(profile: str, kernel: str, tmp_path: Path, **environment: str) -> str:
+    """What kernels.py prints, on a device of a profile."""
+    chosen = {
+        "TRITON_SPIRV_DEVICE": f"emulate:{profile}",
+        "TRITON_SPIRV_BACKEND": "1",
+        "TRITON_CACHE_DIR": str(tmp_path),
+    }
+    done = run([sys.executable, _KERNELS, kernel], **chosen, **environment)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+@pytest.mark.parametrize(
+    ("profile", "order"), [*((profile, "0") for profile in PROFILES), ("amd-rdna3", "1"), ("qualcomm-adreno7", "2")]
+)
+def test_subgroups_exchange_elements(profile: str, order: str, tmp_path: Path) -> None:
+    assert emulate(profile, "turned", tmp_path, TRITON_SPIRV_DISORDER=order) == "right"
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_products_on_the_profiles_matrix_units(profile: str, tmp_path: Path) -> None:
+    has_units = bool(profiles()[profile].capabilities.matrices)
+    assert emulate(profile, "product", tmp_path) == f"right {has_units}"
+
+
+def test_a_missing_barrier_is_a_race(tmp_path: Path) -> None:
+    said = emulate("amd-rdna3", "without barriers", tmp_path)
+    assert said.startswith("KernelFault: kernels.py:") and "kernel 'turned_kernel' " in said
+    assert "byte 512 of shared memory in subgroup 2, which subgroup 1 accesses with no barrier between them" in said
+
+
+def test_an_access_outside_of_tensors_has_its_line(tmp_path: Path) -> None:
+    said = emulate("nvidia-hopper", "past the end", tmp_path)
+    line = next(
+        number for number, text in enumerate(Path(_KERNELS).read_text().splitlines(), 1) if "+ 16 * SIZE" in text
+    )
+    assert said.startswith(f"KernelFault: kernels.py:{line}: kernel 'past_kernel' reads from address 0x")
+    assert said.endswith("which is in no tensor of the device; look for a missing mask")
+
+
+@pytest.mark.parametrize("name", ["nothing", "cpu-aarch64", "missing.json"])
+def test_a_name_that_is_no_gpus_is_refused(name: str) -> None:
+    done = run([sys.executable, _KERNELS, "turned"], TRITON_SPIRV_DEVICE=f"emulate:{name}", TRITON_SPIRV_BACKEND="1")
+    last = done.stdout + done.stderr
+    assert f"TRITON_SPIRV_DEVICE=emulate:{name}" in last and "Traceback" not in done.stdout
+
+
+def test_a_profile_of_a_file(tmp_path: Path) -> None:
+    """An AMD GPU with subgroups of 64 and without matrix units."""
+    text = (Path(capabilities.__file__).parent / "profiles" / "amd-rdna3.json").read_text()
+    file = tmp_path / "mine.json"
+    file.write_text(json.dumps({**json.loads(text), "subgroup_size": 64, "matrices": []}))
+    assert emulate(str(file), "turned", tmp_path) == "right"
+
+
+def test_host_memory_is_not_used_in_place(tmp_path: Path) -> None:
+    done = run(
+        [sys.executable, _KERNELS, "turned"],
+        TRITON_SPIRV_DEVICE="emulate:apple-m1",
+        TRITON_SPIRV_BACKEND="1",
+        TRITON_SPIRV_HOST_MEMORY="zero-copy",
+    )
+    assert "has memory of its own" in done.stdout + done.stderr
+    assert os.environ.get("TRITON_SPIRV_HOST_MEMORY") is None
