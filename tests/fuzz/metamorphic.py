@@ -1,8 +1,8 @@
 """One kernel compiled in many ways computes the same bits: no reference is needed.
 
 Ways: each rewrite of the transforms' table left out, long code in strips from 64 instructions on, less shared memory,
-one warp and four. Subgroups of other sizes are another driver's: `LP_NATIVE_VECTOR_WIDTH=128` (or 512) before the
-command, and tests/drivers/wide_mesa.py for 32 and 64, run all sorts on them.
+one warp and four. Subgroups of other sizes are another device's: `TRITON_SPIRV_DEVICE=emulate:qualcomm-adreno7` before
+the command, say, or `LP_NATIVE_VECTOR_WIDTH=128` on Mesa's CPU driver, runs all sorts on them.
 """
 
 from __future__ import annotations

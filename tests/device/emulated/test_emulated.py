@@ -11,6 +11,7 @@ import pytest
 from triton.backends.spirv import capabilities
 from triton.backends.spirv.capabilities import profiles
 
+from tests.device.emulated.files import EVERY_TIME, KERNEL_TESTS
 from tests.device.processes import run
 
 _KERNELS = str(Path(__file__).with_name("kernels.py"))
@@ -82,3 +83,15 @@ def test_host_memory_is_not_used_in_place(tmp_path: Path) -> None:
     )
     assert "has memory of its own" in done.stdout + done.stderr
     assert os.environ.get("TRITON_SPIRV_HOST_MEMORY") is None
+
+
+def test_every_file_of_the_list_is_there() -> None:
+    folder = Path(__file__).parents[1]
+    assert [name for name in (*KERNEL_TESTS, *EVERY_TIME.values()) if not (folder / name).exists()] == []
+
+
+@pytest.mark.parametrize("profile", EVERY_TIME)
+def test_device_tests_on_a_profile(profile: str) -> None:
+    command = [sys.executable, "-m", "tests.device.emulated", profile, "-n0", "-q", "-p", "no:cacheprovider"]
+    done = run([*command, f"tests/device/{EVERY_TIME[profile]}"], seconds=500, cwd=Path(__file__).parents[3])
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
