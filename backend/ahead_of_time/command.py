@@ -17,6 +17,7 @@ from ..runtime.files import write_whole, written_beside
 from ..runtime.measuring.measured import capabilities_of
 from .errors import RequestError, in_one_line
 from .kernel_source import find_kernel, split_request
+from .widening import wider
 
 #: The target that stands for the device that is present.
 DEVICE = "device"
@@ -141,11 +142,19 @@ def _compiled(
             f"compiling needs Triton, which is not installed ({error}); `triton-spirv info` and loading "
             "a compiled module do not need it"
         ) from None
-    from .build import compile_kernel
+    from .build import compile_kernel, is_type
 
     kernel = find_kernel(path, name, "compile")
     choices = chosen(options) | {"debug_info": options.debug_info, **fusion()}
-    return [compile_kernel(kernel, options.signature, capabilities, choices) for capabilities in targets]
+    found = [compile_kernel(kernel, options.signature, capabilities, choices) for capabilities in targets]
+    spirv, abi = found[0]
+    if not abi.reports:  # checked accesses are single elements
+        found_wider = wider(
+            spirv, options.signature, is_type, lambda text: compile_kernel(kernel, text, targets[0], choices)[0]
+        )
+        if found_wider is not None:
+            print(f"triton-spirv compile: {found_wider}", file=sys.stderr)
+    return found
 
 
 def fusion() -> dict[str, object]:

@@ -14,6 +14,7 @@ from typing import Any
 from ..ahead_of_time.command import add_request, fusion, target
 from ..ahead_of_time.errors import RequestError, in_one_line
 from ..ahead_of_time.kernel_source import find_kernel, split_request
+from ..ahead_of_time.widening import wider
 from ..capabilities import Capabilities
 from ..options import CHOICES, chosen
 from ..planning.module_plan import Planned
@@ -106,17 +107,22 @@ def inspect_to_file(options: argparse.Namespace) -> Path:
         path, name = split_request(options.kernel)
         if not options.signature:
             raise RequestError(f"{options.kernel} needs --signature: a type or constant for each parameter")
-        from ..ahead_of_time.build import compiled_kernel
+        from ..ahead_of_time.build import compiled_kernel, is_type
         from .plan import planned_again  # needs Triton's compiled library
 
         capabilities = target(options.target)
-        extra = {"debug_info": True, **fusion()}
-        compiled, _ = compiled_kernel(
-            find_kernel(path, name, "inspect"), options.signature, capabilities, chosen(options) | extra
-        )
+        function, choices = find_kernel(path, name, "inspect"), chosen(options) | {"debug_info": True, **fusion()}
+        compiled, _ = compiled_kernel(function, options.signature, capabilities, choices)
         metadata = compiled.metadata._asdict()
         planned = planned_again(compiled.asm["ttgir"], capabilities, metadata)
         known = collected(metadata, compiled.asm, planned)
+        if any(one["could"] for one in known["accesses"]):
+            known["wider"] = wider(
+                compiled.asm["spv"],
+                options.signature,
+                is_type,
+                lambda text: compiled_kernel(function, text, capabilities, choices)[0].asm["spv"],
+            )
     elif options.kernel.endswith(".spv"):
         raise RequestError(
             f"{options.kernel} is a module: `triton-spirv disassemble` shows one; a page is about FILE.py:FUNCTION, "
@@ -128,6 +134,7 @@ def inspect_to_file(options: argparse.Namespace) -> Path:
         known = of_cache(kernel, module)
     timed = speed(options.launches, name, module) if options.launches is not None else None
     known["verdict"] = verdict(known, timed)
+    known.pop("wider", None)
     return _written(options.output or Path(f"{name}.html"), page(known | {"speed": timed}))
 
 

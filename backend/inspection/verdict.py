@@ -13,34 +13,66 @@ Facts = Mapping[str, Any]
 
 
 def verdict(known: Facts, speed: Facts | None) -> str:
-    """One sentence. ``known``: what report.collected() found; ``speed``: of launches, where some were timed."""
-    measured = _measured(speed) if speed is not None else ""
-    if measured:
-        return measured
-    for found in _SIGNS:
-        if text := found(known):
-            return text
-    return (
-        "Nothing in the code stands out: loads and stores of tensors move 128 bits at once, or all that a lane has; no "
-        "spill and no bank conflict is known. `triton-spirv profile --roofline` says which limit a launch meets."
-    )
+    """What limits the kernel, in a sentence or two. ``known``: what report.collected() found; ``speed``: of launches,
+    where some were timed."""
+    shares = _shares(speed) if speed is not None else None
+    if shares is not None and max(shares) >= _NEAR:
+        return _at_a_limit(speed or {}, *shares)
+    text = next(filter(None, (found(known) for found in _SIGNS)), "")
+    if shares is not None:
+        return f"{_below_the_limits(speed or {}, *shares)} {text or _SMALL}"
+    if speed is not None and text == "":
+        return f"{_CLEAN} {_UNKNOWN}"
+    return text or f"{_CLEAN} {_PROFILE}"
 
 
-def _measured(speed: Facts) -> str:
+#: What is said where no sign was found in the code, of launches that were not measured and of those that were.
+_CLEAN = (
+    "Nothing in the code stands out: loads and stores of tensors move 128 bits at once, or all that a lane has; no "
+    "spill and no bank conflict is known."
+)
+_PROFILE = "triton-spirv profile --roofline --trace says which limit a launch meets."
+_UNKNOWN = "The trace does not say which limit a launch meets: it has no roofline, or the kernel's bytes are not known."
+_SMALL = (
+    "Nothing in the code explains it: more programs, or more subgroups in flight, may hide the time that each access "
+    "takes."
+)
+
+
+def _shares(speed: Facts) -> tuple[float, float] | None:
+    """Which share of the device's best bandwidth and of its best arithmetic the median launch reaches; None where
+    that was not measured, or the launch's bytes and operations are not known."""
     peaks = speed["peaks"]
-    if not peaks or not speed["seconds"]:
-        return ""
+    if not peaks or not speed["seconds"] or not (speed["bytes"] or speed["flops"]):
+        return None
     memory = speed["bytes"] / speed["seconds"] / peaks["bytes_a_second"]
-    arithmetic = speed["flops"] / speed["seconds"] / peaks["operations_a_second"]
+    return memory, speed["flops"] / speed["seconds"] / peaks["operations_a_second"]
+
+
+def _at_a_limit(speed: Facts, memory: float, arithmetic: float) -> str:
     what, share = ("memory", memory) if memory >= arithmetic else ("arithmetic", arithmetic)
-    best = "a copy" if what == "memory" else "f32 multiply-adds"
-    about = "an estimated " if speed["estimated"] else ""
-    if share < _NEAR:
-        return ""
+    best = "a copy reaches" if what == "memory" else "f32 multiply-adds reach"
+    reached = f"{_about(speed)}{share:.0%} of what {best} on {_device(speed)}"
+    return f"{what.capitalize()} limits it: {_launches(speed)} {reached}."
+
+
+def _below_the_limits(speed: Facts, memory: float, arithmetic: float) -> str:
     return (
-        f"{what.capitalize()} limits it: the median of {speed['launches']} launches reaches {about}{share:.0%} of what "
-        f"{best} reach{'es' if what == 'memory' else ''} on {peaks['device']}."
+        f"Neither memory nor arithmetic limits it: {_launches(speed)} {_about(speed)}{memory:.0%} of a copy's "
+        f"bandwidth and {arithmetic:.0%} of the f32 multiply-adds of {_device(speed)}."
     )
+
+
+def _launches(speed: Facts) -> str:
+    return f"the median of {speed['launches']} launches, {speed['seconds'] * 1e6:,.1f} µs, reaches"
+
+
+def _about(speed: Facts) -> str:
+    return "an estimated " if speed["estimated"] else ""
+
+
+def _device(speed: Facts) -> str:
+    return str(speed["peaks"]["device"])
 
 
 def _spills(known: Facts) -> str:
@@ -63,8 +95,10 @@ def _accesses(known: Facts) -> str:
         moves = f"moves {worst['bits']} of 128 bits at once, because {worst['why'].split('; ')[0]}"
     else:
         worst = single[0]
-        moves = "moves one number at a time, in a loop: a tensor of tl.arange() offsets moves many"
-    return f"Most likely, accesses to memory limit it: the {worst['what']} of {_place(worst)} {moves}."
+        moves = "moves one value at a time, in a loop: a tensor of tl.arange() offsets moves many"
+    instead = known.get("wider")
+    write = f' Compile it with "{instead.signature}" for up to {instead.then.widest} bits.' if instead else ""
+    return f"Most likely, accesses to memory limit it: the {worst['what']} of {_place(worst)} {moves}.{write}"
 
 
 def _multiply_adds(known: Facts) -> str:

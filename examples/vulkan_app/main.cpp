@@ -100,7 +100,7 @@ int run(const std::string &module) {
 
   int wrong = 0;
   {
-    const int n = 1000;  // no multiple of the block
+    const int n = 1008;  // a multiple of 16, as the signature says, and of no block
     kernels::Add add(is_alone ? triton_spirv::Kernel(physical, device, module)
                               : bundle.kernel(physical, device, "add"));
     const uint32_t block = add.constant("BLOCK");

@@ -357,7 +357,12 @@ def product(a, b, out, SIZE: tl.constexpr):
             "*fp32:16, *fp32:16, i32, 1024",
             r"accesses to memory limit it.*load of verdicts\.py:13 .* 32 of 128 bits",
         ),
-        ("scalar", "*fp32:16, *fp32:16, i32", r"accesses to memory limit it.*load of verdicts\.py:19 .* one number"),
+        (
+            "wide",
+            "*fp32, *fp32:16, 1024",
+            r'load of verdicts\.py:8 .*Compile it with "\*fp32:16, \*fp32:16, 1024" for up to 128 bits\.$',
+        ),
+        ("scalar", "*fp32:16, *fp32:16, i32", r"accesses to memory limit it.*load of verdicts\.py:19 .* one value"),
         (
             "product",
             "*fp32:16, *fp32:16, *fp32:16, 64",

@@ -28,7 +28,7 @@ def output(*command: str | Path, **environment: str) -> subprocess.CompletedProc
     return subprocess.run(command, env=os.environ | environment, capture_output=True, text=True, check=False)
 
 
-SIGNATURE = "*fp32, *fp32, *fp32, i32, fp32, 64"
+SIGNATURE = "*fp32:16, *fp32:16, *fp32:16, i32:16, fp32, 64"
 
 
 @pytest.fixture(scope="module")
@@ -82,23 +82,23 @@ def test_the_example_runs(app: Path, module: Path) -> None:
     done = output(app, module, VK_INSTANCE_LAYERS="VK_LAYER_KHRONOS_validation")
     assert done.returncode == 0, done.stdout + done.stderr
     # The validation layer writes to standard output.
-    assert done.stdout == "add: 1000 elements, 0 wrong\n"
+    assert done.stdout == "add: 1008 elements, 0 wrong\n"
 
 
 def test_the_example_takes_what_fits_out_of_a_bundle(app: Path, bundle: Path) -> None:
     done = output(app, bundle, VK_INSTANCE_LAYERS="VK_LAYER_KHRONOS_validation")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout == "add: 1000 elements, 0 wrong\n"
+    assert done.stdout == "add: 1008 elements, 0 wrong\n"
 
 
 def test_the_python_stub_launches_what_fits(bundle: Path) -> None:
     code = """
 import numpy as np
 import kernels
-x, out = np.arange(1000, dtype=np.float32), np.zeros(1000, np.float32)
+x, out = np.arange(1008, dtype=np.float32), np.zeros(1008, np.float32)
 for function, block in ((kernels.add, 64), (kernels.add_128, 128)):
     out[:] = 0
-    function(lambda meta: (-(-meta["n"] // meta["BLOCK"]),), x, x, out, 1000, 0.5)
+    function(lambda meta: (-(-meta["n"] // meta["BLOCK"]),), x, x, out, 1008, 0.5)
     assert (out == 1.5 * x).all()
 print(kernels.add.__annotations__["n"])
 """

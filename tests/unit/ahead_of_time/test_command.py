@@ -252,6 +252,34 @@ def test_a_kernel_in_a_package_is_imported_as_part_of_it(tmp_path: Path) -> None
     )
 
 
+@pytest.mark.parametrize(
+    ("signature", "better"),
+    [
+        ("*fp32, *fp32, i32, 1024", "*fp32:16, *fp32:16, i32:16, 1024"),
+        ("*fp32:16, *fp32, n=i32:16, BLOCK=1024", "*fp32:16, *fp32:16, n=i32:16, BLOCK=1024"),
+        ("*fp32:16, *fp32:16, i32:16, 1024", None),
+        ("*fp32, *fp32, i32, 16", None),  # a lane has one element
+    ],
+)
+def test_hints_that_would_widen_accesses_are_said(
+    signature: str, better: str | None, kernels: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In one line; and the signature that it names has nothing left to say."""
+    assert _compile(kernels, "add", signature) == 0
+    said = capsys.readouterr().err
+    if better is None:
+        assert said == ""
+        return
+    assert re.fullmatch(
+        r"triton-spirv compile: ':16' would widen accesses: 6 loads and stores of up to 128 bits instead of "
+        r'(24 of up to 32|12 of up to 128), with --signature "(.*)"\. Launches then refuse values and addresses that are not multiples of 16\.\n',
+        said,
+    )
+    assert f'"{better}"' in said
+    assert _compile(kernels, "add", better) == 0
+    assert capsys.readouterr().err == ""
+
+
 def test_a_package_of_anothers_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """One that was imported before, such as the standard library's, is not taken for the file."""
     package = tmp_path / "email"

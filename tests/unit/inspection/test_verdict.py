@@ -1,0 +1,53 @@
+"""The first sentence of the page about a kernel: measurements come before what the code looks like."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from triton.backends.spirv.inspection.verdict import verdict
+
+CLEAN: dict[str, Any] = {
+    "driver": {"spills": 0}, "accesses": [], "dots": [], "matrix_units": False, "banks": [],
+}  # fmt: skip
+NARROW = {
+    "what": "load", "bits": 32, "elements": 1, "why": "the addresses are known to be multiples of 4 bytes only",
+    "scalar": False, "could": True, "in_loop": False, "places": ["/kernels/add.py:7"],
+}  # fmt: skip
+
+
+def timed(**changed: Any) -> dict[str, Any]:
+    """Ten launches of 1 ms that move 1 GB and compute 1e9 operations, on a device with 10 TB/s and 10 TFLOP/s."""
+    peaks = {"bytes_a_second": 1e13, "operations_a_second": 1e13, "device": "a GPU"}
+    known = {"launches": 10, "seconds": 1e-3, "bytes": 1e9, "flops": 1e9, "estimated": False, "peaks": peaks}
+    return known | changed
+
+
+def test_a_launch_at_a_limit_names_it() -> None:
+    assert verdict(CLEAN, timed(bytes=7e9)) == (
+        "Memory limits it: the median of 10 launches, 1,000.0 µs, reaches 70% of what a copy reaches on a GPU."
+    )
+    assert "Arithmetic limits it: " in verdict(CLEAN, timed(flops=9e9))
+    assert "an estimated 90% of what f32 multiply-adds reach on" in verdict(CLEAN, timed(flops=9e9, estimated=True))
+
+
+def test_a_launch_below_the_limits_says_what_was_measured_and_what_that_means() -> None:
+    measured = (
+        "Neither memory nor arithmetic limits it: the median of 10 launches, 1,000.0 µs, reaches 10% of a copy's "
+        "bandwidth and 10% of the f32 multiply-adds of a GPU. "
+    )
+    assert verdict(CLEAN, timed()).startswith(measured + "Nothing in the code explains it: more programs")
+    said = verdict(CLEAN | {"accesses": [NARROW]}, timed())
+    assert said.startswith(measured + "Most likely, accesses to memory limit it: the load of add.py:7 moves 32 of 128")
+    for text in (said, verdict(CLEAN, timed())):
+        assert "profile --roofline" not in text, "it was run"
+
+
+@pytest.mark.parametrize("unknown", [{"peaks": None}, {"bytes": 0, "flops": 0}])
+def test_a_trace_that_says_no_limit_is_told(unknown: dict[str, Any]) -> None:
+    said = verdict(CLEAN, timed(**unknown))
+    assert said.startswith("Nothing in the code stands out") and "The trace does not say which limit" in said
+
+
+def test_without_a_trace_the_profile_is_named() -> None:
+    assert verdict(CLEAN, None).endswith("triton-spirv profile --roofline --trace says which limit a launch meets.")
