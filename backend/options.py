@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from .settings import (
@@ -51,15 +51,34 @@ _said: set[str] = set()
 
 
 @dataclass(frozen=True)
+class Choice:
+    """What belongs to a compile option that users choose. ``help``: of its option of the command line; empty if it has
+    none there, or one that is not a compilation's alone. ``short``: another name there. ``setting``: what counts where
+    a launch does not say. ``recorded``: the JSON of a compiled kernel tells it. ``fact``: what the inspect page calls
+    it, if it has it."""
+
+    help: str = ""
+    short: str = ""
+    setting: Setting[Any] | None = None
+    recorded: bool = True
+    fact: str = ""
+
+
+def choice(default: Any, **entries: Any) -> Any:
+    """A field of SPIRVOptions that users choose, by its default and the entries of its Choice."""
+    return field(default=default, metadata={"choice": Choice(**entries)})
+
+
+@dataclass(frozen=True)
 class SPIRVOptions:
     """Compile options: what upstream's GPU backends have and means something here, and what its front end reads."""
 
-    num_warps: int = 4
+    num_warps: int = choice(4, help="subgroups of a program (4)", short="-w")
     num_ctas: int = 1
-    num_stages: int = 3
+    num_stages: int = choice(3, help="stages of pipelined loops (3)")
     warp_size: int = 32
-    enable_fp_fusion: bool = True
-    debug: bool = False
+    enable_fp_fusion: bool = choice(True)
+    debug: bool = choice(False, help="keep tl.device_assert")
     #: Assert that 8-, 16- and 32-bit integers do not overflow; without ``debug`` it changes nothing, as upstream.
     sanitize_overflow: bool = False
     arch: str = ""
@@ -75,21 +94,26 @@ class SPIRVOptions:
     launch_pdl: bool = False
     instrumentation_mode: str = ""
     fpsan_homomorphic_casts: bool = False
-    #: Check every access against the bounds of its tensor: TRITON_SPIRV_CHECK_BOUNDS where a launch does not say.
-    check_bounds: bool = False
-    #: Check every access to shared memory for races: TRITON_SPIRV_CHECK_RACES where a launch does not say.
-    check_races: bool = False
-    #: Subgroups in another order, by a number, so that a missing barrier shows: TRITON_SPIRV_DISORDER where a launch
-    #: does not say.
-    disorder: int = 0
-    #: Source lines and names of variables in the module: TRITON_SPIRV_DEBUG_INFO where a launch does not say.
-    debug_info: bool = False
-    #: Whether dots use the device's matrix units, or emulated ones: planning/matrix_units.py. If a launch does not
-    #: say: TRITON_SPIRV_MATRIX_UNITS.
-    matrix_units: str = "auto"
-    #: Whether exponentials are the device's own: planning/native_math.py. If a launch does not say:
-    #: TRITON_SPIRV_NATIVE_MATH.
-    native_math: str = "auto"
+    check_bounds: bool = choice(
+        False,
+        help="check every access against the tensors that are passed, at the cost of speed",
+        setting=CHECK_BOUNDS,
+        fact="bounds checked",
+    )
+    check_races: bool = choice(
+        False,
+        help="check every access to shared memory for races, at the cost of speed",
+        setting=CHECK_RACES,
+        fact="races checked",
+    )
+    #: Subgroups in another order, by a number, so that a missing barrier shows.
+    disorder: int = choice(0, setting=DISORDER, recorded=False)
+    #: Source lines and names of variables in the module.
+    debug_info: bool = choice(False, setting=DEBUG_INFO, recorded=False)
+    #: Whether dots use the device's matrix units, or emulated ones: planning/matrix_units.py.
+    matrix_units: str = choice("auto", setting=MATRIX_UNITS, recorded=False)
+    #: Whether exponentials are the device's own: planning/native_math.py.
+    native_math: str = choice("auto", setting=NATIVE_MATH, recorded=False)
     #: A launch is a part of the grid: launching/split_grid.py asks for it where a grid is too large.
     split_grid: bool = False
 
@@ -130,43 +154,8 @@ _DEFAULTS = {entry.name: entry.default for entry in fields(SPIRVOptions)}
 _NAMES = _DEFAULTS.keys()
 
 
-@dataclass(frozen=True)
-class Choice:
-    """A compile option that users choose. ``help``: of its option of the command line; empty if it has none there,
-    or one that is not a compilation's alone. ``short``: another name there. ``setting``: what counts where a launch
-    does not say. ``recorded``: the JSON of a compiled kernel tells it. ``fact``: what the inspect page calls it, if it
-    has it."""
-
-    name: str
-    help: str = ""
-    short: str = ""
-    setting: Setting[Any] | None = None
-    recorded: bool = True
-    fact: str = ""
-
-
-CHOICES = (
-    Choice("num_warps", "subgroups of a program (4)", "-w"),
-    Choice("num_stages", "stages of pipelined loops (3)"),
-    Choice("debug", "keep tl.device_assert"),
-    Choice(
-        "check_bounds",
-        "check every access against the tensors that are passed, at the cost of speed",
-        setting=CHECK_BOUNDS,
-        fact="bounds checked",
-    ),
-    Choice(
-        "check_races",
-        "check every access to shared memory for races, at the cost of speed",
-        setting=CHECK_RACES,
-        fact="races checked",
-    ),
-    Choice("disorder", setting=DISORDER, recorded=False),
-    Choice("enable_fp_fusion"),
-    Choice("debug_info", setting=DEBUG_INFO, recorded=False),
-    Choice("matrix_units", setting=MATRIX_UNITS, recorded=False),
-    Choice("native_math", setting=NATIVE_MATH, recorded=False),
-)
+#: The compile options that users choose.
+CHOICES: dict[str, Choice] = {entry.name: entry.metadata["choice"] for entry in fields(SPIRVOptions) if entry.metadata}
 
 
 #: What the environment says for emulated devices.
@@ -175,25 +164,25 @@ _EMULATED: dict[str, object] = {"debug_info": True, "disorder": 0}
 
 def add_choices(parser: argparse.ArgumentParser) -> None:
     """The options of a command line that compiles."""
-    for choice in CHOICES:
-        if choice.help:
-            flags = [*filter(None, [choice.short]), f"--{choice.name.replace('_', '-')}"]
-            default = _DEFAULTS[choice.name]
+    for name, entry in CHOICES.items():
+        if entry.help:
+            flags = [*filter(None, [entry.short]), f"--{name.replace('_', '-')}"]
+            default = _DEFAULTS[name]
             if isinstance(default, bool):
-                default = None if choice.setting else default
-                parser.add_argument(*flags, action="store_true", default=default, help=choice.help)
+                default = None if entry.setting else default
+                parser.add_argument(*flags, action="store_true", default=default, help=entry.help)
             else:
-                parser.add_argument(*flags, type=int, default=default, metavar="N", help=choice.help)
+                parser.add_argument(*flags, type=int, default=default, metavar="N", help=entry.help)
 
 
 def chosen(options: argparse.Namespace) -> dict[str, object]:
     """The compile options that such a command line asks for."""
-    return {choice.name: getattr(options, choice.name) for choice in CHOICES if choice.help}
+    return {name: getattr(options, name) for name, entry in CHOICES.items() if entry.help}
 
 
 def with_settings(options: Mapping[str, Any]) -> dict[str, Any]:
     """``options`` with what the environment says for those that are not there."""
-    said = {choice.name: choice.setting.get() for choice in CHOICES if choice.setting and choice.name not in options}
+    said = {name: entry.setting.get() for name, entry in CHOICES.items() if entry.setting and name not in options}
     if emulated_profile() is not None:  # whose faults name lines, and which orders subgroups itself
         said |= {name: value for name, value in _EMULATED.items() if name in said}
     return {**options, **said}

@@ -19,7 +19,7 @@ from .errors import RequestError
 from .features import required_features
 
 #: What the JSON tells of how the kernel was compiled.
-OPTIONS = (*(choice.name for choice in CHOICES if choice.recorded), "triton_version")
+OPTIONS = (*(name for name, entry in CHOICES.items() if entry.recorded), "triton_version")
 _ELEMENT = f"(?:{'|'.join((*SCALARS, *POINTEES))})"
 _POINTER = re.compile(rf"\*k?{_ELEMENT}")
 _DESCRIPTOR = re.compile(rf"tensordesc<{_ELEMENT}\[\s*\d+\s*(?:,\s*\d+\s*)*\]>")

@@ -50,7 +50,7 @@ _FACTS = (
     ("stages", "num_stages"),
     ("shared memory", "shared"),
     ("bytes of arguments", "argument_bytes"),
-    *((choice.fact, choice.name) for choice in CHOICES if choice.fact),
+    *((entry.fact, name) for name, entry in CHOICES.items() if entry.fact),
 )
 
 
