@@ -91,7 +91,8 @@ class Driver:
     operand of which would need an indexed array in a loop. In accumulators: ``dot_registers`` that a loop updates. In
     32-bit shuffles: ``most_shuffles`` of a layout conversion; None: any number. In instructions:
     ``unrolled_instructions`` of an operation, ``unrolled_in_loop`` the same in loops of the kernel, for half of it,
-    ``unrolled_elementwise`` of element-by-element code (transforms/strips.py).
+    ``unrolled_elementwise`` of element-by-element code (transforms/strips.py), ``unrolled_unpacking`` of an operation
+    that unpacks numbers of four or eight bits, and of the product that scales them; None: any number.
 
     ``slices_dots``: dots whose operands find no room multiply slices of K in a loop (transforms/slice_dots.py), before
     anything else is tried. ``tight``: how many times as long kernels take whose conversions go in rounds, and whose
@@ -156,6 +157,9 @@ class Driver:
     unrolled_instructions: int = 4000
     unrolled_in_loop: int = 0
     unrolled_elementwise: int = 0
+    # 580.159 on an H200: products of 128×256×256 took 70 s to compile in 360,000 words of SPIR-V, a third of them of
+    # unpacking, and 5 s in 80,000.
+    unrolled_unpacking: int | None = 4000
 
     register_statistics: tuple[str, ...] = ()
     spill_statistics: tuple[str, ...] = ()
@@ -246,6 +250,7 @@ DRIVERS = {
         # Compiled in 0.3 s. With 1,000, sums and chains of functions are compiled in half the time and run 0.93 to 1.35
         # times as fast, but softmax of rows of 64 to 128 elements takes 1.08 to 1.2 times as long.
         unrolled_elementwise=4000,
+        unrolled_unpacking=None,  # a scaled product of 128×128×256 takes 8 s to compile, and 18 with arrays
     ),
     # The CPU device of this project (backend/cpu/).
     "cpu": Driver(
@@ -265,6 +270,7 @@ DRIVERS = {
         unrolled_instructions=400,
         unrolled_in_loop=800,
         unrolled_elementwise=100,
+        unrolled_unpacking=400,
     ),
     # The name of its figure: yuzu, src/video_core/renderer_vulkan/pipeline_statistics.cpp.
     "nvidia_proprietary": Driver(

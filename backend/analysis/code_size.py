@@ -30,6 +30,9 @@ DOT_ELEMENTS = 3
 #: The same of an element of a scaled dot's operand: it is unpacked, its scale is spread, and both are multiplied.
 SCALED_ELEMENTS = 3
 
+#: Instructions that unpack a number of four or eight bits, and that round a product of bfloat16.
+UNPACKED, ROUNDED = 20, 14
+
 #: Instructions that read a gathered element.
 GATHERED = 8
 

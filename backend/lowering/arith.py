@@ -22,7 +22,7 @@ from .numerics.native import divide_by_few
 from .numerics.numeric import Numeric, Real
 from .numerics.remainder import remainder
 from .registry import lowers
-from .rolled import map_rolled
+from .rolled import map_made, map_rolled
 from .shuffle import of_lane
 from .zeros import kept_zero
 
@@ -276,7 +276,7 @@ def _float(ctx: Lowering, operation: Operation) -> None:
     type_ = element_type(operation.result.type)
     if fuse_multiply_add(ctx, operation, type_):
         return
-    map_registers(ctx, operation, float_binary(ctx, FLOAT[operation.name], type_))
+    map_made(ctx, operation, float_binary(ctx, FLOAT[operation.name], type_))
 
 
 def _divided_by_few(ctx: Lowering, operation: Operation, type_: Type) -> dict[tuple[int, int], int]:

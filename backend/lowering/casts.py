@@ -13,6 +13,7 @@ from .floats import compute_type, convert, convert_toward_zero, narrow, widen
 from .integers import magnitude, of_any_size
 from .lowering import Lowering
 from .registry import lowers
+from .rolled import map_unpacked
 
 BOOL = IntegerType(1)
 
@@ -162,7 +163,8 @@ def _fp_to_fp(ctx: Lowering, operation: Operation) -> None:
     if rounding not in (None, "rtne"):
         raise UnsupportedOperation(operation, f"rounding '{rounding}' is not known", "use 'rtne' or 'rtz'")
     stays = _stays(ctx, operation.result)
-    map_registers(ctx, operation, lambda a: convert(ctx, a, source, target, stays))
+    rows = [(register,) for register in ctx.registers(operation.operands[0])]
+    map_unpacked(ctx, operation, rows, lambda a: convert(ctx, a, source, target, stays))
 
 
 @lowers("arith.bitcast", "tt.bitcast")

@@ -33,7 +33,7 @@ def f32_to_bf16(emitter: Emitter, value: int) -> int:
     f, module = emitter.f, emitter.module
     bits = f.bitcast(value, module.u32)
     odd = f.and_(f.shr(bits, 16), module.uint(1))
-    rounded = f.add(f.add(bits, module.uint(0x7FFF)), odd)
+    rounded = f.add(f.add(bits, odd), module.uint(0x7FFF))
     is_nan = f.emit(op.IsNan, module.bool, value)
     return f.zero_extend(f.shr(f.select(is_nan, module.uint(0x7FFF0000), rounded), 16), 16)
 
@@ -137,6 +137,9 @@ def convert(emitter: Emitter, value: int, source: Type, target: Type, stays: boo
         wide = f.emit(op.FConvert, module.float(64 if target.name == "f64" else 32), wide)
     elif target.name == "f64":
         return f.emit(op.FConvert, module.float(64), wide)
+    if source.width == 8 and target.name == "bf16":
+        # Each of these numbers is one of bfloat16, too.
+        return f.zero_extend(f.shr(f.bitcast(wide, module.u32), 16), 16)
     return f32_to_f16(emitter, wide, stays) if target.name == "f16" else narrow(emitter, wide, target)
 
 

@@ -12,6 +12,7 @@ from ..ttgir.types import FloatType
 from .errors import UnsupportedOperation
 from .lowering import Lowering
 from .registry import lowers
+from .rolled import map_unpacked
 
 #: Target format → (mantissa bits, exponent bias).
 TARGETS = {"f16": (10, 15), "bf16": (7, 127), "f32": (23, 127)}
@@ -42,10 +43,14 @@ def _fp4_to_fp(ctx: Lowering, operation: Operation) -> None:
     lookup: dict[int, int] = {}
     for register, place in zip(ctx.registers(source), ctx.layout(source.tensor).images("register"), strict=True):
         lookup.setdefault(place, register)
-    registers = []
+    rows = []
     for place in ctx.layout(result.tensor).images("register"):
         point = list(unflatten(place, result.tensor.shape))
         point[axis], upper = divmod(point[axis], 2)
-        pair = ctx.f.zero_extend(lookup[flatten(point, source.tensor.shape)], 32)
-        registers.append(_decode(ctx, ctx.f.shr(pair, 4) if upper else pair, target))
-    ctx.define(result, registers)
+        rows.append((lookup[flatten(point, source.tensor.shape)], ctx.module.uint(4 if upper else 0, 8)))
+
+    def emit(pair: int, first_bit: int) -> int:
+        wide, count = ctx.f.zero_extend(pair, 32), ctx.f.zero_extend(first_bit, 32)
+        return _decode(ctx, ctx.f.binary(op.ShiftRightLogical, wide, count), target)
+
+    map_unpacked(ctx, operation, rows, emit)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
@@ -38,8 +38,16 @@ class RegisterArray:
     dim: int
 
 
+@dataclass(frozen=True)
+class UnmadeRegisters:
+    """A tensor that its use computes (planning/plans.Unmade): a register is ``emit(*row)`` of its row of ``rows``."""
+
+    rows: Sequence[tuple[int, ...]]
+    emit: Callable[..., int]
+
+
 #: A scalar is one id; a tensor is one id a register of its layout.
-Lowered: TypeAlias = "int | list[int] | SharedBuffer | SharedOperand | RegisterArray"
+Lowered: TypeAlias = "int | list[int] | SharedBuffer | SharedOperand | RegisterArray | UnmadeRegisters"
 
 P = TypeVar("P", bound=Plan)
 

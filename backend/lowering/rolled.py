@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from ..planning.plans import Rolled
+from ..planning.plans import Rolled, Unmade
 from ..spirv import opcodes as op
 from ..spirv.function import LOOP_CONTROL_DONT_UNROLL
 from ..spirv.opcodes import StorageClass
 from ..ttgir.ir import Operation
-from .elementwise import map_registers
-from .lowering import Lowering
+from .elementwise import map_registers, map_wanted
+from .lowering import Lowering, UnmadeRegisters
 
 
 def map_rolled(ctx: Lowering, operation: Operation, emit: Callable[..., int]) -> None:
@@ -22,6 +22,44 @@ def map_rolled(ctx: Lowering, operation: Operation, emit: Callable[..., int]) ->
         return
     types = [ctx.type_id(operation.result.type)]
     ctx.define(operation.result, [value for (value,) in for_each(ctx, plan, rows, types, lambda *ids: [emit(*ids)])])
+
+
+def map_unpacked(
+    ctx: Lowering, operation: Operation, rows: Sequence[tuple[int, ...]], emit: Callable[..., int]
+) -> None:
+    """Defines the result of an operation that unpacks, ``emit(*row)`` for each of ``rows``, as planning/rolling.py
+    says: here, in a loop over registers, or where it is used."""
+    plan, result = ctx.plan.plans.get(operation), operation.result
+    if isinstance(plan, Unmade):
+        ctx[result] = UnmadeRegisters(rows, emit)
+    elif isinstance(plan, Rolled) and len(set(rows)) > plan.unrolled:
+        values = for_each(ctx, plan, rows, [ctx.type_id(result.type)], lambda *ids: [emit(*ids)])
+        ctx.define(result, [value for (value,) in values])
+    else:
+        ctx.define(result, map_wanted(ctx, operation, rows, emit))
+
+
+def map_made(ctx: Lowering, operation: Operation, emit: Callable[..., int]) -> None:
+    """map_registers for an operation that may have to compute registers of its operands, in a loop over registers."""
+    operands = [ctx[operand] for operand in operation.operands]
+    if not any(isinstance(operand, UnmadeRegisters) for operand in operands):
+        map_registers(ctx, operation, emit)
+        return
+    columns: list[Sequence[tuple[int, ...]]] = []
+    for operand, value in zip(operands, operation.operands, strict=True):
+        columns.append(operand.rows if isinstance(operand, UnmadeRegisters) else [(id,) for id in ctx.registers(value)])
+    widths = [len(column[0]) for column in columns]
+
+    def emit_row(*ids: int) -> list[int]:
+        given, values = iter(ids), []
+        for operand, width in zip(operands, widths, strict=True):
+            part = [next(given) for _ in range(width)]
+            values.append(operand.emit(*part) if isinstance(operand, UnmadeRegisters) else part[0])
+        return [emit(*values)]
+
+    rows = [tuple(id for part in parts for id in part) for parts in zip(*columns, strict=True)]
+    made = for_each(ctx, ctx.plan_of(operation, Rolled), rows, [ctx.type_id(operation.result.type)], emit_row)
+    ctx.define(operation.result, [value for (value,) in made])
 
 
 def for_each(

@@ -42,7 +42,7 @@ from .memory import (
 )
 from .plans import Failed, Plan
 from .pointers import PointerPlan, plan_pointers
-from .rolling import plan_rolled
+from .rolling import plan_rolled, plan_scaled, plan_unpacked
 from .scratch_places import spare_bytes, spread
 from .shared_memory import Apart, Room, View, views
 
@@ -153,6 +153,11 @@ FIXED: dict[str, Planner] = {
         for name, row in TRAITS.items()
         if row.elementwise and row.length >= MEDIUM
     },
+    **dict.fromkeys(
+        ("tt.fp_to_fp", "ttg.fp4_to_fp"),
+        lambda operation, given: plan_unpacked(operation, given.target.capabilities.traits),
+    ),
+    "arith.mulf": lambda operation, given: plan_scaled(operation, given.target.capabilities.traits),
 }
 
 

@@ -120,6 +120,14 @@ class Rolled(Plan):
 
 
 @dataclass(frozen=True)
+class Unmade(Plan):
+    """Nothing is computed where the operation is: what uses its result computes each register as it needs it."""
+
+    def summary(self) -> str:
+        return "left to its use"
+
+
+@dataclass(frozen=True)
 class Scan(Plan):
     """``steps``: how blocks are joined; ``places``: the workgroup memory of those steps that need some, for each
     operand. ``before`` and ``after``: conversions of each operand and result, where its layout cannot be scanned."""

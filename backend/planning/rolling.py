@@ -7,13 +7,17 @@ loop_limit.py asks the plans how often these loops turn.
 
 from __future__ import annotations
 
-from ..analysis.code_size import length
+from ..analysis.code_size import ROUNDED, UNPACKED, length
 from ..drivers import Driver
+from ..layouts.element_sizes import element_type
 from ..layouts.strips import register_count
 from ..ttgir.ir import Operation
 from ..ttgir.traits import in_loop
-from ..ttgir.types import TensorType
-from .plans import Plan, Rolled
+from ..ttgir.types import FloatType, TensorType
+from .plans import Plan, Rolled, Unmade
+
+#: Numbers that a loop unpacks in one round, so that it need not wait for each of them.
+_UNPACKED_TOGETHER = 4
 
 
 def plan_rolled(operation: Operation, driver: Driver) -> Plan:
@@ -39,3 +43,58 @@ def rounds(operation: Operation, each: int, registers: int, driver: Driver) -> R
     rolled = registers > unrolled
     reason = f"code of {each} instructions is repeated for {unrolled} registers at most" if rolled else ""
     return Rolled((), (), reason, registers, unrolled, together)
+
+
+def unpacks(operation: object) -> bool:
+    """Whether an operation gives a tensor of numbers of four or eight bits in a wider format."""
+    if not isinstance(operation, Operation) or not operation.results or operation.attributes.get("rounding") == "rtz":
+        return False
+    if operation.name == "ttg.fp4_to_fp":
+        return True
+    return operation.name == "tt.fp_to_fp" and _narrow(operation) and isinstance(operation.result.type, TensorType)
+
+
+def _narrow(operation: Operation) -> bool:
+    source, target = (element_type(value.type) for value in (operation.operands[0], operation.result))
+    return isinstance(source, FloatType) and source.width == 8 and isinstance(target, FloatType) and target.width > 8
+
+
+def _scaling(operation: Operation) -> Operation | None:
+    """The product that is the only use of what ``operation`` unpacks, and that nothing fuses into a sum."""
+    users = operation.result.uses
+    if len(users) != 1 or users[0].name != "arith.mulf" or users[0].block is not operation.block:
+        return None
+    sums = ("arith.addf", "arith.subf")
+    return None if any(use.name in sums for use in users[0].result.uses) else users[0]
+
+
+def plan_unpacked(operation: Operation, driver: Driver) -> Plan:
+    """Of an operation that unpacks: where its numbers are scaled in a loop, they are unpacked there."""
+    if not unpacks(operation):
+        return Plan()
+    scaling = _scaling(operation)
+    if scaling is not None and plan_scaled(scaling, driver).iterations:
+        return Unmade((), (), "its numbers are unpacked where they are scaled")
+    return _unpacking(operation, UNPACKED, driver)
+
+
+def plan_scaled(product: Operation, driver: Driver) -> Plan:
+    """Of a product: in a loop together with the unpacking of its operands, where both are long code."""
+    owners = [value.owner for value in product.operands]
+    unpacked = [owner for owner in owners if isinstance(owner, Operation) and unpacks(owner)]
+    unpacked = [owner for owner in unpacked if _scaling(owner) is product]
+    if not unpacked:
+        return Plan()
+    rounding = ROUNDED if element_type(product.result.type) == FloatType("bf16") else 1
+    return _unpacking(product, len(unpacked) * UNPACKED + rounding, driver)
+
+
+def _unpacking(operation: Operation, each: int, driver: Driver) -> Plan:
+    """A loop over the registers of ``operation``, in or outside a loop of the kernel, where that is more code than the
+    driver is to have of it."""
+    registers = register_count(operation.result.tensor)
+    if driver.unrolled_unpacking is None:
+        return Plan()
+    unrolled = driver.unrolled_unpacking // each
+    reason = f"code of {each} instructions is repeated for {unrolled} registers at most" if registers > unrolled else ""
+    return Rolled((), (), reason, registers, unrolled, _UNPACKED_TOGETHER)

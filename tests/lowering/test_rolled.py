@@ -77,6 +77,33 @@ def test_a_driver_of_which_nothing_is_known_unrolls_more() -> None:
     assert "8 registers unrolled" in plan(body(8), PLAIN) and not loops(body(8), PLAIN)
 
 
+#: %y = what {registers} numbers of e4m3 are, times %s.
+SCALED = """%u = arith.fptosi %x : tensor<{elements}xf32, #one> to tensor<{elements}xi8, #one>
+    %n = tt.bitcast %u : tensor<{elements}xi8, #one> -> tensor<{elements}xf8E4M3FN, #one>
+    %w = tt.fp_to_fp %n : tensor<{elements}xf8E4M3FN, #one> -> tensor<{elements}xbf16, #one>
+    %m = arith.truncf %x : tensor<{elements}xf32, #one> to tensor<{elements}xbf16, #one>
+    %h = arith.mulf %w, %m : tensor<{elements}xbf16, #one>
+    %y = arith.extf %h : tensor<{elements}xbf16, #one> to tensor<{elements}xf32, #one>"""
+
+
+@pytest.mark.parametrize(
+    ("operation", "registers", "unpacked", "expected"),
+    [
+        (SCALED, 64, "64 registers unrolled", 0),
+        (SCALED, 128, "left to its use, because its numbers are unpacked where they are scaled", 1),
+        (SCALED.replace("mulf %w, %m", "addf %w, %m"), 128, "128 registers unrolled", 0),
+        (SCALED.replace("mulf %w, %m", "addf %w, %m"), 256, "a loop over up to 256 registers, 4 a round", 1),
+        (SCALED.replace("mulf %w, %m", "mulf %w, %w"), 256, "a loop over up to 256 registers, 4 a round", 1),
+    ],
+)
+def test_numbers_are_unpacked_and_scaled_in_one_loop(
+    operation: str, registers: int, unpacked: str, expected: int
+) -> None:
+    text = body(registers, operation)
+    assert f"tt.fp_to_fp  {unpacked}" in plan(text, PLAIN)
+    assert loops(text, PLAIN) == expected
+
+
 def test_equal_registers_are_computed_once() -> None:
     text = body(8, "%t = tt.splat %v : f32 -> tensor<{elements}xf32, #one>\n    " + SIN.replace("%x", "%t"))
     assert "a loop over up to 8 registers" in plan(text) and not loops(text)
