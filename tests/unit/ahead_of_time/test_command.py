@@ -272,7 +272,8 @@ def test_hints_that_would_widen_accesses_are_said(
         return
     assert re.fullmatch(
         r"triton-spirv compile: ':16' would widen accesses: 6 loads and stores of up to 128 bits instead of "
-        r'(24 of up to 32|12 of up to 128), with --signature "(.*)"\. Launches then refuse values and addresses that are not multiples of 16\.\n',
+        r'(24 of up to 32|12 of up to 128), with --signature "(.*)"\. '
+        r"Launches then refuse values and addresses that are not multiples of 16\.\n",
         said,
     )
     assert f'"{better}"' in said
