@@ -38,7 +38,7 @@ def smid(_semantic: Any = None) -> Any:
 @core.builtin
 def num_threads(_semantic: Any = None) -> Any:
     """``num_warps`` times the device's subgroup size, as a constexpr. A workgroup may have more invocations where tiles
-    are large, and fewer where they are small (docs/performance.md)."""
+    are large, and fewer where they are small (docs/internals/performance.md)."""
     options = _semantic.builder.options
     return core.constexpr(options.num_warps * options.warp_size)
 

@@ -136,7 +136,7 @@ class Driver:
     small_matrix_tiles: bool = False
 
     resident_shared: int | None = None
-    spare_shared: int = 16  # GPUs that are known have 25 and more (docs/analysis.md)
+    spare_shared: int = 16  # GPUs that are known have 25 and more (docs/internals/analysis.md)
 
     compiles_late: bool = False
     dot_unroll: int = 2048

@@ -1,5 +1,5 @@
 """``tl.extra.libdevice`` for this backend: every function is a ``tt.extern_elementwise`` with its own symbol,
-which lowering/externs.py computes. Error bounds are in docs/math.md."""
+which lowering/externs.py computes. Error bounds are in docs/internals/math.md."""
 
 from __future__ import annotations
 

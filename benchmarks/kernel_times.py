@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-#: Processor seconds that no kernel should take to compile on Mesa's CPU driver (docs/performance.md).
+#: Processor seconds that no kernel should take to compile on Mesa's CPU driver (docs/internals/performance.md).
 LIMIT = 10.0
 
 

@@ -15,7 +15,7 @@ status is 1 if a model is wrong or ends in an error, not if it takes too long or
 
 A line of JSON is written for each model as it is done (``--out``), and a table in Markdown at the end. What has passed
 in that file is not trained again with ``--resume``, and is in the table. ``--page`` puts the table into
-docs/torch-models.md, instead of what is there from the line "Last written" on.
+docs/internals/torch-models.md, instead of what is there from the line "Last written" on.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from .library_model_shapes import MODELS, PACKAGES, Case, build
 from .outcomes import FAILED, FAILURES, NOT_ENDED, PASSED, SKIPPED, WRONG, ending_after, of_error, of_status
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "torch-models.md"
+PAGE = ROOT / "docs/internals/torch-models.md"
 WRITTEN = "Last written on "
 
 #: A tensor is wrong if its error is so many times that of the CPU's float32, or of rounding, if that is more.
@@ -315,7 +315,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, help="append lines of JSON to this file")
     parser.add_argument("--resume", action="store_true", help="keep the models of that file that have passed")
     parser.add_argument("--table", type=Path, help="write the table to this file")
-    parser.add_argument("--page", action="store_true", help="put the table into docs/torch-models.md")
+    parser.add_argument("--page", action="store_true", help="put the table into docs/internals/torch-models.md")
     parser.add_argument("--worker", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker:

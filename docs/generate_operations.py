@@ -1,4 +1,4 @@
-"""Writes docs/operations.md: every operation of the dialects that TTGIR is made of, and what becomes of it.
+"""Writes docs/internals/operations.md: every operation of the dialects that TTGIR is made of, and what becomes of it.
 
 ``python -m docs.generate_operations`` writes the page, with ``--check`` it only says whether the page is current. The
 operations come from upstream's TritonOps.td and TritonGPUOps.td, which ship in the wheel, and from the MLIR
@@ -22,7 +22,7 @@ from triton.backends.spirv.ttgir.assembly import FORMATS
 from docs import pages
 from tests.surface import operation_kernels, operation_texts
 
-PAGE = Path(__file__).parent / "operations.md"
+PAGE = Path(__file__).parent / "internals" / "operations.md"
 DIALECTS = Path(triton.__file__).parent / "include" / "triton" / "Dialect"
 
 #: Dialect → (upstream's definition file, the class that its operations derive from).
@@ -89,7 +89,7 @@ def evidence() -> dict[str, str]:
 
 
 def page() -> str:
-    """The text of docs/operations.md. Raises ValueError for an operation that is in no table, or in two."""
+    """The text of docs/internals/operations.md. Raises ValueError for an operation that is in no table, or in two."""
     rows: dict[str, list[tuple[str, str, str, str]]] = {}
     made = evidence()
     counts = {"lowered": 0, "rewritten": 0, "refused": 0}

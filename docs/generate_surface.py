@@ -65,7 +65,7 @@ def page() -> str:
         f"types of the front end; {len(names.REFUSED)} refused |\n",
         f"| methods of `tl.tensor` | {len(methods)} | and its operators, in the same kernels and {len(METHODS)} more; "
         f"upstream itself has ended {len(names.REFUSED_METHODS) + len(names.UNDEFINED_METHODS)} |\n",
-        f"| `tl.extra.libdevice` | {len(FORMS)} | {sum(map(len, FORMS.values()))} forms (docs/math.md) |\n",
+        f"| `tl.extra.libdevice` | {len(FORMS)} | {sum(map(len, FORMS.values()))} forms (docs/internals/math.md) |\n",
         f"| `tl.extra.cuda.libdevice` | {len({form.name for form in CUDA_SYMBOLS.values()})} | {len(CUDA_SYMBOLS)} "
         "forms, computed as in `tl.extra.libdevice` |\n",
         f"| `tl.extra.hip.libdevice` | {len({form.name for forms in HIP_SYMBOLS.values() for form in forms})} | "

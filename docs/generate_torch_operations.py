@@ -1,4 +1,5 @@
-"""Writes docs/torch-operations.md: every operator of torch's own test database on the device ``spirv``.
+"""Writes docs/internals/torch-operations.tsv, with a row for every operator of torch's own test database on the device
+``spirv``, and the page that sums it up, torch-operations.md.
 
 ``python -m docs.generate_torch_operations`` runs them all, which takes an hour on two cores; ``--part 2/8`` runs the
 second eighth and keeps the other rows of the page, ``--only NAME …`` these operators, ``--refused`` counts the calls
@@ -23,21 +24,24 @@ import torch
 from tests.device.torch_ops import op_database
 from tests.device.torch_ops.op_database import FAMILIES, NOT_DEFINED, ON_CPU, ON_DEVICE, PARTLY, REFUSED
 
-PAGE = Path(__file__).parent / "torch-operations.md"
+PAGE = Path(__file__).parent / "internals" / "torch-operations.md"
+#: The rows of all operators, separated by tabs; the page has those of operators that do not run on the device wholly.
+DATA = PAGE.with_suffix(".tsv")
 _NAMES_SHOWN = 4
 
 #: torch's minor version that the page is of.
 TORCH = "2.13"
 _HEADER = f"""# torch's operators on the device
 
-This table lists every operator of the test database of torch {TORCH} (`torch.testing._internal`, `op_db`) on tensors of
-the device `spirv`. Each was compared with the same call on the CPU: values, types and shapes of results, and for
+Every operator of the test database of torch {TORCH} (`torch.testing._internal`, `op_db`) was run on tensors of
+the device `spirv`, and compared with the same call on the CPU: values, types and shapes of results, and for
 float32 also the gradients, the in-place variant and the variant with `out=`. A few of torch's samples of each operator
 were run, with their strides and offsets. Every call that was run gives the CPU's result, up to rounding.
-`python -m docs.generate_torch_operations` generates this page.
+`python -m docs.generate_torch_operations` generates this page and [torch-operations.tsv](torch-operations.tsv), which
+has a row for each operator.
 
 - *device*: all of it runs on the device.
-- *CPU*: it runs on the CPU, on copies, and is counted ([torch.md](torch.md)).
+- *CPU*: it runs on the CPU, on copies, and is counted ([torch.md](../torch.md)).
 - *partly*: some calls, or the gradient, run on the CPU.
 - *refused*: it raises an error where the CPU has a result; the last column says why.
 - *–*: torch has no samples of it for this type.
@@ -77,14 +81,26 @@ def remark(name: str, cells: dict[str, str], names: set[str]) -> str:
 
 
 def read() -> dict[str, Row]:
-    """The rows of the page that is there."""
+    """The rows that are there."""
     rows: dict[str, Row] = {}
-    if PAGE.exists():
-        for line in PAGE.read_text(encoding="utf-8").splitlines():
-            cells = [cell.strip() for cell in line.strip("|").split("|")]
-            if line.startswith("| `") and len(cells) == len(FAMILIES) + 2:
-                rows[cells[0].strip("`")] = dict(zip(FAMILIES, cells[1:-1], strict=True)), cells[-1]
+    if DATA.exists():
+        for line in DATA.read_text(encoding="utf-8").splitlines()[1:]:
+            name, *cells, text = line.split("\t")
+            rows[name] = dict(zip(FAMILIES, cells, strict=True)), text
     return rows
+
+
+def data(rows: dict[str, Row]) -> str:
+    """The text of the file with all rows."""
+    titles = "\t".join(("operator", *FAMILIES, "on the CPU, complex numbers apart"))
+    lines = ("\t".join((name, *(of[0][family] for family in FAMILIES), of[1])) for name, of in sorted(rows.items()))
+    return "\n".join((titles, *lines, ""))
+
+
+def write(rows: dict[str, Row], refusals: str, when: str) -> None:
+    """Writes the file with all rows, and the page."""
+    DATA.write_text(data(rows), encoding="utf-8")
+    PAGE.write_text(page(rows, refusals, when), encoding="utf-8")
 
 
 def refused() -> str:
@@ -124,10 +140,12 @@ def page(rows: dict[str, Row], refusals: str, when: str) -> str:
         lines.append(f"| {kind} | " + " | ".join(map(str, counts)) + " |\n")
     defined = [sum(cells[family] != NOT_DEFINED for cells, _ in rows.values()) for family in FAMILIES]
     lines.append("| all | " + " | ".join(map(str, defined)) + " |\n\n")
+    lines.append("## Operators that do not run on the device wholly\n\n")
     lines.append("| operator | " + " | ".join(FAMILIES) + " | on the CPU, complex numbers apart |\n")
     lines.append("| --- |" + " --- |" * (len(FAMILIES) + 1) + "\n")
     for name, (cells, text) in sorted(rows.items()):
-        lines.append(line(name, (cells, text)))
+        if set(cells.values()) - {ON_DEVICE, NOT_DEFINED}:
+            lines.append(line(name, (cells, text)))
     return "".join(lines)
 
 
@@ -160,7 +178,7 @@ def check(names: list[str], count: bool) -> int:
     changed = changes(read(), found)
     if count and (counted := count_refused()) != refused():
         changed.append(f"{counted.strip()} The page: {refused().strip()}")
-    print(*changed, f"{len(changed)} rows are not as in docs/{PAGE.name}", sep="\n")
+    print(*changed, f"{len(changed)} rows are not as in docs/internals/{DATA.name}", sep="\n")
     return failed or int(bool(changed))
 
 
@@ -181,14 +199,14 @@ def main() -> int:
     rows = {name: cells for name, cells in read().items() if name in names}
     failed, refusals = 0, count_refused() if arguments.refused else refused()
     when = _WRITTEN.format(datetime.date.today(), torch.__version__.partition("+")[0])
-    PAGE.write_text(page(rows, refusals, when), encoding="utf-8")
+    write(rows, refusals, when)
     for name in chosen:
         try:
             rows[name] = row(name)
         except ValueError as error:
             failed = 1
             print(error, file=sys.stderr)
-        PAGE.write_text(page(rows, refusals, when), encoding="utf-8")
+        write(rows, refusals, when)
     return failed
 
 

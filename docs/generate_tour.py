@@ -1,4 +1,4 @@
-"""Writes docs/tour.md: one kernel followed through the compiler, from a real run.
+"""Writes docs/internals/tour.md: one kernel followed through the compiler, from a real run.
 
 ``python -m docs.generate_tour`` writes the page, with ``--check`` it only says whether the page is current. The kernel
 is compiled for a profile, so that the page is the same on every machine.
@@ -20,7 +20,7 @@ from triton.compiler import ASTSource
 from docs import pages
 from docs.tour_kernel import row_sum
 
-PAGE = Path(__file__).parent / "tour.md"
+PAGE = Path(__file__).parent / "internals" / "tour.md"
 PROFILE = "generic"
 _SOURCE = Path(__file__).parent / "tour_kernel.py"
 
@@ -101,7 +101,7 @@ def kernel_source() -> str:
 
 
 def page() -> str:
-    """The text of docs/tour.md."""
+    """The text of docs/internals/tour.md."""
     kernel = compiled()
     listing = disassemble(kernel.asm["spv"])
     body = [re.sub(r"\s+$", "", line) for line in listing.splitlines()]

@@ -1,4 +1,4 @@
-"""The kernel of docs/tour.md."""
+"""The kernel of docs/internals/tour.md."""
 
 import triton
 import triton.language as tl

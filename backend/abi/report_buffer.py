@@ -1,7 +1,7 @@
 """The report buffer, through which a kernel reports failures, printed values, accesses out of bounds, and races.
 
 Little-endian. It begins with a header. After it come the parts of the kinds of reports that need more (``PARTS``).
-``docs/abi.md`` has the tables.
+``docs/internals/abi.md`` has the tables.
 """
 
 from __future__ import annotations

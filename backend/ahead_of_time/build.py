@@ -161,7 +161,7 @@ def _arguments(metadata: Any, parameters: list[Parameter]) -> tuple[list[Argumen
 
 
 def block_of(leaves: Sequence[tuple[str, str, int | None, str | None]]) -> tuple[list[Argument], int]:
-    """Where the entries (name, type, parameter, role) of an argument block lie (docs/abi.md), and its bytes."""
+    """Where the entries (name, type, parameter, role) of an argument block lie, and its bytes."""
     sizes = [argument_type(type_).bytes for _, type_, _, _ in leaves]
     block = lay_out(sizes)
     return [

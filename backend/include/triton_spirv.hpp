@@ -1,6 +1,6 @@
 // Launch kernels that `triton-spirv compile` wrote, from any Vulkan 1.3 program.
 //
-// C++17, this header alone; it needs Vulkan's headers, and no Triton. docs/abi.md of Triton for every Vulkan device
+// C++17, this header alone; it needs Vulkan's headers, and no Triton. docs/internals/abi.md of Triton for every Vulkan device
 // describes the files.
 //
 //     triton_spirv::Kernel add(physical_device, device, "add.spv");

@@ -1,4 +1,4 @@
-"""The argument block: how a kernel reads what the launcher passes (docs/abi.md).
+"""The argument block: how a kernel reads what the launcher passes (docs/internals/abi.md).
 
 Arguments lie in declaration order at their natural alignment. A block within the device's push-constant limit is the
 push constant itself; a larger one is in a buffer whose address is the push constant. The block is read in 32-bit

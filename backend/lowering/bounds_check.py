@@ -1,9 +1,9 @@
 """Accesses checked against the tensors that were passed: the compile option ``check_bounds``.
 
-For each argument that an access may reach, the launcher says in the report buffer (docs/abi.md) how many bytes of its
-tensor lie before the argument's address, and how many it spans. An element outside of that is not accessed: a load
-reads a zero in the report buffer instead, and a store goes to a spare place there, so that neither needs a branch; an
-atomic operation is masked off. The buffer counts such elements and holds the place of the first.
+For each argument that an access may reach, the launcher says in the report buffer (docs/internals/abi.md) how many
+bytes of its tensor lie before the argument's address, and how many it spans. An element outside of that is not
+accessed: a load reads a zero in the report buffer instead, and a store goes to a spare place there, so that neither
+needs a branch; an atomic operation is masked off. The buffer counts such elements and holds the place of the first.
 """
 
 from __future__ import annotations

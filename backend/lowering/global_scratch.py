@@ -1,7 +1,7 @@
 """``ttg.global_scratch_alloc``: each program's own device memory, which the launch allocates.
 
 Upstream's pass gives each operation its offset in a program's memory, and the module the size of that memory. The
-launcher passes the address of that many bytes for each program of the grid (docs/abi.md).
+launcher passes the address of that many bytes for each program of the grid (docs/internals/abi.md).
 """
 
 from __future__ import annotations

@@ -102,5 +102,5 @@ def refusal(operation: Operation) -> UnsupportedOperation:
     return UnsupportedOperation(
         operation,
         "it belongs to none of the dialects that this backend compiles",
-        "docs/operations.md lists the operations that it compiles",
+        "docs/internals/operations.md lists the operations that it compiles",
     )

@@ -1,4 +1,4 @@
-"""The kinds of reports from kernels to the host, a row each (docs/abi.md, "Reports").
+"""The kinds of reports from kernels to the host, a row each (docs/internals/abi.md, "Reports").
 
 A kind's messages, and what it has of the report buffer, are in ``abi/report_buffer.py``; what reads them is a row of
 ``runtime/reports/kinds.py``.

@@ -1,8 +1,9 @@
 """The report buffer, through which a kernel tells the host something: failed assertions, printed values, and more
 (report_kinds.py).
 
-A kernel that reports takes one more argument after its own: the 64-bit address of a buffer, laid out as docs/abi.md
-says. Reading the buffer is the launcher's (runtime/reports/). Messages are numbered at compile time; what is not known
+A kernel that reports takes one more argument after its own: the 64-bit address of a buffer, laid out as
+docs/internals/abi.md says. Reading the buffer is the launcher's (runtime/reports/). Messages are numbered at compile
+time; what is not known
 before the launch travels in the buffer.
 """
 

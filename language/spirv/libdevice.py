@@ -1,4 +1,4 @@
-"""The functions of triton.language.extra.libdevice as this backend has them (docs/math.md has their error bounds).
+"""The functions of triton.language.extra.libdevice as this backend has them. docs/internals/math.md has their bounds.
 
 They are looked up when a kernel names one: this module is imported while triton is.
 """

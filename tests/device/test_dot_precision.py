@@ -150,7 +150,7 @@ def test_the_largest_and_the_smallest(units: str, precision: str) -> None:
 
 @pytest.mark.parametrize("precision", ("tf32", "tf32x3", "bf16x6"))
 def test_products_of_subnormal_numbers_and_large_ones(units: str, precision: str) -> None:
-    """The numbers are off by half of bf16's smallest one at most, as docs/matrix-units.md says."""
+    """The numbers are off by half of bf16's smallest one at most, as docs/internals/matrix-units.md says."""
     a = np.zeros((16, 16), np.float32)
     small = np.float32(2.0) ** np.arange(-140, -108, 2, dtype=np.float32)
     a[np.arange(16), np.arange(16)] = small * np.linspace(1.01, 1.99, 16, dtype=np.float32)

@@ -107,7 +107,7 @@ def tiles_in_turn(a, b, c, tiles, K, FLATTEN: tl.constexpr, BLOCK: tl.constexpr)
 
 @pytest.mark.parametrize("k", [0, 16, 53])
 def test_loops_that_are_to_be_flattened_stay_nested(k: int) -> None:
-    """docs/performance.md says why. The values are the same, with no step of the inner loop, too."""
+    """docs/internals/performance.md says why. The values are the same, with no step of the inner loop, too."""
     torch.manual_seed(k)
     a, b = torch.randn(5 * 16, k), torch.randn(k, 16)
     found = []

@@ -1,5 +1,5 @@
 """tl.randint and tl.rand have the bits of upstream's interpreter and of Philox; tl.randn is bounded in ULP, because
-it goes through log, sqrt, sin and cos (docs/math.md)."""
+it goes through log, sqrt, sin and cos (docs/internals/math.md)."""
 
 from __future__ import annotations
 

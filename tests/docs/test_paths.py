@@ -8,7 +8,13 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = ("CONTRIBUTING.md", "docs/architecture.md", "docs/analysis.md", "docs/matrix-units.md", "docs/abi.md")
+PAGES = (
+    "CONTRIBUTING.md",
+    "docs/internals/architecture.md",
+    "docs/internals/analysis.md",
+    "docs/internals/matrix-units.md",
+    "docs/internals/abi.md",
+)
 #: What a reader is to make, or what tools make, is not there.
 MADE = {"build/upstream", "build/fuzz/", "build/upstream/"}
 

@@ -1,4 +1,4 @@
-"""docs/torch-models.md has a row for every model of benchmarks/library_models, and none is wrong."""
+"""docs/internals/torch-models.md has a row for every model of benchmarks/library_models, and none is wrong."""
 
 from __future__ import annotations
 

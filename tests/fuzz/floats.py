@@ -1,8 +1,8 @@
 """Random expressions of floats: f32 within a bound that follows each operation, bfloat16 with the bits of torch.
 
 The interpreter computes bfloat16 on raw bits, and its f32 functions have errors of their own. The references are
-float64 with the errors that docs/math.md states, and torch on the CPU, which rounds after each operation as Triton
-does.
+float64 with the errors that docs/internals/math.md states, and torch on the CPU, which rounds after each operation as
+Triton does.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _sum(a: Bounded) -> Bounded:
     return np.full(SIZE, a[0].sum()), np.full(SIZE, error)
 
 
-#: Expression of a and b → what it is with bounds. Functions are bounded by twice the ULP of docs/math.md.
+#: Expression of a and b → what it is with bounds. Functions are bounded by twice the ULP of docs/internals/math.md.
 SINGLE: dict[str, Callable[..., Bounded]] = {
     "{a} + {b}": lambda a, b: _rounded(a[0] + b[0], a[1] + b[1]),
     "{a} - {b}": lambda a, b: _rounded(a[0] - b[0], a[1] + b[1]),

@@ -1,4 +1,4 @@
-"""Every operation that upstream defines is lowered, rewritten or refused by name, and docs/operations.md says so."""
+"""Every operation that upstream defines is lowered, rewritten or refused by name: docs/internals/operations.md."""
 
 from __future__ import annotations
 

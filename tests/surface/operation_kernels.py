@@ -1,7 +1,7 @@
 """Kernels that make every operation of TTIR and TTGIR that Triton's front end, or one of its passes, can make.
 
 ``CASES``: one entry a kernel, with the operations that it stands for; tests/surface/test_operations.py proves that its
-compilation has them, and docs/operations.md names the kernel. An operation stands with one kernel.
+compilation has them, and docs/internals/operations.md names the kernel. An operation stands with one kernel.
 """
 
 from __future__ import annotations

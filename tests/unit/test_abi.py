@@ -70,7 +70,7 @@ def test_hidden_arguments_are_addresses_in_their_order() -> None:
 
 
 def test_the_report_buffer_is_as_documented() -> None:
-    """docs/abi.md gives these offsets."""
+    """docs/internals/abi.md gives these offsets."""
     found = (
         report_buffer.HEADER.size,
         report_buffer.FIRST_OUTSIDE_AT,

@@ -11,7 +11,7 @@ from triton.backends.spirv.ptx.constraints import parse_constraints
 from triton.backends.spirv.ptx.parser import parse
 from triton.backends.spirv.ptx.program import Constant, PtxError, Register, Vector
 
-PAGE = Path(__file__).parents[2] / "docs" / "inline-ptx.md"
+PAGE = Path(__file__).parents[2] / "docs/internals/inline-ptx.md"
 
 
 def test_the_page_names_every_instruction_that_is_translated() -> None:

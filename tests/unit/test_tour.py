@@ -1,4 +1,4 @@
-"""docs/tour.md shows what the compiler makes of its kernel now."""
+"""docs/internals/tour.md shows what the compiler makes of its kernel now."""
 
 from __future__ import annotations
 

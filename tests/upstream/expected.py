@@ -34,7 +34,7 @@ EXPECTED = (
     Expected("test_matmul.py::test_*nvfp*", "scaled products that need more shared memory than there is"),
     Expected(
         "test_core.py::test_dot*tf32*",
-        "float32 is multiplied in bfloat16 parts without the product of the low ones (docs/matrix-units.md)",
+        "float32 is multiplied in bfloat16 parts without the product of the low ones (docs/internals/matrix-units.md)",
     ),
 )
 

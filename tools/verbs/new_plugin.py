@@ -38,8 +38,8 @@ Build a Triton wheel with it, in a checkout of Triton for every Vulkan device:
 That wheel has no other plugin. `TRITON_PLUGIN_DIRS="$PWD;{folder}"` keeps the SPIR-V backend,
 which is the checkout itself.
 
-Test it in an environment with Triton and pytest: `python -m pytest {folder}`. docs/writing-a-backend.md there says
-what each method is for.
+Test it in an environment with Triton and pytest: `python -m pytest {folder}`. docs/internals/writing-a-backend.md
+there says what each method is for.
 """
 
 _TEST = '''\

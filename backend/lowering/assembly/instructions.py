@@ -31,7 +31,8 @@ def execute(registers: Registers, instruction: Instruction) -> None:
     """Emits one instruction. Raises PtxError."""
     if instruction.name not in NAMES:
         raise PtxError(
-            f"the PTX instruction '{instruction}' is not translated", "docs/inline-ptx.md lists the ones that are"
+            f"the PTX instruction '{instruction}' is not translated",
+            "docs/internals/inline-ptx.md lists the ones that are",
         )
     if not instruction.modifiers:
         raise PtxError(f"'{instruction}' names no type")

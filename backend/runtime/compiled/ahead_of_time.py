@@ -136,7 +136,8 @@ class LoadedKernel:
         return partial(self.run, grid)
 
     def run(self, grid: Grid, /, *arguments: Any, **named: Any) -> None:
-        """Launch it; returns as docs/abi.md says. Raises TypeError and ValueError on arguments that do not fit."""
+        """Launch it; returns as docs/internals/abi.md says. Raises TypeError and ValueError on arguments that do not
+        fit."""
         if self._unloaded:
             raise RuntimeError(f"kernel '{self.name}' was unloaded")
         values = self._bind(arguments, named)

@@ -1,6 +1,6 @@
 """Bundles: kernels in one file, each in variants for several devices, of which the one that fits is loaded.
 
-docs/abi.md describes the file. `triton-spirv compile --bundle` writes one; this and triton_spirv.hpp read it.
+docs/internals/abi.md describes the file. `triton-spirv compile --bundle` writes one; this and triton_spirv.hpp read it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The ABI of a kernel that was compiled ahead of time: the JSON next to its module (docs/abi.md)."""
+"""The ABI of a kernel that was compiled ahead of time: the JSON next to its module (docs/internals/abi.md)."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Argument:
 
 @dataclass(frozen=True)
 class Abi:
-    """Everything that launching a module needs. docs/abi.md describes each entry."""
+    """Everything that launching a module needs. docs/internals/abi.md describes each entry."""
 
     kernel: str
     sha256: str

@@ -1,6 +1,6 @@
 """What every function is held to: reference, error bounds in ULP for f32 and f64, and where it is sampled.
 
-``docs/math.md`` states the same bounds; a test compares the two.
+``docs/internals/math.md`` states the same bounds; a test compares the two.
 """
 
 from __future__ import annotations

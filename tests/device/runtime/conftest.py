@@ -1,6 +1,7 @@
 """Kernels written by hand in SPIR-V assembly, and what launches them, for tests of the runtime alone.
 
-They follow the backend's ABI (docs/abi.md): a push-constant block, physical storage addresses, no descriptor sets.
+They follow the backend's ABI (docs/internals/abi.md): a push-constant block, physical storage addresses, no
+descriptor sets.
 """
 
 from __future__ import annotations

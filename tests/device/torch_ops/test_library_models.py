@@ -1,4 +1,4 @@
-"""benchmarks/library_models on torch's own models: docs/torch-models.md has those of other libraries."""
+"""benchmarks/library_models on torch's own models: docs/internals/torch-models.md has those of other libraries."""
 
 from __future__ import annotations
 

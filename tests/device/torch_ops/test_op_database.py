@@ -1,4 +1,4 @@
-"""docs/torch-operations.md says what torch's own database of operators gives on the device."""
+"""docs/internals/torch-operations.tsv says what torch's own database of operators gives on the device."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from docs import generate_torch_operations
-from docs.generate_torch_operations import PAGE, TORCH, page, read, refused, written
+from docs.generate_torch_operations import DATA, PAGE, TORCH, data, page, read, refused, written
 
 from . import op_database
 from .op_database import NOT_DEFINED, ON_CPU, ON_DEVICE, PARTLY, REFUSED
@@ -32,6 +32,7 @@ def test_the_page_has_a_row_for_every_operator_and_no_wrong_result() -> None:
     assert all(cell in _ORDER for cells, _ in rows.values() for cell in cells.values())
     text = page(rows, refused(), written())
     assert PAGE.read_text(encoding="utf-8") == text, "run python -m docs.generate_torch_operations --only"
+    assert DATA.read_text(encoding="utf-8") == data(rows)
 
 
 @pytest.mark.parametrize("name", _TODAY)
@@ -47,7 +48,7 @@ def test_an_operator_does_no_worse_than_the_page_says(name: str) -> None:
 @pytest.mark.parametrize(
     ("worse", "outcome", "status", "said"),
     [
-        ({}, None, 0, ["0 rows are not as in docs/torch-operations.md"]),
+        ({}, None, 0, ["0 rows are not as in docs/internals/torch-operations.tsv"]),
         ({"float32": ON_CPU}, None, 1, ["neg: the page has | `neg` | device |", "1 rows are not"]),
         ({}, "another value", 1, ["wrong: neg, float32: another value", "0 rows are not"]),
     ],

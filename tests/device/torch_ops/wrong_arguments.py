@@ -3,7 +3,8 @@ raise, or both must agree.
 
 ``python -m tests.device.torch_ops.wrong_arguments`` runs all, in processes of their own, because some wrong
 arguments end a process in torch's own CPU code. ``--part 2/8`` runs the second eighth, ``--only NAME …`` these
-operators, ``--sample 40 --seed 3`` so many of them. docs/torch-wrong-arguments.md has what stays different, and why.
+operators, ``--sample 40 --seed 3`` so many of them. docs/internals/torch-wrong-arguments.md
+has what stays different, and why.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from .op_database import title
 AGREE, RAISE, MORE, NOT_COMPARED = "agree", "raise", "more types", "not compared"
 SILENT, REFUSED, OTHER = "silent", "refused", "another result"
 FAULTS = (SILENT, REFUSED, OTHER)
-PAGE = Path(__file__).parents[3] / "docs" / "torch-wrong-arguments.md"
+PAGE = Path(__file__).parents[3] / "docs/internals/torch-wrong-arguments.md"
 
 
 @dataclass(frozen=True)
@@ -220,8 +221,8 @@ infinities, negative numbers, and numbers past the end. Both devices must raise,
 stay; `python -m tests.device.torch_ops.wrong_arguments --page` writes this page.
 
 An error about values, such as an index that is out of range, may come with the next copy to the host instead of at once
-([torch.md](torch.md#operations-that-run-on-the-device)). Where the CPU has no kernel for a type ("not implemented for
-'Long'"), the device may have one.
+([torch.md](../torch.md#operations-that-run-on-the-device)). Where the CPU has no kernel for a type ("not implemented
+for 'Long'"), the device may have one.
 
 | operators | what is wrong | difference |
 | --- | --- | --- |
@@ -229,7 +230,7 @@ An error about values, such as an index that is out of range, may come with the 
 
 
 def page() -> str:
-    """The text of docs/torch-wrong-arguments.md."""
+    """The text of docs/internals/torch-wrong-arguments.md."""
     rows = [f"| {row.operators} | {row.change} | {row.why} |\n" for row in KNOWN]
     return _HEADER + "".join(rows)
 
@@ -447,7 +448,7 @@ def main() -> int:
     parser.add_argument("--only", nargs="*")
     parser.add_argument("--sample", type=int, default=0)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--page", action="store_true", help="write docs/torch-wrong-arguments.md")
+    parser.add_argument("--page", action="store_true", help="write docs/internals/torch-wrong-arguments.md")
     parser.add_argument("--child", nargs="*", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.child:

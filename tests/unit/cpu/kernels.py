@@ -55,7 +55,7 @@ def compiled(profile: str, kernel: Any, arguments: list[Any], constants: dict[st
 
 
 def block_of(arguments: list[Any]) -> bytes:
-    """The argument block (docs/abi.md)."""
+    """The argument block (docs/internals/abi.md)."""
     block = b""
     for value in arguments:
         if isinstance(value, np.ndarray):

@@ -1,4 +1,4 @@
-"""docs/math.md states the bounds that the device tests hold the functions to."""
+"""docs/internals/math.md states the bounds that the device tests hold the functions to."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.device.math.bounds import ABSOLUTE, BINARY, BOUNDS
 
-DOCUMENT = Path(__file__).parents[3] / "docs" / "math.md"
+DOCUMENT = Path(__file__).parents[3] / "docs/internals/math.md"
 
 
 def test_bounds_are_documented():

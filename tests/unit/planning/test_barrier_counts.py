@@ -1,4 +1,4 @@
-"""The benchmark that counts barriers (docs/analysis.md) sees the barriers of a kernel that is compiled."""
+"""The benchmark that counts barriers (docs/internals/analysis.md) sees the barriers of a kernel that is compiled."""
 
 from __future__ import annotations
 

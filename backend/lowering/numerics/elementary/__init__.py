@@ -2,7 +2,7 @@
 
 GLSL.std.450 has no transcendental function in f64, and its f32 ones are loose: 535,000 ULP for log2 near 1 and 63 ULP
 for exp on Mesa's CPU driver; an absolute error of 2^-11 is allowed for sin. These are the same on every device. Their
-error bounds are in docs/math.md, and tests/device/math holds them to those.
+error bounds are in docs/internals/math.md, and tests/device/math holds them to those.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""A Triton backend that stops at TTIR: the smallest plugin. See docs/writing-a-backend.md."""
+"""A Triton backend that stops at TTIR: the smallest plugin. See docs/internals/writing-a-backend.md."""
