@@ -20,10 +20,6 @@ from ..ttgir.traits import MEDIUM, SHORT, masks, traits
 from ..ttgir.types import FloatType, TensorType, Type
 from .matrix_dots import unfolded
 
-#: Of what Mesa's CPU driver has code of for each lane: a shuffle, an access to an array at a loop's index, an access to
-#: memory under a mask.
-EACH_LANE = 32
-
 #: Element-by-element operations that an element of a dot's result is as much code as: the operands are stored and read.
 DOT_ELEMENTS = 3
 
@@ -37,7 +33,7 @@ UNPACKED, ROUNDED = 20, 14
 GATHERED = 8
 
 #: Instructions that act on an element in memory in one piece: a branch, and often a loop that compares and swaps.
-UPDATED = 2 * EACH_LANE
+UPDATED = 64
 
 #: Instructions of SPIR-V that one of PTX becomes, its operands' bits taken apart and put together.
 _PTX = 5
@@ -50,7 +46,7 @@ _LONGER_PTX = {
 def length(operation: Operation, driver: Driver) -> int:
     """Of the code of one register; 1 for what is an instruction at most."""
     if masks(operation):
-        return EACH_LANE
+        return driver.each_lane
     if operation.name == "tt.extern_elementwise":
         form = form_of(operation.attributes["symbol"], [operand.type for operand in operation.operands])
         return 1 if form is None else form.length
@@ -69,17 +65,17 @@ def unrolled(operation: Operation, driver: Driver) -> int:
     type_ = (operation.results or operation.operands)[0].type
     try:
         if operation.name == "tt.reduce":
-            return _of_reduction(operation)
+            return _of_reduction(operation, driver)
         return register_count(type_) * length(operation, driver) if isinstance(type_, TensorType) else 0
     except LayoutError:
         return 0
 
 
-def _of_reduction(operation: Operation) -> int:
+def _of_reduction(operation: Operation, driver: Driver) -> int:
     type_, result = operation.operands[0].tensor, operation.results[0].type
     results = register_count(result) if isinstance(result, TensorType) else 1
     combined = register_count(type_) * (len(operation.regions[0].entry.operations) - 1)
-    return combined + len(operation.operands) * results * reduced_bits(operation, LANE) * EACH_LANE
+    return combined + len(operation.operands) * results * reduced_bits(operation, LANE) * driver.each_lane
 
 
 def reduced_bits(operation: Operation, unit: str) -> int:

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ..analysis.code_size import EACH_LANE
 from ..analysis.places import may_share, no_two_alike, same_pointer
 from ..analysis.pointer_range import is_pointer
 from ..analysis.pointer_roots import pointer_roots
@@ -372,7 +371,9 @@ class _Strips:
         least = _IN_ARRAYS if held else _ARRAYS
         if arrays and cost <= least * budget:
             return strips
-        cost += EACH_LANE * sum(register_count(value.type) for value, _ in arrays if isinstance(value.type, TensorType))
+        cost += self._driver.each_lane * sum(
+            register_count(value.type) for value, _ in arrays if isinstance(value.type, TensorType)
+        )
         while cost > budget * strips and all(
             cut_fits(value.tensor, dim, 2 * strips) for value, dim in _cut_values(run)
         ):
