@@ -12,40 +12,41 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Faults:
-    """What a driver gets wrong, or ends silently, and kernels work around. The defaults are no fault.
+    """What a driver gets wrong, or ends silently, and kernels work around. The defaults are no fault."""
 
-    ``own_modules``: modules must be compiled for this driver, because it needs what follows. ``loop_limit``: it
-    silently ends loops after this number of iterations, counted over all loops of an invocation; shorter loops need no
-    watching. ``max_nesting``: how deep regions may nest. ``folds_zeros``: it folds additions and products with the
-    constant +0 as if there were no NaN and no -0. ``coroutines``: it computes values again behind barriers, in time
-    that grows beyond measure (coroutines/). ``narrows_comparisons``: it compares a sign-extended number with a
-    64-bit constant, one that it finds itself too, in the narrow type, and gets it wrong (Mesa's nir_opt_algebraic.py,
-    "Optimize comparisons with up-casts": in 22.3.6 its -2^31 is an unsigned literal of C), and so where the number is
-    converted to a float that is compared with 0 (spirv/value_numbering.py); 26.2.6 does not. ``unmasked_loads``: a load
-    whose address all lanes of a subgroup share it does even where none of them is active, and crashes where nothing is
-    mapped (lowering/global_memory.py). ``widens_unrounded``: it takes a float16 that is widened to float32 for the
-    float32 that it was made of, however the bits are passed on: what is widened is rounded before it is narrowed
-    (lowering/floats.py). ``narrows_sums``: it takes the sum of two sign-extended numbers of 8 or 16 bits, asked whether
-    it is in the range of their type, for one that is computed in that type, and asks for its overflow wrongly
-    (lowering/arith.py). ``widens_negations``: it takes the negative of a number of 8 or 16 bits for one of 32 bits, so
-    that the smallest number's is positive wherever it is not stored, and so a sum, a difference or a product that it
-    finds to be one (lowering/arith.py). ``takes_for_small``: it takes the unsigned number that a negative one of 8 bits
-    is extended to for a small one, divides it as a float, and makes another float64 of it (lowering/integers.py,
-    lowering/casts.py). ``narrows_saturation``: it computes ``max(x, y) - y`` of 64 unsigned bits in 32 where only low
-    bits of the result are wanted, and compares the low words alone (spirv/value_numbering.py).
-    """
-
+    #: Modules must be compiled for this driver, because it needs what follows.
     own_modules: bool = False
+    #: It silently ends loops after this number of iterations, counted over all loops of an invocation. Shorter loops
+    #: need no watching.
     loop_limit: int | None = None
-    max_nesting: int = 120  # the lowering's own recursion
+    #: How deep regions may nest. The default is the limit of the lowering's own recursion.
+    max_nesting: int = 120
+    #: It folds additions and products with the constant +0 as if there were no NaN and no -0.
     folds_zeros: bool = False
+    #: It computes values again behind barriers, in time that grows beyond measure (coroutines/).
     coroutines: bool = False
+    #: It compares a sign-extended number with a 64-bit constant, one that it finds itself too, in the narrow type, and
+    #: gets it wrong (Mesa's nir_opt_algebraic.py, "Optimize comparisons with up-casts": in 22.3.6 its -2^31 is an
+    #: unsigned literal of C), and so where the number is converted to a float that is compared with 0
+    #: (spirv/value_numbering.py). 26.2.6 does not.
     narrows_comparisons: bool = False
+    #: It does a load whose address all lanes of a subgroup share even where none of them is active, and crashes where
+    #: nothing is mapped (lowering/global_memory.py).
     unmasked_loads: bool = False
+    #: It takes a float16 that is widened to float32 for the float32 that it was made of, however the bits are passed
+    #: on: what is widened is rounded before it is narrowed (lowering/floats.py).
     widens_unrounded: bool = False
+    #: It takes the sum of two sign-extended numbers of 8 or 16 bits, asked whether it is in the range of their type,
+    #: for one that is computed in that type, and asks for its overflow wrongly (lowering/arith.py).
     narrows_sums: bool = False
+    #: It takes the negative of a number of 8 or 16 bits for one of 32 bits, so that the smallest number's is positive
+    #: wherever it is not stored, and so a sum, a difference or a product that it finds to be one (lowering/arith.py).
     widens_negations: bool = False
+    #: It takes the unsigned number that a negative one of 8 bits is extended to for a small one, divides it as a float,
+    #: and makes another float64 of it (lowering/integers.py, lowering/casts.py).
     takes_for_small: bool = False
+    #: It computes ``max(x, y) - y`` of 64 unsigned bits in 32 where only low bits of the result are wanted, and
+    #: compares the low words alone (spirv/value_numbering.py).
     narrows_saturation: bool = False
 
     @property
@@ -60,113 +61,115 @@ NO_FAULTS = Faults()
 
 @dataclass(frozen=True)
 class Driver:
-    """The defaults suit a GPU's driver of which nothing is known.
-
-    **Arithmetic.** ``fused``: Fma of GLSL.std.450 rounds once, where Vulkan allows a product and a sum.
-    ``exact_division``: division and square root are correctly rounded. ``rounds_doubles``: so do RoundEven and Trunc of
-    GLSL.std.450 round f64. ``reciprocal_roots``: a reciprocal in f32 takes fewer instructions as the square of
-    InverseSqrt than as a quotient. ``large_divisors``: quotients are right for divisors of any size, as Vulkan does not
-    promise (lowering/arith.py).
-
-    ``native_math``: its own exponentials are worth measuring: an instruction of the hardware, not a polynomial.
-
-    **Its registers.** ``lane_registers``: 32-bit registers that a lane can have, or had better, a power of two up to
-    256. ``unit_registers``: registers of a compute unit, if the vendor's documents tell them and the driver does not.
-
-    **Its subgroups.** ``lanes``: kernels have subgroups of so many lanes, whatever size is the device's default.
-
-    **Its matrix units.** ``matrix_lanes``: the same where the device has matrix units. ``matrix_units``: dots are
-    faster on them than on multiply-adds. ``matrix_loads``: so are loads of whole fragments from workgroup memory, of
-    padded rows, than loads of their registers. ``rolls_matrix_loops``: loops with such dots are not to be unrolled,
-    ``rolls_dot_loops``: neither are those with any others. ``small_matrix_tiles``: tiles of 128×128 are slower
-    there than smaller ones.
-
-    **Its workgroup memory.** ``spare_shared``: bytes for each invocation that cost nothing: as many workgroups can be
-    on a compute unit as with none.
-
-    **Its compiler.** ``compiles_late``: it makes a kernel's machine code when the kernel is first dispatched. How much
-    code it takes well that is repeated for each register (analysis/code_size.py); 0: any
-    amount. In multiply-adds: ``dot_unroll`` of the body of a dot's loop, ``dots_unroll`` of all dots of a kernel (where
-    there is a limit, operands of several dots are loaded from buffers for each), ``dot_unroll_registers`` of a dot an
-    operand of which would need an indexed array in a loop. In accumulators: ``dot_registers`` that a loop updates. In
-    32-bit shuffles: ``most_shuffles`` of a layout conversion; None: any number. In instructions:
-    ``unrolled_instructions`` of an operation, ``unrolled_in_loop`` the same in loops of the kernel, for half of it,
-    ``unrolled_elementwise`` of element-by-element code (transforms/strips.py), ``unrolled_unpacking`` of an operation
-    that unpacks numbers of four or eight bits, and of the product that scales them; None: any number. ``each_lane``: as many
-    instructions are a shuffle, an access to an array at a loop's index, and an access to memory under a mask, of which
-    Mesa's CPU driver has code for each lane.
-
-    ``slices_dots``: dots whose operands find no room multiply slices of K in a loop (transforms/slice_dots.py), before
-    anything else is tried. ``tight``: how many times as long kernels take whose conversions go in rounds, and whose
-    buffers loops fill again (planning/cost.py). ``shared_banks``: workgroup memory is banked, as on a GPU, so that dot
-    operands are laid out for it. ``stored_bytes``: so many bytes of the vectors that a subgroup stores there are stored
-    at a time, and are to be in different banks (transforms/store_lanes.py); 0: not known. ``prefetch``: the next
-    iteration's dot operands are loaded ahead (transforms/prefetch.py), ``prefetch_behind_barrier``: once this one's are
-    stored. ``carries_matrices``: loops carry the matrices that they compute with (spirv/carried_matrices.py).
-    ``word_bits``: of the components that narrower elements travel in.
-
-    **Its copies.** ``kernel_copies``: from so many bytes on, a kernel copies tensors faster than vkCmdCopyBuffer; None:
-    never, or not known.
-
-    **Its statistics** (runtime/vulkan/statistics.py). ``register_statistics``: names of the registers of an
-    invocation; the first one that is there counts. ``spill_statistics``: names of registers that went to memory, which
-    add up. ``most``: figures above it are none, and are left out. ``machine_code``: the name that it gives the device's
-    instructions, "" if it shows none (of NVIDIA's driver the name that inspection/nvidia_code.py gives them).
-    """
+    """What suits a driver. The defaults suit that of a GPU of which nothing is known."""
 
     faults: Faults = NO_FAULTS
 
+    # -- arithmetic ------------------------------------------------------------------------------------------------
+    #: Fma of GLSL.std.450 rounds once, where Vulkan allows a product and a sum.
     fused: bool = False
+    #: Division and square root are correctly rounded.
     exact_division: bool = False
+    #: A reciprocal in f32 takes fewer instructions as the square of InverseSqrt than as a quotient.
     reciprocal_roots: bool = False
+    #: RoundEven and Trunc of GLSL.std.450 round f64.
     rounds_doubles: bool = True
+    #: Quotients are right for divisors of any size, as Vulkan does not promise (lowering/arith.py).
     large_divisors: bool = False
+    #: Its own exponentials are worth measuring: an instruction of the hardware, not a polynomial.
     native_math: bool = True
 
+    # -- copies ----------------------------------------------------------------------------------------------------
+    #: From so many bytes on, a kernel copies tensors faster than vkCmdCopyBuffer. None: never, or not known.
     kernel_copies: int | None = None
 
+    # -- registers -------------------------------------------------------------------------------------------------
+    #: 32-bit registers that a lane can have, or had better: a power of two up to 256.
     lane_registers: int = 256
+    #: Registers of a compute unit, if the vendor's documents tell them and the driver does not.
     unit_registers: int | None = None
 
+    # -- subgroups and matrix units --------------------------------------------------------------------------------
+    #: Kernels have subgroups of so many lanes, whatever size is the device's default.
     lanes: int | None = None
-
+    #: The same where the device has matrix units.
     matrix_lanes: int | None = None
+    #: Dots are faster on matrix units than on multiply-adds.
     matrix_units: bool = True
+    #: Loads of whole fragments from workgroup memory, of padded rows, are faster than loads of their registers.
     matrix_loads: bool = True
+    #: Loops with dots on matrix units are not to be unrolled.
     rolls_matrix_loops: bool = False
+    #: Loops with any other dots are not to be unrolled.
     rolls_dot_loops: bool = False
+    #: Tiles of 128×128 are slower on matrix units than smaller ones.
     small_matrix_tiles: bool = False
 
+    # -- workgroup memory ------------------------------------------------------------------------------------------
+    #: Bytes that all workgroups that reside on a compute unit share. None: not known.
     resident_shared: int | None = None
-    spare_shared: int = 16  # GPUs that are known have 25 and more (docs/internals/analysis.md)
-
-    compiles_late: bool = False
-    dot_unroll: int = 2048
-    dots_unroll: int = 0
-    dot_unroll_registers: int = 2048
-    dot_registers: int = 512
-    slices_dots: bool = False
-    # On an H100 0.99 to 1.01 times as long in five products of float16; ACO: 1 to 1.08 times as many cycles for seven
-    # kernels.
-    tight: float = 1.1
+    #: Bytes for each invocation that cost nothing: as many workgroups can be on a compute unit as with none. GPUs that
+    #: are known have 25 and more (docs/analysis.md).
+    spare_shared: int = 16
+    #: Workgroup memory is banked, as on a GPU, so that dot operands are laid out for it.
     shared_banks: bool = True
+    #: So many bytes of the vectors that a subgroup stores there are stored at a time, and are to be in different banks
+    #: (transforms/store_lanes.py). 0: not known.
     stored_bytes: int = 0
+
+    # -- its compiler ----------------------------------------------------------------------------------------------
+    # How much code it takes well that is repeated for each register (analysis/code_size.py); 0: any amount.
+    #: It makes a kernel's machine code when the kernel is first dispatched.
+    compiles_late: bool = False
+    #: Multiply-adds of the body of a dot's loop.
+    dot_unroll: int = 2048
+    #: Multiply-adds of all dots of a kernel. Where there is a limit, operands of several dots are loaded from buffers
+    #: for each.
+    dots_unroll: int = 0
+    #: Multiply-adds of a dot an operand of which would need an indexed array in a loop.
+    dot_unroll_registers: int = 2048
+    #: Accumulators that a loop updates.
+    dot_registers: int = 512
+    #: Dots whose operands find no room multiply slices of K in a loop (transforms/slice_dots.py), before anything else
+    #: is tried.
+    slices_dots: bool = False
+    #: How many times as long kernels take whose conversions go in rounds, and whose buffers loops fill again
+    #: (planning/cost.py). On an H100 0.99 to 1.01 times as long in five products of float16; ACO: 1 to 1.08 times as
+    #: many cycles for seven kernels.
+    tight: float = 1.1
+    #: The next iteration's dot operands are loaded ahead (transforms/prefetch.py).
     prefetch: bool = True
+    #: They are loaded once this iteration's are stored.
     prefetch_behind_barrier: bool = False
+    #: Loops carry the matrices that they compute with (spirv/carried_matrices.py).
     carries_matrices: bool = False
+    #: Bits of the components that narrower elements travel in.
     word_bits: int = 32
+    #: 32-bit shuffles of a layout conversion. None: any number.
     most_shuffles: int | None = None
+    #: Instructions of an operation.
     unrolled_instructions: int = 4000
+    #: The same in loops of the kernel, for half of it.
     unrolled_in_loop: int = 0
+    #: Instructions of element-by-element code (transforms/strips.py).
     unrolled_elementwise: int = 0
-    # 580.159 on an H200: products of 128×256×256 took 70 s to compile in 360,000 words of SPIR-V, a third of them of
-    # unpacking, and 5 s in 80,000.
+    #: Instructions of an operation that unpacks numbers of four or eight bits, and of the product that scales them.
+    #: None: any number. 580.159 on an H200: products of 128×256×256 took 70 s to compile in 360,000 words of SPIR-V, a
+    #: third of them of unpacking, and 5 s in 80,000.
     unrolled_unpacking: int | None = 4000
+    #: As many instructions are a shuffle, an access to an array at a loop's index, and an access to memory under a mask,
+    #: of which Mesa's CPU driver has code for each lane.
     each_lane: int = 32
 
+    # -- statistics (runtime/vulkan/statistics.py) -----------------------------------------------------------------
+    #: Names of the registers of an invocation. The first one that is there counts.
     register_statistics: tuple[str, ...] = ()
+    #: Names of registers that went to memory, which add up.
     spill_statistics: tuple[str, ...] = ()
+    #: Figures above these are none, and are left out.
     most: Mapping[str, int] = field(default_factory=dict, hash=False)
+    #: The name that it gives the device's instructions, "" if it shows none (of NVIDIA's driver the name that
+    #: inspection/nvidia_code.py gives them).
     machine_code: str = ""
 
 
