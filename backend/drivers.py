@@ -157,8 +157,8 @@ class Driver:
     #: None: any number. 580.159 on an H200: products of 128×256×256 took 70 s to compile in 360,000 words of SPIR-V, a
     #: third of them of unpacking, and 5 s in 80,000.
     unrolled_unpacking: int | None = 4000
-    #: As many instructions are a shuffle, an access to an array at a loop's index, and an access to memory under a mask,
-    #: of which Mesa's CPU driver has code for each lane.
+    #: As many instructions are a shuffle, an access to an array at a loop's index, and an access to memory under a
+    #: mask, of which Mesa's CPU driver has code for each lane.
     each_lane: int = 32
 
     # -- statistics (runtime/vulkan/statistics.py) -----------------------------------------------------------------
