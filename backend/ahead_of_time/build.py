@@ -6,14 +6,14 @@ import hashlib
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..abi.block import REPORTS, lay_out
 from ..abi.scalars import POINTEES, SCALARS, argument_type
 from ..capabilities import Capabilities
 from ..options import CHOICES
-from ..runtime.compiled.kernel_file import Abi, Argument, Parameter
+from ..runtime.compiled.kernel_file import LAUNCH_VERSION, Abi, Argument, MachineCode, Parameter
 from . import signature
 from .errors import RequestError
 from .features import required_features
@@ -47,15 +47,26 @@ def _dtypes() -> dict[str, Any]:
     return {name: value for name, value in vars(tl).items() if type(value) is tl.dtype and name != "void"}
 
 
-def compile_kernel(kernel: Any, text: str, capabilities: Capabilities, options: Mapping[str, Any]) -> tuple[bytes, Abi]:
-    """The module and ABI of a JITFunction with a signature (see signature.py), for a target.
+@dataclass(frozen=True)
+class Compiled:
+    """What a kernel became for a target. ``machine_code``: the ELF object of a kernel for a processor; None if there is
+    none, or if ``lacks_code`` says why it could not be made."""
+
+    spirv: bytes
+    abi: Abi
+    machine_code: bytes | None = None
+    lacks_code: str = ""
+
+
+def compile_kernel(kernel: Any, text: str, capabilities: Capabilities, options: Mapping[str, Any]) -> Compiled:
+    """What a JITFunction with a signature (see signature.py) becomes for a target.
 
     ``options``: of SPIRVOptions. Raises RequestError on a signature that does not fit or a kernel that does not fit the
     target, and what the compiler raises.
     """
     compiled, entries = compiled_kernel(kernel, text, capabilities, options)
     spirv = compiled.asm["spv"]
-    return spirv, describe(
+    abi = describe(
         spirv,
         compiled.metadata,
         capabilities,
@@ -66,6 +77,21 @@ def compile_kernel(kernel: Any, text: str, capabilities: Capabilities, options: 
             for parameter, entry in zip(kernel.params, entries, strict=True)
         ],
     )
+    return _with_machine_code(spirv, abi, capabilities) if capabilities.processor else Compiled(spirv, abi)
+
+
+def _with_machine_code(spirv: bytes, abi: Abi, capabilities: Capabilities) -> Compiled:
+    """The same for a processor. The compiler has made its code, if it is of this machine's architecture."""
+    from ..cpu.machine import NoHostTarget
+    from ..cpu.objects import machine_code
+
+    try:
+        made = machine_code(spirv, capabilities.subgroup_size, capabilities.processor)
+    except NoHostTarget as error:
+        return Compiled(spirv, abi, lacks_code=str(error))
+    digest = hashlib.sha256(made.code).hexdigest()
+    code = MachineCode(LAUNCH_VERSION, capabilities.processor, made.scratch, digest)
+    return Compiled(spirv, replace(abi, machine_code=code), made.code)
 
 
 def compiled_kernel(

@@ -6,18 +6,22 @@ import argparse
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..capabilities import Capabilities, profiles, read_profile
 from ..options import add_choices, chosen
 from ..runtime import context
 from ..runtime.compiled.bundle import Variant, pack, unpack
-from ..runtime.compiled.kernel_file import Abi, json_path
+from ..runtime.compiled.kernel_file import OBJECT_SUFFIX, json_path, object_path
 from ..runtime.errors import VulkanUnavailable
 from ..runtime.files import write_whole, written_beside
 from ..runtime.measuring.measured import capabilities_of
 from .errors import RequestError, in_one_line
 from .kernel_source import find_kernel, split_request
 from .widening import wider
+
+if TYPE_CHECKING:
+    from .build import Compiled
 
 #: The target that stands for the device that is present.
 DEVICE = "device"
@@ -32,7 +36,8 @@ def add_compile(parser: argparse.ArgumentParser) -> None:
         "--output",
         type=Path,
         metavar="FILE.spv",
-        help="where the module goes, with its ABI in FILE.json (default: FUNCTION.spv)",
+        help="where the module goes, with its ABI in FILE.json (default: FUNCTION.spv), and for a processor its "
+        "machine code in FILE.o; FILE.o for that alone",
     )
     parser.add_argument(
         "--bundle",
@@ -77,29 +82,43 @@ def run_compile(options: argparse.Namespace) -> int:
             added = compile_to_bundle(options)
             print(f"{options.bundle}: {', '.join(added)}")
             return 0
-        module = compile_to_file(options)
+        files = compile_to_file(options)
     except Exception as error:  # the user's file, the front end and the backend raise what they like
         kind = "" if isinstance(error, RequestError | VulkanUnavailable) else f"{type(error).__name__}: "
         print(f"triton-spirv compile: error: {kind}{in_one_line(error)}", file=sys.stderr)
         return 1
-    print(f"{module} and {json_path(module)}")
+    *first, last = map(str, files)
+    print(f"{', '.join(first)} and {last}")
     return 0
 
 
-def compile_to_file(options: argparse.Namespace) -> Path:
-    """Compiles what the options ask for; the module's path."""
+def compile_to_file(options: argparse.Namespace) -> list[Path]:
+    """Compiles what the options ask for; the paths of what was written."""
     path, name = split_request(options.kernel)
     if len(options.target or ()) > 1 or options.name:
         raise RequestError("several targets, or --name, need --bundle")
     module = options.output or Path(f"{name}.spv")
-    if module.suffix != ".spv":
-        raise RequestError(f"the output {module} does not end in .spv; its ABI goes into the .json next to it")
+    if module.suffix not in (".spv", OBJECT_SUFFIX):
+        raise RequestError(
+            f"the output {module} does not end in .spv, or for machine code in {OBJECT_SUFFIX}; its ABI goes into the "
+            ".json next to it"
+        )
     if not module.absolute().parent.is_dir():
         raise RequestError(f"there is no folder {module.absolute().parent} to write {module.name} in")
     capabilities = target((options.target or [DEVICE])[0])
-    spirv, abi = _compiled(options, path, name, [capabilities])[0]
-    write(module, spirv, abi.to_json())
-    return module
+    if module.suffix == OBJECT_SUFFIX and not capabilities.processor:
+        raise RequestError(
+            f"the output {module} is for machine code, and the target, of the driver {capabilities.driver}, is no "
+            f"processor: name it {module.with_suffix('.spv').name}"
+        )
+    made = _compiled(options, path, name, [capabilities])[0]
+    if module.suffix == OBJECT_SUFFIX:
+        if made.machine_code is None:
+            raise RequestError(made.lacks_code)
+        return write(module, made.machine_code, made.abi.to_json())
+    if made.lacks_code:
+        print(f"triton-spirv compile: there is no {object_path(module)}: {made.lacks_code}", file=sys.stderr)
+    return write(module, made.spirv, made.abi.to_json(), made.machine_code)
 
 
 def compile_to_bundle(options: argparse.Namespace) -> list[str]:
@@ -116,10 +135,13 @@ def compile_to_bundle(options: argparse.Namespace) -> list[str]:
         there = {(one.name, one.abi.target): one for one in unpack(bundle.read_bytes(), bundle)}
     targets = [target(text) for text in options.target or [DEVICE]]
     called = options.name or name
-    for spirv, abi in _compiled(options, path, name, targets):
-        if abi.reports:
+    for made in _compiled(options, path, name, targets):
+        if made.abi.reports:
             raise RequestError("kernels that report (--debug, --check-bounds) cannot go into a bundle")
-        there[called, abi.target] = Variant(called, abi, spirv)
+        if made.lacks_code:
+            raise RequestError(made.lacks_code)
+        code = made.spirv if made.machine_code is None else made.machine_code
+        there[called, made.abi.target] = Variant(called, made.abi, code)
     try:
         data = pack(there.values())
     except ValueError as error:
@@ -131,10 +153,8 @@ def compile_to_bundle(options: argparse.Namespace) -> list[str]:
     return [f"{called} for {capabilities.driver}" for capabilities in targets]
 
 
-def _compiled(
-    options: argparse.Namespace, path: Path, name: str, targets: list[Capabilities]
-) -> list[tuple[bytes, Abi]]:
-    """The module and ABI of what the options ask for, for each target."""
+def _compiled(options: argparse.Namespace, path: Path, name: str, targets: list[Capabilities]) -> list[Compiled]:
+    """What the options ask for, for each target."""
     try:
         import triton.compiler  # noqa: F401  (a namespace `triton` may be there without it)
     except ModuleNotFoundError as error:
@@ -184,28 +204,35 @@ def target(text: str) -> Capabilities:
         ) from None
 
 
-def write(module: Path, spirv: bytes, abi: str) -> None:
-    """Writes a module and its ABI: each file whole, and both or, after an error, neither. Of a process that is killed
-    between the two, the pair is refused when it is loaded. Raises RequestError."""
-    files = (module, spirv), (json_path(module), abi.encode())
+def write(module: Path, data: bytes, abi: str, machine_code: bytes | None = None) -> list[Path]:
+    """Writes a module, its machine code if that is not the module, and its ABI: each file whole, and all or, after an
+    error, none; their paths. If a process is killed meanwhile, files that do not belong together are refused when they
+    are loaded. Raises RequestError."""
+    files = {module: data}
+    if machine_code is not None:
+        files[object_path(module)] = machine_code
+    files[json_path(module)] = abi.encode()
     temporaries: list[Path] = []
+    replaced: dict[Path, bytes | None] = {}
     path = module
     try:
-        before = module.read_bytes() if module.is_file() else None
-        for path, data in files:
+        before = {path: path.read_bytes() if path.is_file() else None for path in files}
+        for path, data in files.items():
             temporaries.append(written_beside(path, data))
-        for (path, _), temporary in zip(files, temporaries, strict=True):
+        for path, temporary in zip(files, temporaries, strict=True):
             try:
                 os.replace(temporary, path)
             except BaseException:
-                if path is not module:
-                    _put_back(module, before)
+                for one, data_before in replaced.items():
+                    _put_back(one, data_before)
                 raise
+            replaced[path] = before[path]
     except OSError as error:
         raise RequestError(f"{path} cannot be written: {error.strerror}") from None
     finally:
         for temporary in temporaries:
             temporary.unlink(missing_ok=True)
+    return list(files)
 
 
 def _put_back(path: Path, data: bytes | None) -> None:

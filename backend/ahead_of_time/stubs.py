@@ -22,7 +22,8 @@ _CPP_WORDS = frozenset(
     "alignas alignof and asm auto bool break case catch char class const continue default delete do double else enum "
     "explicit export extern false float for friend goto if inline int long mutable namespace new not operator or "
     "private protected public register return short signed sizeof static struct switch template this throw true try "
-    "typedef typename union unsigned using virtual void volatile while xor commands grid kernel record create".split()
+    "typedef typename union unsigned using virtual void volatile while xor commands grid kernel record create "
+    "run".split()
 )
 
 _CPP = """// Written by triton-spirv stubs from {bundle}: its kernels, with the types of their arguments.
@@ -36,6 +37,7 @@ namespace {space} {{
 """
 _CPP_CLASS = """
 // {name}({signature})
+#ifndef TRITON_SPIRV_NO_VULKAN
 class {camel} {{
  public:
   explicit {camel}(triton_spirv::Kernel kernel) : kernel_(std::move(kernel)) {{}}
@@ -46,10 +48,7 @@ class {camel} {{
 #endif
   const triton_spirv::Kernel &kernel() const {{ return kernel_; }}
   // A number that the variant was compiled with, such as a block's size; 0 where it has none of that name.
-  uint32_t constant(const char *name) const {{
-    auto found = kernel_.abi().constants.find(name);
-    return found == kernel_.abi().constants.end() ? 0 : static_cast<uint32_t>(found->second);
-  }}
+  uint32_t constant(const char *name) const {{ return kernel_.abi().constant(name); }}
   triton_spirv::Returned<triton_spirv::Done> record(
       VkCommandBuffer commands, std::array<uint32_t, 3> grid{typed}) const {{
     return kernel_.record(commands, grid, {{{names}}});
@@ -58,6 +57,25 @@ class {camel} {{
  private:
   triton_spirv::Kernel kernel_;
 }};
+#endif
+#ifdef TRITON_SPIRV_HAS_CPU
+// The same on the processor.
+class {camel}OnCpu {{
+ public:
+  explicit {camel}OnCpu(triton_spirv::CpuKernel kernel) : kernel_(std::move(kernel)) {{}}
+#ifndef TRITON_SPIRV_NO_EXCEPTIONS
+  explicit {camel}OnCpu(const triton_spirv::Bundle &bundle) : kernel_(bundle.cpu_kernel("{name}")) {{}}
+#endif
+  const triton_spirv::CpuKernel &kernel() const {{ return kernel_; }}
+  uint32_t constant(const char *name) const {{ return kernel_.abi().constant(name); }}
+  triton_spirv::Returned<triton_spirv::Done> run(std::array<uint32_t, 3> grid{typed}) const {{
+    return kernel_.run(grid, {{{names}}});
+  }}
+
+ private:
+  triton_spirv::CpuKernel kernel_;
+}};
+#endif
 """
 _PYTHON = '''"""Written by triton-spirv stubs from {bundle}: its kernels, with the types of their arguments."""
 

@@ -36,6 +36,14 @@ LEVELS = {
 _NAMES = {"aarch64": "generic"}
 
 
+def runs(processor: str, here: str) -> bool:
+    """Whether a processor of the level ``here`` has the instructions of code for ``processor`` (as host_of's)."""
+    levels, level = list(LEVELS), processor.partition("/")[0]
+    if level not in LEVELS or here not in LEVELS:
+        return False
+    return LEVELS[level][0] == LEVELS[here][0] and levels.index(level) >= levels.index(here)
+
+
 def host_of(processor: str) -> Host:
     """The host that Capabilities.processor names: LEVEL, or LEVEL/TUNED. Raises ValueError."""
     level, _, tuned = processor.partition("/")

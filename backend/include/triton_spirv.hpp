@@ -1,4 +1,4 @@
-// Launch kernels that `triton-spirv compile` wrote, from any Vulkan 1.3 program.
+// Launch kernels that `triton-spirv compile` wrote, from any Vulkan 1.3 program, or on the processor from any program.
 //
 // C++17, this header alone; it needs Vulkan's headers, and no Triton. docs/internals/abi.md of Triton for every Vulkan device
 // describes the files.
@@ -8,16 +8,26 @@
 //
 // The device must have been made with what its Abi::required_features name: class Features does that.
 //
+// Kernels that were compiled for a processor (`--target cpu-x86-64-v3`) run on Linux, with no Vulkan. For them the
+// folder triton_spirv must lie beside this header:
+//
+//     triton_spirv::CpuKernel add("add.o");
+//     add.run({groups, 1, 1}, {pointer(x), pointer(y), pointer(out), n, 0.5});
+//
 // What goes wrong throws triton_spirv::Error, whose text says what is wrong and what to do. These change that, and what
 // is needed; all files of a program must agree on the first:
 //
 //   TRITON_SPIRV_NO_EXCEPTIONS  nothing throws: functions return a Result, and Kernel::create() takes the place of the
 //                               constructors
 //   TRITON_SPIRV_NO_FILES       nothing reads files: modules and bundles come from memory
+//   TRITON_SPIRV_NO_VULKAN      nothing of Vulkan is needed, its headers neither: kernels run on the processor
+//   TRITON_SPIRV_NO_CPU         nothing runs on the processor
 //   VK_NO_PROTOTYPES            Vulkan's own macro: no function is linked, Functions::load() asks a loader such as volk
 #pragma once
 
+#ifndef TRITON_SPIRV_NO_VULKAN
 #include <vulkan/vulkan.h>
+#endif
 
 #include <algorithm>
 #include <array>
@@ -28,6 +38,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -39,6 +50,10 @@
 #endif
 #ifndef TRITON_SPIRV_NO_EXCEPTIONS
 #include <stdexcept>
+#endif
+#if !defined(TRITON_SPIRV_NO_CPU) && defined(__linux__) && !defined(__ANDROID__) && \
+    (defined(__x86_64__) || defined(__aarch64__)) && __has_include("triton_spirv/cpu_kernel.hpp")
+#define TRITON_SPIRV_HAS_CPU
 #endif
 
 namespace triton_spirv {
@@ -399,6 +414,7 @@ inline std::string sha256(const std::string &data) {
   return text;
 }
 
+#ifndef TRITON_SPIRV_NO_VULKAN
 // -- what this header knows of Vulkan
 // -----------------------------------------------------------------------------
 
@@ -535,6 +551,7 @@ class FeatureChain {
   FeatureBlock blocks_[std::size(kFeatures)]{};
   size_t count_ = 0;
 };
+#endif  // TRITON_SPIRV_NO_VULKAN
 
 #ifndef TRITON_SPIRV_NO_FILES
 inline Result<std::string> contents(const std::string &path) {
@@ -577,6 +594,14 @@ struct Argument {
   uint32_t divisible_by = 1;  // what its value or address must be a multiple of
 };
 
+// Of a kernel that was compiled for a processor: the ELF object with its code, and how it is called.
+struct MachineCode {
+  uint32_t launch = 0;         // the version of how it is called
+  std::string processor;       // whose instructions it has: x86-64-v3, say
+  uint32_t scratch_bytes = 0;  // memory that each thread has for it
+  std::string sha256;          // of the object
+};
+
 // What the JSON beside a module says.
 struct Abi {
   std::string kernel, sha256, target;
@@ -586,6 +611,7 @@ struct Abi {
   std::vector<Argument> arguments;
   std::map<std::string, double> constants;  // numbers that were compiled in, by the parameter's name: BLOCK, say
   bool indirect_arguments = false;
+  std::optional<MachineCode> machine_code;
 
   static Returned<Abi> parse(std::string_view text) {
     Result<detail::Json> json = detail::JsonReader(text).document();
@@ -623,6 +649,12 @@ struct Abi {
       fields.fail("kernel '" + abi.kernel +
                   "' reports (device_print, device_assert, bounds), which this loader does not serve: compile it "
                   "without --debug and --check-bounds");
+    const Json::Map *entries = std::get_if<Json::Map>(&json.value);
+    if (entries && entries->count("machine_code")) {
+      const Json &code = fields.entry(json, "machine_code");
+      abi.machine_code = MachineCode{fields.number(code, "launch"), fields.get<std::string>(code, "processor"),
+                                     fields.number(code, "scratch_bytes"), fields.get<std::string>(code, "sha256")};
+    }
     const Json::List &parameters = fields.get<Json::List>(json, "parameters");
     for (const Json &parameter : parameters) {
       const std::string &name = fields.get<std::string>(parameter, "name");
@@ -656,6 +688,11 @@ struct Abi {
     return abi;
   }
 
+  // A number that was compiled in, such as a block's size; 0 where there is none of that name.
+  uint32_t constant(const std::string &name) const {
+    const auto found = constants.find(name);
+    return found == constants.end() ? 0 : static_cast<uint32_t>(found->second);
+  }
   // The driver that it was compiled for.
   std::string driver() const {
     const std::string key = ";driver=";
@@ -669,7 +706,8 @@ struct Abi {
 namespace detail {
 inline Result<Abi> abi_beside(const std::string &module) {
   const size_t dot = module.rfind('.');
-  if (dot == std::string::npos || module.substr(dot) != ".spv") return Error(module + " does not end in .spv");
+  const std::string suffix = dot == std::string::npos ? "" : module.substr(dot);
+  if (suffix != ".spv" && suffix != ".o") return Error(module + " does not end in .spv or .o");
   Result<std::string> text = contents(module.substr(0, dot) + ".json");
   if (!text) return Error(text.error());
   Result<Json> json = JsonReader(*text).document();
@@ -687,9 +725,14 @@ inline Returned<Abi> read_abi(const std::string &module) { return detail::give(d
 
 // The address of the first element of a tensor in a buffer.
 struct Pointer {
-  VkDeviceAddress address;
+  uint64_t address;
 };
-inline Pointer pointer(VkDeviceAddress address) { return {address}; }
+inline Pointer pointer(uint64_t address) { return {address}; }
+// The same in this process's memory, for kernels that run on the processor.
+template <class T>
+Pointer pointer(T *first) {
+  return {reinterpret_cast<uintptr_t>(first)};
+}
 
 // A value for one argument; which kinds suit is decided by the argument's type.
 class Value {
@@ -781,6 +824,27 @@ class Value {
   std::variant<Pointer, int64_t, uint64_t, double> value_;
 };
 
+namespace detail {
+inline Error refused(const Abi &abi, const std::string &why) { return Error("kernel '" + abi.kernel + "' " + why); }
+
+// The argument block of a kernel.
+inline Result<std::vector<unsigned char>> packed(const Abi &abi, const std::vector<Value> &values) {
+  if (values.size() != abi.arguments.size())
+    return refused(
+        abi, "takes " + std::to_string(abi.arguments.size()) + " arguments, not " + std::to_string(values.size()));
+  std::vector<unsigned char> block(abi.block_bytes);
+  for (size_t i = 0; i < values.size(); ++i) {
+    const Argument &argument = abi.arguments[i];
+    Result<uint64_t> bits = values[i].encoded(argument, abi.kernel);
+    if (!bits) return Error(bits.error());
+    for (uint32_t byte = 0; byte < argument.bytes; ++byte)
+      block[argument.offset + byte] = static_cast<unsigned char>(*bits >> (8 * byte));
+  }
+  return block;
+}
+}  // namespace detail
+
+#ifndef TRITON_SPIRV_NO_VULKAN
 // -- the device
 // --------------------------------------------------------------------------------------------------
 
@@ -1030,7 +1094,7 @@ class Kernel {
 
   // The argument block. Where abi().indirect_arguments, it goes into a buffer, and that one's address is pushed.
   Returned<std::vector<unsigned char>> pack(const std::vector<Value> &values) const {
-    return detail::give(packed(values));
+    return detail::give(detail::packed(abi_, values));
   }
   // Record a launch. Barriers before and after it are the caller's: it reads and writes in the compute stage.
   Returned<Done> record(VkCommandBuffer commands, std::array<uint32_t, 3> grid,
@@ -1097,22 +1161,7 @@ class Kernel {
     std::swap(layout_, other.layout_);
     std::swap(pipeline_, other.pipeline_);
   }
-  Error refuse(const std::string &why) const { return Error("kernel '" + abi_.kernel + "' " + why); }
-
-  Result<std::vector<unsigned char>> packed(const std::vector<Value> &values) const {
-    if (values.size() != abi_.arguments.size())
-      return refuse("takes " + std::to_string(abi_.arguments.size()) + " arguments, not " +
-                    std::to_string(values.size()));
-    std::vector<unsigned char> block(abi_.block_bytes);
-    for (size_t i = 0; i < values.size(); ++i) {
-      const Argument &argument = abi_.arguments[i];
-      Result<uint64_t> bits = values[i].encoded(argument, abi_.kernel);
-      if (!bits) return Error(bits.error());
-      for (uint32_t byte = 0; byte < argument.bytes; ++byte)
-        block[argument.offset + byte] = static_cast<unsigned char>(*bits >> (8 * byte));
-    }
-    return block;
-  }
+  Error refuse(const std::string &why) const { return detail::refused(abi_, why); }
 
   Result<Done> recorded(VkCommandBuffer commands, std::array<uint32_t, 3> grid,
                         const std::vector<Value> &values) const {
@@ -1120,7 +1169,7 @@ class Kernel {
       return refuse(
           "takes its arguments from a buffer: put pack()'s bytes into one, and its address into "
           "record_indirect()");
-    Result<std::vector<unsigned char>> block = packed(values);
+    Result<std::vector<unsigned char>> block = detail::packed(abi_, values);
     if (!block) return Error(block.error());
     return dispatch(commands, grid, block->data(), static_cast<uint32_t>(block->size()));
   }
@@ -1191,6 +1240,21 @@ class Kernel {
   VkPipelineLayout layout_ = VK_NULL_HANDLE;
   VkPipeline pipeline_ = VK_NULL_HANDLE;
 };
+#endif  // TRITON_SPIRV_NO_VULKAN
+
+#ifdef TRITON_SPIRV_NO_EXCEPTIONS
+}  // namespace results
+#endif
+}  // namespace triton_spirv
+
+#ifdef TRITON_SPIRV_HAS_CPU
+#include "triton_spirv/cpu_kernel.hpp"
+#endif
+
+namespace triton_spirv {
+#ifdef TRITON_SPIRV_NO_EXCEPTIONS
+inline namespace results {
+#endif
 
 // -- bundles
 // -----------------------------------------------------------------------------------------------------
@@ -1220,6 +1284,16 @@ class Bundle {
   // In the order in which they are tried: what is made for one driver before what suits all.
   const std::vector<Variant> &variants() const { return variants_; }
 
+#ifdef TRITON_SPIRV_HAS_CPU
+  // The first variant of a kernel that this processor can run, to fall back to where there is no GPU.
+  Returned<CpuKernel> cpu_kernel(const std::string &name) const {
+    Result<const Variant *> variant = picked(name, "this processor", CpuKernel::refusal);
+    if (!variant) return detail::give<CpuKernel>(Error(variant.error()));
+    const Variant &found = **variant;
+    return detail::give(CpuKernel::made(data_.data() + found.offset, found.bytes, found.abi));
+  }
+#endif
+#ifndef TRITON_SPIRV_NO_VULKAN
   // The first variant of a kernel that can run on a device.
   Returned<const Variant *> pick(VkPhysicalDevice physical, const std::string &name,
                                  const Options &options = {}) const {
@@ -1236,6 +1310,7 @@ class Bundle {
     const Variant &found = **variant;
     return detail::give(Kernel::made(device, data_.data() + found.offset, found.bytes, found.abi, *facts, options));
   }
+#endif
 
  private:
   static Result<Bundle> parsed(std::string data) {
@@ -1273,17 +1348,24 @@ class Bundle {
     return bundle;
   }
 
+#ifndef TRITON_SPIRV_NO_VULKAN
   Result<const Variant *> picked(const DeviceFacts &facts, const std::string &name) const {
+    return picked(name, facts.name(), [&](const Abi &abi) { return facts.refusal(abi); });
+  }
+#endif
+  // The first variant that is not refused. `refusal` says why one is, "" where it is not.
+  template <class Refusal>
+  Result<const Variant *> picked(const std::string &name, const std::string &where, Refusal refusal) const {
     std::string why, names;
     for (const Variant &variant : variants_) {
       if (names.find("'" + variant.name + "'") == std::string::npos) names += " '" + variant.name + "'";
       if (variant.name != name) continue;
-      const std::string refusal = facts.refusal(variant.abi);
-      if (refusal.empty()) return &variant;
-      why += "; for " + variant.abi.driver() + ": " + refusal;
+      const std::string refused = refusal(variant.abi);
+      if (refused.empty()) return &variant;
+      why += "; for " + variant.abi.driver() + ": " + refused;
     }
     if (why.empty()) return Error("the bundle has no kernel '" + name + "'; it has" + names);
-    return Error("no variant of kernel '" + name + "' in the bundle runs on " + facts.name() + why);
+    return Error("no variant of kernel '" + name + "' in the bundle runs on " + where + why);
   }
 
   std::string data_;

@@ -102,6 +102,15 @@ class DeviceInfo(ABC):
         return f"{self.name} ({self.kind}, {self.interface}{lacking})"
 
 
+@dataclass(frozen=True)
+class MachineModule:
+    """What is known of machine code. ``info``: as of the module that it was made of; ``scratch``: bytes of memory that
+    a thread needs for it."""
+
+    info: ModuleInfo
+    scratch: int
+
+
 class DeviceKind(Protocol):
     """A kind of device."""
 
@@ -154,6 +163,9 @@ class OpenDevice(Protocol):
         Raises DamagedModule, TooLong, RuntimeError or ValidationError where the device refuses it, and what validating
         the module raises.
         """
+
+    def load_machine_code(self, code: bytes, machine: MachineModule) -> DeviceKernel:
+        """A kernel of machine code for this device. Raises RuntimeError where the device refuses it."""
 
     def statistics(self, code: bytes) -> tuple[int | None, int | None]:
         """A kernel's registers of an invocation, and its spills; None if nothing tells them."""

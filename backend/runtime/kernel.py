@@ -7,7 +7,7 @@ from functools import partial
 
 from ..patience import TooLong, what_helps
 from .context import Context
-from .device_kind import DeviceKernel
+from .device_kind import DeviceKernel, MachineModule
 from .errors import DamagedModule, KernelRejected, ValidationError
 from .modules.saved_modules import save_module
 
@@ -19,20 +19,31 @@ class Kernel:
     """A kernel on a device. ``handle`` is what launches take; ``info`` is what it says of itself; ``max_invocations``
     are the most that a workgroup may have on the device at its subgroup size.
 
-    ``helps``: says what would make it compile sooner.
+    ``helps``: says what would make it compile sooner. ``machine``: what is known of ``code`` where that is machine
+    code.
 
     Raises KernelRejected on a damaged module or one that the driver refuses; the module is saved and its path named.
     Raises TooLong if the driver's compiler takes longer than it may. It goes on, and a later Kernel of the module
     has what it makes.
     """
 
-    def __init__(self, context: Context, name: str, code: bytes, helps: Callable[[], str] | None = None) -> None:
+    def __init__(
+        self,
+        context: Context,
+        name: str,
+        code: bytes,
+        helps: Callable[[], str] | None = None,
+        machine: MachineModule | None = None,
+    ) -> None:
         self.context = context
         self.name = name
         self._made: DeviceKernel | None = None
         with context.in_use():
             try:
-                made = self._made = context.opened.load(name, code, helps or _SMALLER)
+                if machine is None:
+                    made = self._made = context.opened.load(name, code, helps or _SMALLER)
+                else:
+                    made = self._made = context.opened.load_machine_code(code, machine)
                 context.raise_validation_errors()
             except (TooLong, DamagedModule):
                 raise

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from triton.backends.spirv.runtime.native_module import native
 from vendor_support import ROOT, Venv
 
 from tools.project import Project
@@ -44,6 +45,31 @@ def modules(tmp_path_factory: pytest.TempPathFactory) -> Path:
             check=True,
         )
     return folder
+
+
+def test_machine_code_runs_without_triton_and_without_vulkan(without_triton: Venv, tmp_path: Path) -> None:
+    kernels = HERE / "ahead_of_time_kernels.py"
+    target = f"cpu-{native().processor_level()}"
+    for kernel, signature in (("softmax", "*fp32, *fp32, i32, 512"), ("guarded", "*i32, i32")):
+        words = ["compile", f"{kernels}:{kernel}", "-s", signature, "--debug", "-t", target]
+        subprocess.run([*COMMAND, *words, "-o", str(tmp_path / f"{kernel}.spv")], check=True)
+    done = without_triton.run(
+        HERE / "ahead_of_time_probe.py", str(tmp_path), "without vulkan", TRITON_SPIRV_DEVICE="cpu"
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert (found["triton"], found["file"], found["torch"]) == (False, None, False)
+    assert max(found["errors"]) < 1e-6
+    assert found["few"] == list(range(8))
+    assert "kernel 'guarded': assertion failed: past the end" in found["assertion"]
+    # Of SPIR-V alone, Triton would make the code.
+    (tmp_path / "softmax.o").unlink()
+    done = without_triton.run(
+        HERE / "ahead_of_time_probe.py", str(tmp_path), "without vulkan", TRITON_SPIRV_DEVICE="cpu"
+    )
+    assert done.returncode == 1
+    assert "Triton, which makes machine code of its SPIR-V, is not installed" in done.stderr
+    assert f"compile it with --target {target}, and take the .o that this writes along" in done.stderr
 
 
 def test_modules_run_without_triton(without_triton: Venv, modules: Path) -> None:

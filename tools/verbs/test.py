@@ -24,7 +24,7 @@ FAST = "--fast"
 
 def _linters(project: Project) -> dict[str, list[str]]:
     """What each linter is run with, from the project's root."""
-    folders = ("backend/native", "backend/include", "examples/vulkan_app")
+    folders = ("backend/native", "backend/include", "examples/vulkan_app", "examples/cpu_app")
     paths = (path for folder in folders for path in (project.root / folder).iterdir())
     native = sorted(str(path) for path in paths if path.suffix in (".cpp", ".h", ".hpp"))
     module = [sys.executable, "-m"]

@@ -1,15 +1,10 @@
 // The CPU device in the Python module.
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
 
 #include "cpu/cpu_device.h"
 #include "cpu/emulation.h"
-#include "cpu/image.h"
 #include "cpu/object.h"
-#include "cpu/symbols.h"
 #include "device_kinds.h"
 #include "gil.h"
 
@@ -17,16 +12,6 @@ namespace py = pybind11;
 
 namespace triton_spirv {
 namespace {
-
-#if defined(__x86_64__)
-// Whether it has F16C, MOVBE and LZCNT, which the compiler's own test of old does not know.
-bool has_half_and_bits() {
-  unsigned a, b, c, d;
-  if (!__get_cpuid(1, &a, &b, &c, &d)) return false;
-  const bool half = (c & bit_F16C) && (c & bit_MOVBE);
-  return half && __get_cpuid(0x80000001, &a, &b, &c, &d) && (c & bit_LZCNT);
-}
-#endif
 
 PyObject* object_error = nullptr;
 PyObject* kernel_fault = nullptr;
@@ -38,22 +23,6 @@ py::list places_of(const cpu::Fault& fault) {
   for (const uint64_t place : fault.places)
     if (place != 0) places.append(place);
   return places;
-}
-
-// What instructions this processor and its system have: the highest level of the x86-64 psABI, or "aarch64".
-const char* processor_level() {
-#if defined(__x86_64__)
-  __builtin_cpu_init();
-  const bool second = __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("popcnt");
-  const bool third = second && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-                     __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") && has_half_and_bits();
-  const bool fourth = third && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                      __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
-                      __builtin_cpu_supports("avx512vl");
-  return fourth ? "x86-64-v4" : third ? "x86-64-v3" : second ? "x86-64-v2" : "x86-64";
-#else
-  return "aarch64";
-#endif
 }
 
 }  // namespace
@@ -111,10 +80,9 @@ void bind_cpu(py::module_& m) {
         "The highest of the psABI's levels of x86-64 that this processor and its system have, or 'aarch64'.");
 
   py::class_<Object, std::shared_ptr<Object>>(m, "CpuObject", "Machine code, loaded from a relocatable ELF object.")
-      .def(py::init([](const py::bytes& file) { return std::make_shared<Object>(std::string_view(file)); }),
-           py::arg("file"))
+      .def(py::init([](const py::bytes& file) { return load_object(std::string_view(file)); }), py::arg("file"))
       .def_property_readonly("functions", &Object::functions, "The names of the functions that it defines.")
-      .def("function", &Object::function, py::arg("name"), "The address of one of them.")
+      .def("function", function_of, py::arg("name"), "The address of one of them.")
       .def_property_readonly("address", &Object::address)
       .def_property_readonly("bytes", &Object::bytes, "How much memory it takes.")
       .def(
@@ -131,9 +99,11 @@ void bind_cpu(py::module_& m) {
       "link_object",
       [](const py::bytes& file, const std::string& machine, uint64_t base) {
         const Image image(std::string_view(file), machine == "aarch64" ? Machine::kAArch64 : Machine::kX86_64, 4096,
-                          callable);
+                          resolve);
+        if (!image.fault().empty()) throw ObjectError(image.fault());
         std::string memory(image.bytes(), '\0');
-        image.link(reinterpret_cast<std::byte*>(memory.data()), base);
+        const std::string fault = image.link(reinterpret_cast<std::byte*>(memory.data()), base);
+        if (!fault.empty()) throw ObjectError(fault);
         py::dict functions;
         for (const auto& [name, offset] : image.functions()) functions[py::str(name)] = offset;
         return py::make_tuple(py::bytes(memory), functions);

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cpu/faults.h"
-#include "cpu/symbols.h"
+#include "triton_spirv/symbols.hpp"
 
 namespace triton_spirv::cpu {
 namespace {

@@ -10,25 +10,18 @@
 
 #include "cpu/faults.h"
 #include "cpu/object.h"
+#include "triton_spirv/processor.hpp"
 
 namespace triton_spirv::cpu {
-
-// The function that an object defines for a kernel: it runs programs first … last - 1, in that order. Program (x, y, z)
-// has the number (z × grid[1] + y) × grid[0] + x. `scratch` are bytes of the thread, at a multiple of
-// kScratchAlignment. It returns early once `stop` is not 0, which it looks at before each program and in loops without
-// a constant bound.
-using Entry = void (*)(const std::byte* block, uint64_t first, uint64_t last, const uint32_t* grid, std::byte* scratch,
-                       const int32_t* stop);
-
-constexpr std::size_t kScratchAlignment = 64;
-constexpr std::size_t kBlockAlignment = 16;
 
 // A kernel that is loaded. Launches go by its address.
 class Kernel {
  public:
   // `scratch`: the bytes that a thread needs for a program.
   Kernel(std::shared_ptr<const Object> object, const std::string& function, uint64_t scratch)
-      : object_(std::move(object)), entry_(reinterpret_cast<Entry>(object_->function(function))), scratch_(scratch) {}
+      : object_(std::move(object)),
+        entry_(reinterpret_cast<Entry>(function_of(*object_, function))),
+        scratch_(scratch) {}
 
   // For code of this module. It needs no scratch.
   explicit Kernel(Entry entry) : entry_(entry), scratch_(0) {}

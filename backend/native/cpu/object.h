@@ -1,57 +1,40 @@
-// Machine code in this process, from a relocatable ELF object. No linker is needed.
+// Loaded objects of kernels, and what is wrong with those that cannot be loaded.
 #pragma once
 
-#include <cstdint>
 #include <memory>
-#include <optional>
-#include <string>
+#include <stdexcept>
 #include <string_view>
-#include <vector>
 
-#include "cpu/image.h"
+#include "cpu/emulation.h"
+#include "triton_spirv/object.hpp"
 
 namespace triton_spirv::cpu {
 
-// The machine that this process runs on.
-constexpr Machine kHostMachine =
-#if defined(__aarch64__)
-    Machine::kAArch64;
-#else
-    Machine::kX86_64;
-#endif
-
-// A loaded object. Its code is never writable and its other memory never code. The memory is freed with the object:
-// whoever runs its code keeps it alive.
-class Object {
+// An object that cannot be loaded: what is wrong with it.
+class ObjectError : public std::runtime_error {
  public:
-  // Throws ObjectError for a file that cannot be loaded, by what is wrong with it.
-  explicit Object(std::string_view file);
-  ~Object();
-  Object(const Object&) = delete;
-  Object& operator=(const Object&) = delete;
-
-  // The address of a function that the object defines. Throws ObjectError if there is none of that name.
-  uint64_t function(std::string_view name) const;
-  std::vector<std::string> functions() const;
-
-  // Whether an address is in the object's code.
-  bool has_code(uint64_t address) const { return address - address_ < code_bytes_; }
-  // The section of an address in the object's code, by number and name, and the offset in it.
-  struct Place {
-    uint32_t section;
-    std::string name;
-    uint64_t offset;
-  };
-  std::optional<Place> place(uint64_t address) const;
-  uint64_t address() const { return address_; }
-  uint64_t bytes() const { return bytes_; }
-
- private:
-  uint64_t address_ = 0;
-  uint64_t bytes_ = 0;
-  uint64_t code_bytes_ = 0;
-  std::map<std::string, uint64_t, std::less<>> functions_;
-  std::vector<Placed> sections_;
+  using std::runtime_error::runtime_error;
 };
+
+// The functions that code of any device of this module may call: those of emulated devices too.
+inline uint64_t resolve(std::string_view symbol) {
+  const uint64_t address = callable(symbol);
+  return address != 0 ? address : emulation_function(symbol);
+}
+
+// Throws ObjectError.
+inline std::shared_ptr<Object> load_object(std::string_view file) {
+  std::string fault;
+  std::shared_ptr<Object> object = Object::load(file, fault, resolve);
+  if (object == nullptr) throw ObjectError(fault);
+  return object;
+}
+
+// The address of a function that the object defines. Throws ObjectError if there is none of that name.
+inline uint64_t function_of(const Object& object, std::string_view name) {
+  const uint64_t address = object.function(name);
+  if (address == 0) throw ObjectError("it has no function '" + std::string(name) + "'");
+  return address;
+}
 
 }  // namespace triton_spirv::cpu

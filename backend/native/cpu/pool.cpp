@@ -9,10 +9,6 @@
 #include <cstdio>
 #include <new>
 
-#if defined(__x86_64__)
-#include <xmmintrin.h>
-#endif
-
 namespace triton_spirv::cpu {
 namespace {
 
@@ -44,34 +40,6 @@ bool spin(std::chrono::microseconds time, Condition condition) {
   } while (Clock::now() < end);
   return false;
 }
-
-// Rounding to nearest, subnormal numbers kept, no exception trapped: what kernels compute with. The thread's own mode
-// comes back at the end.
-class FloatMode {
- public:
-  FloatMode() : before_(get()) { set(kKernels); }
-  ~FloatMode() { set(before_); }
-  FloatMode(const FloatMode&) = delete;
-  FloatMode& operator=(const FloatMode&) = delete;
-
- private:
-#if defined(__x86_64__)
-  using Mode = unsigned;
-  static constexpr Mode kKernels = 0x1f80;
-  static Mode get() { return _mm_getcsr(); }
-  static void set(Mode mode) { _mm_setcsr(mode); }
-#else
-  using Mode = uint64_t;
-  static constexpr Mode kKernels = 0;
-  static Mode get() {
-    Mode mode;
-    asm volatile("mrs %0, fpcr" : "=r"(mode));
-    return mode;
-  }
-  static void set(Mode mode) { asm volatile("msr fpcr, %0" ::"r"(mode)); }
-#endif
-  Mode before_;
-};
 
 struct Call {
   const Launch* launch;

@@ -13,14 +13,16 @@ from typing import Any
 
 from ...abi.block import ArgumentBlock
 from ...capabilities import Capabilities
+from ...cpu.host import runs
 from ..arrays import array
 from ..context import Context, current
-from ..device_kind import DeviceInfo
+from ..device_kind import DeviceInfo, MachineModule
 from ..kernel import Kernel
 from ..launches.launch import argument_block, make_launcher
 from ..measuring.measured import capabilities_of
+from ..modules.module_info import ModuleInfo
 from ..reports.launchers import ReportingLauncher
-from .kernel_file import Abi, IncompatibleModule, Parameter, read_abi
+from .kernel_file import LAUNCH_VERSION, Abi, IncompatibleModule, Parameter, check_digest, object_path, read_abi
 
 #: The driver of targets that count on nothing that only one driver has.
 ANY_DRIVER = "generic"
@@ -52,12 +54,13 @@ class LoadedKernel:
     One that is unloaded, or not referred to any more, is given back to the device once its launches are done.
     """
 
-    def __init__(self, spirv: bytes, abi: Abi, context: Context) -> None:
+    def __init__(self, code: bytes, abi: Abi, context: Context, machine: bool = False) -> None:
+        """``code``: SPIR-V, or the object with its ``machine`` code."""
         check_target(abi, context)
         self.abi = abi
         self._context = context
         self._unloaded = False
-        self._kernel = Kernel(context, abi.kernel, spirv)
+        self._kernel = Kernel(context, abi.kernel, code, machine=_machine_module(abi) if machine else None)
         try:
             self._check_module()
             self._launcher = self._make_launcher()
@@ -253,6 +256,13 @@ class LoadedKernel:
         return f"LoadedKernel({self.name}{self._signature()} on {self._context.device.name})"
 
 
+def _machine_module(abi: Abi) -> MachineModule:
+    """What the ABI says of its machine code."""
+    assert abi.machine_code is not None
+    info = ModuleInfo(abi.kernel, abi.workgroup_size, abi.subgroup_size)
+    return MachineModule(info, abi.machine_code.scratch_bytes)
+
+
 def _equal(value: Any, constant: Any) -> bool:
     """Whether an argument is the constant that was compiled in, which may be there as text."""
     if str(value) == constant:
@@ -283,6 +293,8 @@ def refusal(abi: Abi, context: Context) -> str:
         problems.append(f"it was compiled for the driver {target.driver}, not {has.driver}")
     if abi.subgroup_size != has.subgroup_size:
         problems.append(f"it needs subgroups of {abi.subgroup_size}, the device has {has.subgroup_size}")
+    if target.driver == has.driver and (why := _code_refusal(abi, has)):
+        problems.append(why)
     lacking = [feature for feature in abi.required_features if feature not in has.features]
     if lacking:
         problems.append(f"it needs {', '.join(lacking)}, which the device lacks")
@@ -295,6 +307,18 @@ def refusal(abi: Abi, context: Context) -> str:
             f"its arguments take {abi.block_bytes} bytes of push constants, the device has {has.push_constant_bytes}"
         )
     return "; ".join(problems)
+
+
+def _code_refusal(abi: Abi, has: Capabilities) -> str:
+    """Why a processor cannot run the machine code that the ABI describes, "" if it can, or if there is none."""
+    code = abi.machine_code
+    if code is None:
+        return ""
+    if code.launch != LAUNCH_VERSION:
+        return f"its machine code is called in version {code.launch}, this runtime knows version {LAUNCH_VERSION}"
+    if not runs(code.processor, has.processor):
+        return f"its machine code is for {code.processor}, and this processor is {has.processor}"
+    return ""
 
 
 def check_target(abi: Abi, context: Context) -> None:
@@ -315,10 +339,18 @@ def load(path: str | os.PathLike[str], context: Context | None = None) -> Loaded
     """The kernel in a module that `triton-spirv compile` wrote, with its JSON next to it.
 
     ``context``: of the device that it is to run on; None: the current one. Raises FileNotFoundError, IncompatibleModule
-    where the files do not belong together or do not suit the device, KernelRejected and VulkanUnavailable.
+    where the files do not belong together or do not suit the device, KernelRejected and VulkanUnavailable. The path may
+    also be that of the machine code of a kernel for a processor, a .o.
     """
     module = Path(path)
     if not module.is_file():
         raise FileNotFoundError(f"there is no module {module}; `triton-spirv compile` writes one")
-    spirv = module.read_bytes()
-    return LoadedKernel(spirv, read_abi(module, spirv), context or current())
+    code = module.read_bytes()
+    abi = read_abi(module, code)
+    there = object_path(module)
+    # Beside a module for a processor lies its machine code. Without it Triton makes the code.
+    if module != there and abi.machine_code is not None and there.is_file():
+        code = there.read_bytes()
+        check_digest(abi, there, code)
+        module = there
+    return LoadedKernel(code, abi, context or current(), machine=module == there)

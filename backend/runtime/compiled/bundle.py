@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from ...cpu.host import LEVELS
 from ..context import Context, current
 from .ahead_of_time import ANY_DRIVER, LoadedKernel, refusal
 from .kernel_file import Abi, IncompatibleModule, entries_of, parse_abi
@@ -24,11 +25,17 @@ _HEAD = struct.Struct("<8sII")
 
 @dataclass(frozen=True)
 class Variant:
-    """A kernel for one target. ``name``: of the kernel in the bundle."""
+    """A kernel for one target. ``name``: of the kernel in the bundle. ``code``: SPIR-V, or a
+    processor's object."""
 
     name: str
     abi: Abi
-    spirv: bytes
+    code: bytes
+
+    @property
+    def sha256(self) -> str:
+        """Of its code, as the ABI says."""
+        return self.abi.sha256 if self.abi.machine_code is None else self.abi.machine_code.sha256
 
 
 def pack(variants: Iterable[Variant]) -> bytes:
@@ -44,19 +51,22 @@ def pack(variants: Iterable[Variant]) -> bytes:
                 f"the variants of kernel '{variant.name}' take other arguments: {_shown(passed[variant.name])} and "
                 f"{_shown(own)}; give one another name"
             )
-        size = len(variant.spirv)
+        size = len(variant.code)
         entries.append({"name": variant.name, "offset": offset, "bytes": size, "abi": entries_of(variant.abi)})
-        modules.append(variant.spirv)
+        modules.append(variant.code)
         offset += size
     text = json.dumps({"variants": entries}, ensure_ascii=False, allow_nan=False).encode()
     text += b" " * (-len(text) % 4)  # modules are 32-bit words
     return b"".join((_HEAD.pack(MAGIC, VERSION, len(text)), text, *modules))
 
 
-def sort_key(variant: Variant) -> tuple[str, bool, bool, str]:
-    """What is made for one driver goes before what suits all, and what uses matrix units before what does not."""
+def sort_key(variant: Variant) -> tuple[str, bool, bool, int, str]:
+    """What is made for one driver goes before what suits all, what uses matrix units before what does not, and code for
+    more instructions before code for fewer."""
     general = f";driver={ANY_DRIVER};" in variant.abi.target
-    return variant.name, general, "matrices" not in variant.abi.required_features, variant.abi.target
+    code = variant.abi.machine_code
+    level = list(LEVELS).index(code.processor.partition("/")[0]) if code is not None else -1
+    return variant.name, general, "matrices" not in variant.abi.required_features, level, variant.abi.target
 
 
 def _shown(passed: list[tuple[str, str]]) -> str:
@@ -81,11 +91,10 @@ def unpack(data: bytes, path: Path) -> list[Variant]:
     for name, offset, size, abi in places:
         if not all(type(number) is int and number >= 0 for number in (offset, size)) or type(name) is not str:
             raise IncompatibleModule(f"{path} is damaged: its entry {name!r}")
-        spirv = data[start + offset : start + offset + size]
-        parsed = parse_abi(abi, path)
-        if hashlib.sha256(spirv).hexdigest() != parsed.sha256:
+        variant = Variant(name, parse_abi(abi, path), data[start + offset : start + offset + size])
+        if hashlib.sha256(variant.code).hexdigest() != variant.sha256:
             raise IncompatibleModule(f"{path} is damaged: the module of kernel '{name}' is not the one it describes")
-        found.append(Variant(name, parsed, spirv))
+        found.append(variant)
     return found
 
 
@@ -111,7 +120,8 @@ class Bundle:
         if name not in self._loaded:
             context = self._context or current()
             variant = self._pick(name, context)
-            self._loaded[name] = LoadedKernel(variant.spirv, variant.abi, context)
+            machine = variant.abi.machine_code is not None
+            self._loaded[name] = LoadedKernel(variant.code, variant.abi, context, machine)
         return self._loaded[name]
 
     def _pick(self, name: str, context: Context) -> Variant:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, fields, is_dataclass
+from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
@@ -15,6 +15,9 @@ from ...capabilities import Capabilities
 
 FORMAT = "triton-spirv-kernel"
 VERSION = 1
+
+#: Of how machine code is called: include/triton_spirv/processor.hpp.
+LAUNCH_VERSION = 1
 
 #: What a value or address may be said to be a multiple of.
 DIVISORS = (1, 16)
@@ -52,8 +55,21 @@ class Argument:
 
 
 @dataclass(frozen=True)
+class MachineCode:
+    """The ELF object of a kernel that was compiled for a processor. ``launch``: the version of how it is called;
+    ``processor``: Capabilities.processor; ``scratch_bytes``: memory that each thread has for it; ``sha256``: of the
+    object."""
+
+    launch: int
+    processor: str
+    scratch_bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True)
 class Abi:
-    """Everything that launching a module needs. docs/internals/abi.md describes each entry."""
+    """Everything that launching a module needs. docs/internals/abi.md describes each entry. ``machine_code``: None of a
+    kernel for a Vulkan device."""
 
     kernel: str
     sha256: str
@@ -68,6 +84,7 @@ class Abi:
     indirect_arguments: bool
     reports: tuple[dict[str, Any], ...]
     options: dict[str, Any]
+    machine_code: MachineCode | None = None
 
     def to_json(self) -> str:
         """The text of the file."""
@@ -80,7 +97,13 @@ def entries_of(abi: Abi) -> dict[str, Any]:
     for parameter in entries["parameters"]:
         if parameter["type"] is not None:
             del parameter["value"]
+    if abi.machine_code is None:
+        del entries["machine_code"]
     return entries
+
+
+#: What the names of ELF objects end in.
+OBJECT_SUFFIX = ".o"
 
 
 def json_path(module: Path) -> Path:
@@ -88,8 +111,13 @@ def json_path(module: Path) -> Path:
     return module.with_suffix(".json")
 
 
+def object_path(module: Path) -> Path:
+    """Where the machine code of a module lies."""
+    return module.with_suffix(OBJECT_SUFFIX)
+
+
 def read_abi(module: Path, spirv: bytes) -> Abi:
-    """The ABI of the module ``spirv`` that was read from ``module``.
+    """The ABI of the module ``spirv``, or of the object, that was read from ``module``.
 
     Raises FileNotFoundError if the JSON is missing, IncompatibleModule if it is damaged, of another version, or
     of another module.
@@ -104,13 +132,23 @@ def read_abi(module: Path, spirv: bytes) -> Abi:
     except (ValueError, RecursionError) as error:  # the latter of text that is nested deeply
         raise IncompatibleModule(f"{path} is damaged: {error}") from None
     abi = parse_abi(data, path)
-    found = hashlib.sha256(spirv).hexdigest()
-    if abi.sha256 != found:
-        raise IncompatibleModule(
-            f"{path} describes another module: {module} has sha256 {found[:16]}…, not "
-            f"{abi.sha256[:16]}…; compile the kernel again"
-        )
+    check_digest(abi, module, spirv)
     return abi
+
+
+def check_digest(abi: Abi, module: Path, data: bytes) -> None:
+    """Raises IncompatibleModule if the file of a module, or of an object, is not the one that the ABI describes."""
+    wanted = abi.sha256
+    if module.suffix == OBJECT_SUFFIX:
+        if abi.machine_code is None:
+            raise IncompatibleModule(f"{json_path(module)} describes a kernel without machine code, unlike {module}")
+        wanted = abi.machine_code.sha256
+    found = hashlib.sha256(data).hexdigest()
+    if wanted != found:
+        raise IncompatibleModule(
+            f"{json_path(module)} describes another module: {module} has sha256 {found[:16]}…, not "
+            f"{wanted[:16]}…; compile the kernel again"
+        )
 
 
 def parse_abi(data: Any, path: Path) -> Abi:
@@ -123,11 +161,14 @@ def parse_abi(data: Any, path: Path) -> Abi:
             f"{path} has version {version} of the format, this runtime reads version {VERSION}: "
             "compile the kernel with the same version of triton-spirv"
         )
-    wrong = sorted(data.keys() ^ {entry.name for entry in fields(Abi)})
+    code = data.pop("machine_code", None)
+    wrong = sorted(data.keys() ^ ({entry.name for entry in fields(Abi)} - {"machine_code"}))
     if wrong:
         raise IncompatibleModule(f"{path} is damaged: see its entries {', '.join(wrong)}")
     try:
-        abi: Abi = _read(Abi, data, "")
+        abi: Abi = _read(Abi, data | {"machine_code": None}, "")
+        if code is not None:
+            abi = replace(abi, machine_code=_read(MachineCode, code, "machine_code"))
         _check(abi)
     except ValueError as error:
         raise IncompatibleModule(f"{path} is damaged: {error}") from None

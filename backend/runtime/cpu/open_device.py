@@ -8,6 +8,7 @@ from typing import Any
 from ... import settings
 from ...cpu.objects import MachineCode
 from ...settings import STAGED, ZERO_COPY
+from ..device_kind import MachineModule
 from ..errors import DamagedModule
 from ..modules.module_info import read_module
 from ..modules.saved_modules import save_module
@@ -64,7 +65,19 @@ class OpenCpuDevice:
         from ...cpu.objects import machine_code
 
         assert self.info.capabilities is not None
-        return machine_code(spirv, subgroup, self.info.capabilities.processor)
+        try:
+            return machine_code(spirv, subgroup, self.info.capabilities.processor)
+        except ModuleNotFoundError as error:  # `triton` may be there without a compiler
+            raise RuntimeError(
+                f"Triton, which makes machine code of its SPIR-V, is not installed ({error}); compile it with "
+                f"--target cpu-{self.info.driver_version}, and take the .o that this writes along"
+            ) from None
+
+    def load_machine_code(self, code: bytes, machine: MachineModule) -> CpuKernel:
+        """As OpenDevice's. ``code``: an ELF object."""
+        assert self.info.capabilities is not None
+        invocations = self.info.capabilities.max_workgroup_invocations
+        return CpuKernel(machine.info.entry_point, code, machine.scratch, machine.info, invocations)
 
     def statistics(self, code: bytes) -> tuple[int | None, int | None]:
         """As OpenDevice's: nothing tells them."""

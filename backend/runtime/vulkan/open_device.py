@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from ... import settings
 from ...settings import IMPORTED, STAGED, ZERO_COPY
+from ..device_kind import MachineModule
 from ..files import kept_folder
 from ..native_module import native
 from .compilations import Compilations
@@ -102,6 +103,10 @@ class OpenVulkanDevice:
     def load(self, name: str, code: bytes, helps: Callable[[], str]) -> VulkanKernel:
         """As OpenDevice's. ``code``: SPIR-V."""
         return VulkanKernel(self, name, code, helps)
+
+    def load_machine_code(self, code: bytes, machine: MachineModule) -> VulkanKernel:
+        """As OpenDevice's."""
+        raise RuntimeError("it is machine code, which runs on the CPU device: set TRITON_SPIRV_DEVICE=cpu")
 
     def statistics(self, code: bytes) -> tuple[int | None, int | None]:
         """As OpenDevice's, by the driver's statistics of a second pipeline."""

@@ -1,13 +1,35 @@
+// Relocations of relocatable ELF objects for x86-64 and aarch64.
+//
 // The numbers and formulas are those of the System V ABI supplements: "x86-64 psABI", chapter 4.4, and "ELF for the Arm
 // 64-bit Architecture", chapter 5.7.
-#include "cpu/relocations.h"
+#pragma once
 
 #include <elf.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
+#include <optional>
 
 namespace triton_spirv::cpu {
-namespace {
+
+enum class Machine : uint16_t { kX86_64 = 62, kAArch64 = 183 };  // e_machine of ELF
+
+// What a relocation refers to, beside its symbol's own address.
+enum class Through {
+  kNothing,  // the address itself
+  kStub,     // a branch: an undefined symbol needs code that jumps to it
+  kGot,      // an entry of the table of addresses
+};
+
+// A kind of relocation: how many bytes it changes, and through what it refers to its symbol.
+struct RelocationKind {
+  const char* name;
+  uint32_t bytes;
+  Through through;
+};
+
+namespace detail {
 
 // Where a value goes.
 enum class Field {
@@ -33,7 +55,7 @@ struct Row {
   uint32_t shift = 0;
 };
 
-constexpr Row kX86[] = {
+inline constexpr Row kX86[] = {
     {R_X86_64_64, {"R_X86_64_64", 8, Through::kNothing}, Field::kWord64, false},
     {R_X86_64_PC64, {"R_X86_64_PC64", 8, Through::kNothing}, Field::kWord64, true},
     {R_X86_64_32, {"R_X86_64_32", 4, Through::kNothing}, Field::kUnsigned32, false},
@@ -45,8 +67,8 @@ constexpr Row kX86[] = {
     {R_X86_64_REX_GOTPCRELX, {"R_X86_64_REX_GOTPCRELX", 4, Through::kGot}, Field::kSigned32, true},
 };
 
-constexpr Through kNone = Through::kNothing;
-constexpr Row kArm[] = {
+inline constexpr Through kNone = Through::kNothing;
+inline constexpr Row kArm[] = {
     {R_AARCH64_ABS64, {"R_AARCH64_ABS64", 8, kNone}, Field::kWord64, false},
     {R_AARCH64_PREL64, {"R_AARCH64_PREL64", 8, kNone}, Field::kWord64, true},
     {R_AARCH64_ABS32, {"R_AARCH64_ABS32", 4, kNone}, Field::kWord32, false},
@@ -82,12 +104,12 @@ const Row* find(const Row (&rows)[kRows], uint32_t number) {
   return nullptr;
 }
 
-const Row* row_of(Machine machine, uint32_t number) {
+inline const Row* row_of(Machine machine, uint32_t number) {
   return machine == Machine::kX86_64 ? find(kX86, number) : find(kArm, number);
 }
 
 // Replaces `count` bits of an instruction from bit `first` on.
-void put(std::byte* bytes, uint64_t value, int first, int count) {
+inline void put(std::byte* bytes, uint64_t value, int first, int count) {
   uint32_t word;
   std::memcpy(&word, bytes, sizeof word);
   const uint32_t mask = (count == 32 ? ~uint32_t{0} : (uint32_t{1} << count) - 1) << first;
@@ -95,75 +117,80 @@ void put(std::byte* bytes, uint64_t value, int first, int count) {
   std::memcpy(bytes, &word, sizeof word);
 }
 
-bool fits_signed(int64_t value, int bits) {
+inline bool fits_signed(int64_t value, int bits) {
   return value >= -(int64_t{1} << (bits - 1)) && value < int64_t{1} << (bits - 1);
 }
 
-bool put_address21(std::byte* bytes, int64_t value) {
+inline bool put_address21(std::byte* bytes, int64_t value) {
   if (!fits_signed(value, 21)) return false;
   put(bytes, static_cast<uint64_t>(value), 29, 2);
   put(bytes, static_cast<uint64_t>(value >> 2), 5, 19);
   return true;
 }
 
-bool put_branch(std::byte* bytes, int64_t distance, int first, int bits) {
+inline bool put_branch(std::byte* bytes, int64_t distance, int first, int bits) {
   if (distance % 4 != 0 || !fits_signed(distance, bits + 2)) return false;
   put(bytes, static_cast<uint64_t>(distance >> 2), first, bits);
   return true;
 }
 
-}  // namespace
+}  // namespace detail
 
-std::optional<RelocationKind> relocation_kind(Machine machine, uint32_t number) {
-  const Row* const row = row_of(machine, number);
+// Returns what is known about a relocation by its number, or nothing for a number that is not supported.
+inline std::optional<RelocationKind> relocation_kind(Machine machine, uint32_t number) {
+  const detail::Row* const row = detail::row_of(machine, number);
   if (row == nullptr) return std::nullopt;
   return row->kind;
 }
 
-bool relocate(Machine machine, uint32_t number, std::byte* bytes, uint64_t place, uint64_t value) {
-  const Row& row = *row_of(machine, number);
+// Writes `value` (the symbol's address and the addend) at `bytes`, which will lie at the address `place`. Returns
+// false if the value does not fit in the field.
+inline bool relocate(Machine machine, uint32_t number, std::byte* bytes, uint64_t place, uint64_t value) {
+  const detail::Row& row = *detail::row_of(machine, number);
   const uint64_t result = row.relative ? value - place : value;
   const auto distance = static_cast<int64_t>(result);
   switch (row.field) {
-    case Field::kWord64:
+    case detail::Field::kWord64:
       std::memcpy(bytes, &result, 8);
       return true;
-    case Field::kWord32:
-    case Field::kSigned32:
-    case Field::kUnsigned32:
-      if (row.field == Field::kUnsigned32
+    case detail::Field::kWord32:
+    case detail::Field::kSigned32:
+    case detail::Field::kUnsigned32:
+      if (row.field == detail::Field::kUnsigned32
               ? result >> 32 != 0
-              : !fits_signed(distance, 32) && (row.field == Field::kSigned32 || result >> 32 != 0))
+              : !detail::fits_signed(distance, 32) && (row.field == detail::Field::kSigned32 || result >> 32 != 0))
         return false;
-      put(bytes, result, 0, 32);
+      detail::put(bytes, result, 0, 32);
       return true;
-    case Field::kPage21: {
+    case detail::Field::kPage21: {
       constexpr uint64_t kPage = 0xfff;
-      return put_address21(bytes, static_cast<int64_t>((value & ~kPage) - (place & ~kPage)) >> 12);
+      return detail::put_address21(bytes, static_cast<int64_t>((value & ~kPage) - (place & ~kPage)) >> 12);
     }
-    case Field::kByte21:
-      return put_address21(bytes, distance);
-    case Field::kLow12:
+    case detail::Field::kByte21:
+      return detail::put_address21(bytes, distance);
+    case detail::Field::kLow12:
       if (result & ((uint64_t{1} << row.shift) - 1)) return false;  // the access is not aligned
-      put(bytes, (result & 0xfff) >> row.shift, 10, 12);
+      detail::put(bytes, (result & 0xfff) >> row.shift, 10, 12);
       return true;
-    case Field::kBranch26:
-      return put_branch(bytes, distance, 0, 26);
-    case Field::kBranch19:
-      return put_branch(bytes, distance, 5, 19);
-    case Field::kBranch14:
-      return put_branch(bytes, distance, 5, 14);
-    case Field::kMove16Exact:
+    case detail::Field::kBranch26:
+      return detail::put_branch(bytes, distance, 0, 26);
+    case detail::Field::kBranch19:
+      return detail::put_branch(bytes, distance, 5, 19);
+    case detail::Field::kBranch14:
+      return detail::put_branch(bytes, distance, 5, 14);
+    case detail::Field::kMove16Exact:
       if (result >> row.shift >> 16 != 0) return false;
       [[fallthrough]];
-    case Field::kMove16:
-      put(bytes, result >> row.shift, 5, 16);
+    case detail::Field::kMove16:
+      detail::put(bytes, result >> row.shift, 5, 16);
       return true;
   }
   return false;
 }
 
-void write_stub(Machine machine, std::byte* bytes, uint64_t target) {
+// Writes a stub, kStubBytes long, that jumps to an address.
+inline constexpr std::size_t kStubBytes = 16;
+inline void write_stub(Machine machine, std::byte* bytes, uint64_t target) {
   // movabs rax, target; jmp rax — rax holds the number of vector arguments of variadic calls only.
   // ldr x16, 8; br x16; target — x16 is for such code.
   constexpr unsigned char kX86Stub[] = {0x48, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xe0, 0xcc, 0xcc, 0xcc, 0xcc};

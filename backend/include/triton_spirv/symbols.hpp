@@ -1,16 +1,18 @@
-#include "cpu/symbols.h"
+// What a kernel's machine code may call: the C library's memory and mathematical functions, and compiler support.
+#pragma once
 
 #include <cmath>
+#include <cstdint>
 #include <cstring>
+#include <string_view>
 #include <unordered_map>
 
-#include "cpu/emulation.h"
-
-namespace {
+namespace triton_spirv::cpu {
+namespace detail {
 
 // Compilers call these by name for conversions that a processor lacks. Each is written here, because libgcc has them
 // only in some versions. A half or a bfloat16 is passed in the low bits of the register of a float.
-float in_low_bits(uint16_t bits) {
+inline float in_low_bits(uint16_t bits) {
   const uint32_t word = bits;
   float result;
   std::memcpy(&result, &word, sizeof result);
@@ -45,7 +47,7 @@ uint16_t rounded(double value) {
   return sign | static_cast<uint16_t>(result);
 }
 
-float half_to_float(float half) {
+inline float half_to_float(float half) {
   uint32_t bits;
   std::memcpy(&bits, &half, sizeof bits);
   const uint32_t sign = (bits & 0x8000) << 16;
@@ -59,24 +61,26 @@ float half_to_float(float half) {
   return result;
 }
 
-float truncdfhf2(double value) { return in_low_bits(rounded<5, 10>(value)); }
-float truncsfhf2(float value) { return in_low_bits(rounded<5, 10>(value)); }
-float truncdfbf2(double value) { return in_low_bits(rounded<8, 7>(value)); }
-float truncsfbf2(float value) { return in_low_bits(rounded<8, 7>(value)); }
-float extendhfsf2(float half) { return half_to_float(half); }
-double extendhfdf2(float half) { return half_to_float(half); }
+inline float truncdfhf2(double value) { return in_low_bits(rounded<5, 10>(value)); }
+inline float truncsfhf2(float value) { return in_low_bits(rounded<5, 10>(value)); }
+inline float truncdfbf2(double value) { return in_low_bits(rounded<8, 7>(value)); }
+inline float truncsfbf2(float value) { return in_low_bits(rounded<8, 7>(value)); }
+inline float extendhfsf2(float half) { return half_to_float(half); }
+inline double extendhfdf2(float half) { return half_to_float(half); }
 
-using Wide = __int128;
-using WideUnsigned = unsigned __int128;
+__extension__ typedef __int128 Wide;
+__extension__ typedef unsigned __int128 WideUnsigned;
 // The compiler's own code for these operations: a call of libgcc's function, which is linked in.
-Wide divide(Wide a, Wide b) { return a / b; }
-Wide remainder_of(Wide a, Wide b) { return a % b; }
-WideUnsigned divide_unsigned(WideUnsigned a, WideUnsigned b) { return a / b; }
-WideUnsigned remainder_unsigned(WideUnsigned a, WideUnsigned b) { return a % b; }
-Wide multiply(Wide a, Wide b) { return static_cast<Wide>(static_cast<WideUnsigned>(a) * static_cast<WideUnsigned>(b)); }
-Wide shift_left(Wide a, int by) { return static_cast<Wide>(static_cast<WideUnsigned>(a) << by); }
-Wide shift_right(Wide a, int by) { return a >> by; }
-WideUnsigned shift_right_unsigned(WideUnsigned a, int by) { return a >> by; }
+inline Wide divide(Wide a, Wide b) { return a / b; }
+inline Wide remainder_of(Wide a, Wide b) { return a % b; }
+inline WideUnsigned divide_unsigned(WideUnsigned a, WideUnsigned b) { return a / b; }
+inline WideUnsigned remainder_unsigned(WideUnsigned a, WideUnsigned b) { return a % b; }
+inline Wide multiply(Wide a, Wide b) {
+  return static_cast<Wide>(static_cast<WideUnsigned>(a) * static_cast<WideUnsigned>(b));
+}
+inline Wide shift_left(Wide a, int by) { return static_cast<Wide>(static_cast<WideUnsigned>(a) << by); }
+inline Wide shift_right(Wide a, int by) { return a >> by; }
+inline WideUnsigned shift_right_unsigned(WideUnsigned a, int by) { return a >> by; }
 
 template <typename Function>
 uint64_t address(Function* function) {
@@ -89,9 +93,13 @@ using F2 = float (*)(float, float);
 using D2 = double (*)(double, double);
 
 // clang-format off
-#define ONE(name) {#name, address(static_cast<D>(::name))}, {#name "f", address(static_cast<F>(::name##f))}
-#define TWO(name) {#name, address(static_cast<D2>(::name))}, {#name "f", address(static_cast<F2>(::name##f))}
-const std::unordered_map<std::string_view, uint64_t>& table() {
+#define TRITON_SPIRV_ONE(name) \
+  {#name, address(static_cast<D>(::name))}, \
+  {#name "f", address(static_cast<F>(::name##f))}
+#define TRITON_SPIRV_TWO(name) \
+  {#name, address(static_cast<D2>(::name))}, \
+  {#name "f", address(static_cast<F2>(::name##f))}
+inline const std::unordered_map<std::string_view, uint64_t>& table() {
   static const auto* const functions = new std::unordered_map<std::string_view, uint64_t>{
       {"memcpy", address(static_cast<void* (*)(void*, const void*, std::size_t)>(::memcpy))},
       {"memmove", address(static_cast<void* (*)(void*, const void*, std::size_t)>(::memmove))},
@@ -108,29 +116,36 @@ const std::unordered_map<std::string_view, uint64_t>& table() {
       {"fmaf", address(static_cast<float (*)(float, float, float)>(::fmaf))},
       {"ldexp", address(static_cast<double (*)(double, int)>(::ldexp))},
       {"ldexpf", address(static_cast<float (*)(float, int)>(::ldexpf))},
-      ONE(sqrt), ONE(cbrt), ONE(fabs), ONE(floor), ONE(ceil), ONE(trunc), ONE(rint), ONE(nearbyint), ONE(round),
-      ONE(roundeven), ONE(sin), ONE(cos), ONE(tan), ONE(asin), ONE(acos), ONE(atan), ONE(sinh), ONE(cosh), ONE(tanh),
-      ONE(asinh), ONE(acosh), ONE(atanh), ONE(exp), ONE(exp2), ONE(exp10), ONE(expm1), ONE(log), ONE(log2), ONE(log10),
-      ONE(log1p), ONE(erf), ONE(erfc), ONE(tgamma), ONE(lgamma),
-      TWO(fmod), TWO(remainder), TWO(pow), TWO(hypot), TWO(atan2), TWO(fmin), TWO(fmax), TWO(fdim), TWO(copysign),
+      TRITON_SPIRV_ONE(sqrt), TRITON_SPIRV_ONE(cbrt), TRITON_SPIRV_ONE(fabs), TRITON_SPIRV_ONE(floor),
+      TRITON_SPIRV_ONE(ceil), TRITON_SPIRV_ONE(trunc), TRITON_SPIRV_ONE(rint), TRITON_SPIRV_ONE(nearbyint),
+      TRITON_SPIRV_ONE(round), TRITON_SPIRV_ONE(roundeven), TRITON_SPIRV_ONE(sin), TRITON_SPIRV_ONE(cos),
+      TRITON_SPIRV_ONE(tan), TRITON_SPIRV_ONE(asin), TRITON_SPIRV_ONE(acos), TRITON_SPIRV_ONE(atan),
+      TRITON_SPIRV_ONE(sinh), TRITON_SPIRV_ONE(cosh), TRITON_SPIRV_ONE(tanh), TRITON_SPIRV_ONE(asinh),
+      TRITON_SPIRV_ONE(acosh), TRITON_SPIRV_ONE(atanh), TRITON_SPIRV_ONE(exp), TRITON_SPIRV_ONE(exp2),
+      TRITON_SPIRV_ONE(exp10), TRITON_SPIRV_ONE(expm1), TRITON_SPIRV_ONE(log), TRITON_SPIRV_ONE(log2),
+      TRITON_SPIRV_ONE(log10), TRITON_SPIRV_ONE(log1p), TRITON_SPIRV_ONE(erf), TRITON_SPIRV_ONE(erfc),
+      TRITON_SPIRV_ONE(tgamma), TRITON_SPIRV_ONE(lgamma), TRITON_SPIRV_TWO(fmod), TRITON_SPIRV_TWO(remainder),
+      TRITON_SPIRV_TWO(pow), TRITON_SPIRV_TWO(hypot), TRITON_SPIRV_TWO(atan2), TRITON_SPIRV_TWO(fmin),
+      TRITON_SPIRV_TWO(fmax), TRITON_SPIRV_TWO(fdim), TRITON_SPIRV_TWO(copysign),
   };
   return *functions;
 }
-#undef ONE
-#undef TWO
+#undef TRITON_SPIRV_ONE
+#undef TRITON_SPIRV_TWO
 // clang-format on
 
-}  // namespace
+}  // namespace detail
 
-namespace triton_spirv::cpu {
-
-uint64_t callable(std::string_view symbol) {
-  const auto found = table().find(symbol);
-  return found == table().end() ? emulation_function(symbol) : found->second;
+// Returns the address of a function by its symbol, or 0 for a symbol that kernels may not use. There is no other
+// lookup: an object that was compiled elsewhere can reach nothing but these functions.
+inline uint64_t callable(std::string_view symbol) {
+  const auto found = detail::table().find(symbol);
+  return found == detail::table().end() ? 0 : found->second;
 }
 
-float from_half(uint16_t bits) { return half_to_float(in_low_bits(bits)); }
-uint16_t to_half(double value) { return rounded<5, 10>(value); }
-uint16_t to_bfloat16(double value) { return rounded<8, 7>(value); }
+// Conversions of the bits of a float16 or bfloat16, to the nearest, ties to even.
+inline float from_half(uint16_t bits) { return detail::half_to_float(detail::in_low_bits(bits)); }
+inline uint16_t to_half(double value) { return detail::rounded<5, 10>(value); }
+inline uint16_t to_bfloat16(double value) { return detail::rounded<8, 7>(value); }
 
 }  // namespace triton_spirv::cpu

@@ -1,0 +1,95 @@
+// What machine code may use of this processor, and how a kernel's is called.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <xmmintrin.h>
+#endif
+
+namespace triton_spirv::cpu {
+
+// The version of what follows: how a kernel's function is called, and what it may expect. It is `launch` in the JSON.
+inline constexpr uint32_t kLaunchVersion = 1;
+
+// The function that an object defines for a kernel: it runs programs first … last - 1, in that order. Program (x, y, z)
+// has the number (z × grid[1] + y) × grid[0] + x. `block` is the argument block. `scratch` are bytes of the thread, at
+// a multiple of kScratchAlignment. It returns early once `stop` is not 0, which it looks at before each program and in
+// loops without a constant bound.
+using Entry = void (*)(const std::byte* block, uint64_t first, uint64_t last, const uint32_t* grid, std::byte* scratch,
+                       const int32_t* stop);
+
+inline constexpr std::size_t kScratchAlignment = 64;
+inline constexpr std::size_t kBlockAlignment = 16;
+
+#if defined(__x86_64__)
+namespace detail {
+// Whether it has F16C, MOVBE and LZCNT, which the compiler's own test of old does not know.
+inline bool has_half_and_bits() {
+  unsigned a, b, c, d;
+  if (!__get_cpuid(1, &a, &b, &c, &d)) return false;
+  const bool half = (c & bit_F16C) && (c & bit_MOVBE);
+  return half && __get_cpuid(0x80000001, &a, &b, &c, &d) && (c & bit_LZCNT);
+}
+}  // namespace detail
+#endif
+
+// What instructions this processor and its system have: the highest level of the x86-64 psABI, or "aarch64".
+inline const char* processor_level() {
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  const bool second = __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("popcnt");
+  const bool third = second && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+                     __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") && detail::has_half_and_bits();
+  const bool fourth = third && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                      __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+                      __builtin_cpu_supports("avx512vl");
+  return fourth ? "x86-64-v4" : third ? "x86-64-v3" : second ? "x86-64-v2" : "x86-64";
+#else
+  return "aarch64";
+#endif
+}
+
+// Whether a processor of the level `here` has the instructions of code for `level`, or for LEVEL/TUNED.
+inline bool runs(std::string_view level, std::string_view here) {
+  constexpr std::string_view kLevels = "x86-64-v";
+  level = level.substr(0, level.find('/'));
+  if (level == here) return true;
+  const auto is_level = [&](std::string_view name) {
+    return name.size() == kLevels.size() + 1 && name.substr(0, kLevels.size()) == kLevels;
+  };
+  return is_level(level) && is_level(here) && level.back() <= here.back();
+}
+
+// Rounding to nearest, subnormal numbers kept, no exception trapped: what kernels compute with. The thread's own mode
+// comes back at the end.
+class FloatMode {
+ public:
+  FloatMode() : before_(get()) { set(kKernels); }
+  ~FloatMode() { set(before_); }
+  FloatMode(const FloatMode&) = delete;
+  FloatMode& operator=(const FloatMode&) = delete;
+
+ private:
+#if defined(__x86_64__)
+  using Mode = unsigned;
+  static constexpr Mode kKernels = 0x1f80;
+  static Mode get() { return _mm_getcsr(); }
+  static void set(Mode mode) { _mm_setcsr(mode); }
+#else
+  using Mode = uint64_t;
+  static constexpr Mode kKernels = 0;
+  static Mode get() {
+    Mode mode;
+    asm volatile("mrs %0, fpcr" : "=r"(mode));
+    return mode;
+  }
+  static void set(Mode mode) { asm volatile("msr fpcr, %0" ::"r"(mode)); }
+#endif
+  Mode before_;
+};
+
+}  // namespace triton_spirv::cpu
