@@ -13,7 +13,7 @@ from ..abi.block import REPORTS, lay_out
 from ..abi.scalars import POINTEES, SCALARS, argument_type
 from ..capabilities import Capabilities
 from ..options import CHOICES
-from ..runtime.compiled.kernel_file import LAUNCH_VERSION, Abi, Argument, MachineCode, Parameter
+from ..runtime.compiled.kernel_file import LAUNCH_VERSION, Abi, Argument, ObjectFacts, Parameter
 from . import signature
 from .errors import RequestError
 from .features import required_features
@@ -90,7 +90,7 @@ def _with_machine_code(spirv: bytes, abi: Abi, capabilities: Capabilities) -> Co
     except NoHostTarget as error:
         return Compiled(spirv, abi, lacks_code=str(error))
     digest = hashlib.sha256(made.code).hexdigest()
-    code = MachineCode(LAUNCH_VERSION, capabilities.processor, made.scratch, digest)
+    code = ObjectFacts(LAUNCH_VERSION, capabilities.processor, made.scratch, digest)
     return Compiled(spirv, replace(abi, machine_code=code), made.code)
 
 

@@ -167,10 +167,12 @@ def _compiled(options: argparse.Namespace, path: Path, name: str, targets: list[
     kernel = find_kernel(path, name, "compile")
     choices = chosen(options) | {"debug_info": options.debug_info, **fusion()}
     found = [compile_kernel(kernel, options.signature, capabilities, choices) for capabilities in targets]
-    spirv, abi = found[0]
-    if not abi.reports:  # checked accesses are single elements
+    if not found[0].abi.reports:  # checked accesses are single elements
         found_wider = wider(
-            spirv, options.signature, is_type, lambda text: compile_kernel(kernel, text, targets[0], choices)[0]
+            found[0].spirv,
+            options.signature,
+            is_type,
+            lambda text: compile_kernel(kernel, text, targets[0], choices).spirv,
         )
         if found_wider is not None:
             print(f"triton-spirv compile: {found_wider}", file=sys.stderr)

@@ -55,7 +55,7 @@ class Argument:
 
 
 @dataclass(frozen=True)
-class MachineCode:
+class ObjectFacts:
     """The ELF object of a kernel that was compiled for a processor. ``launch``: the version of how it is called;
     ``processor``: Capabilities.processor; ``scratch_bytes``: memory that each thread has for it; ``sha256``: of the
     object."""
@@ -84,7 +84,7 @@ class Abi:
     indirect_arguments: bool
     reports: tuple[dict[str, Any], ...]
     options: dict[str, Any]
-    machine_code: MachineCode | None = None
+    machine_code: ObjectFacts | None = None
 
     def to_json(self) -> str:
         """The text of the file."""
@@ -168,7 +168,7 @@ def parse_abi(data: Any, path: Path) -> Abi:
     try:
         abi: Abi = _read(Abi, data | {"machine_code": None}, "")
         if code is not None:
-            abi = replace(abi, machine_code=_read(MachineCode, code, "machine_code"))
+            abi = replace(abi, machine_code=_read(ObjectFacts, code, "machine_code"))
         _check(abi)
     except ValueError as error:
         raise IncompatibleModule(f"{path} is damaged: {error}") from None
