@@ -62,6 +62,9 @@ def test_compiles_and_validates(
         assert disassemble(module.read_bytes()) == done.stdout
     else:  # tools of 2023, which do not know cooperative matrices
         assert "OpCooperativeMatrixMulAddKHR" in disassemble(module.read_bytes())
+    file = words.readable(kernel, profile)
+    if file is not None:
+        assert disassemble(module.read_bytes()) == file.read_text(encoding="utf-8")
     assert words.digest(module.read_bytes()) == RECORDED[words.key(example, kernel, signature, profile)], (
         "the words changed: where that is meant, python -m tests.unit.ahead_of_time.words records them"
     )

@@ -1,6 +1,7 @@
 """What every example was compiled to, for every profile, when it was last meant to change.
 
-``python -m tests.unit.ahead_of_time.words [PROFILE …]`` records the digests anew; say in the commit why they changed.
+``python -m tests.unit.ahead_of_time.words [PROFILE …]`` records the digests anew, and the disassembly of some of them
+(``readable/``), so that a change can be read; say in the commit why they changed.
 """
 
 from __future__ import annotations
@@ -13,6 +14,10 @@ from pathlib import Path
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 RECORD = Path(__file__).with_name("words.json")
+#: The disassembly of READABLE, for each of READABLE_PROFILES.
+FOLDER = Path(__file__).with_name("readable")
+READABLE = ("add_kernel", "descend_kernel", "error_kernel", "gelu_kernel", "softmax_kernel")
+READABLE_PROFILES = ("amd-rdna3", "generic", "nvidia-hopper", "qualcomm-adreno7")
 
 
 def key(example: str, kernel: str, signature: str, profile: str) -> str:
@@ -23,6 +28,12 @@ def key(example: str, kernel: str, signature: str, profile: str) -> str:
 def digest(module: bytes) -> str:
     """What the record holds of a module."""
     return hashlib.sha256(module).hexdigest()[:16]
+
+
+def readable(kernel: str, profile: str) -> Path | None:
+    """Where the disassembly of a kernel is kept; None for most of them."""
+    kept = kernel in READABLE and profile in READABLE_PROFILES
+    return FOLDER / f"{kernel}-{profile}.spvasm" if kept else None
 
 
 def arguments(example: str, kernel: str, signature: str, profile: str, module: Path) -> list[str]:
@@ -40,6 +51,7 @@ def main(profiles: list[str]) -> None:
     """Record, for some profiles or for all."""
     from triton.backends.spirv import cli
     from triton.backends.spirv.capabilities import PROFILES
+    from triton.backends.spirv.spirv.disassemble import disassemble
 
     from benchmarks.example_kernels import KERNELS
 
@@ -51,6 +63,10 @@ def main(profiles: list[str]) -> None:
                 if cli.main(arguments(*kernel, profile, module)):
                     raise SystemExit(f"{kernel} does not compile for {profile}")
                 words[key(*kernel, profile)] = digest(module.read_bytes())
+                file = readable(kernel[1], profile)
+                if file is not None:
+                    file.parent.mkdir(exist_ok=True)
+                    file.write_text(disassemble(module.read_bytes()), encoding="utf-8")
     RECORD.write_text(json.dumps(words, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 
 
