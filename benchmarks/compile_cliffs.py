@@ -84,6 +84,12 @@ def sort_kernel(x_ptr, out_ptr, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def histogram_kernel(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    bins = tl.arange(0, 64)
+    tl.store(out_ptr + bins, tl.histogram(tl.load(x_ptr + tl.arange(0, BLOCK)).to(tl.int32), 64).to(tl.float32))
+
+
+@triton.jit
 def transpose_kernel(x_ptr, out_ptr, M: tl.constexpr, N: tl.constexpr):
     rows, columns = tl.arange(0, M), tl.arange(0, N)
     x = tl.load(x_ptr + rows[:, None] * N + columns)
@@ -204,6 +210,7 @@ def cliffs() -> dict[str, Callable[[], Cliff]]:
         "sum-131072": _tile(sum_kernel, 1, 131072),
         "scan-16384": _tile(scan_kernel, 1, 16384),
         "sort-2048": _tile(sort_kernel, 1, 2048),
+        "histogram-32768": _tile(histogram_kernel, 1, 32768),
         "transpose-128x128": lambda: Cliff(transpose_kernel, (*_arrays(2, 128 * 128),), {"M": 128, "N": 128}),
         "scale-and-shift-128x128": _tall(scale_and_shift_kernel, (16384, 128, 128, 16384), 4),
         "scale-and-shift-1warp": _tall(scale_and_shift_kernel, (16384, 128, 128, 16384), 1),

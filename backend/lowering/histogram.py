@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from ..layouts.element_sizes import bits_in_memory
 from ..planning.exchanges import COUNTER
-from ..planning.plans import Shared
+from ..planning.plans import Atomic
 from ..planning.shared_memory import first_element
 from ..spirv import opcodes as op
 from ..ttgir.ir import Operation
 from .linear import coordinates, unique_owner
 from .lowering import Lowering
 from .registry import lowers
+from .rolled import in_turn
 from .scratch import take
 
 COUNTER_BYTES = 4
@@ -23,7 +24,8 @@ def _histogram(ctx: Lowering, operation: Operation) -> None:
     source, *mask = operation.operands
     result = operation.result.tensor
     bins = result.size
-    start = take(ctx, ctx.plan_of(operation, Shared).scratch[0])
+    plan = ctx.plan_of(operation, Atomic)
+    start = take(ctx, plan.scratch[0])
     base, end = module.uint(first_element(start, COUNTER_BYTES)), start + bins * COUNTER_BYTES
     places = [f.add(place, base) for place in coordinates(ctx, ctx.layout(result), 0)]
     zero = module.uint(0)
@@ -38,21 +40,19 @@ def _histogram(ctx: Lowering, operation: Operation) -> None:
     layout = ctx.layout(source.type)
     values, masks = ctx.registers(source), ctx.registers(mask[0]) if mask else None
     owner = unique_owner(ctx, layout)
-    counted: set[int] = set()
-    for register, place in enumerate(layout.images("register")):
-        if place in counted:
-            continue
-        counted.add(place)
-        value = values[register]
-        condition = f.logical_and(owner, f.compare(op.ULessThan, value, f.constant_like(value, bins)))
-        if masks:
-            condition = f.logical_and(condition, masks[register])
+    # One register of those that hold the same element.
+    own = {place: register for register, place in reversed([*enumerate(layout.images("register"))])}.values()
 
-        def count(value: int = value) -> list[int]:
+    def count(mine: int, value: int) -> list[int]:
+        def increment() -> list[int]:
             shared.increment(ctx, f.add(f.zero_extend(value, 32), base), end, start)
             return []
 
-        f.if_(condition, count)
+        f.if_(f.logical_and(mine, f.compare(op.ULessThan, value, f.constant_like(value, bins))), increment)
+        return []
+
+    rows = [(f.logical_and(owner, masks[register]) if masks else owner, values[register]) for register in sorted(own)]
+    in_turn(ctx, plan.updates, rows, [], count)
     ctx.barrier()
     width = bits_in_memory(result.element)
     ctx.define(

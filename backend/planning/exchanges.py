@@ -22,7 +22,7 @@ from ..layouts.through_shared import ConversionError, ThroughShared
 from ..layouts.vectors import contiguous_registers
 from ..ttgir.ir import Operation
 from ..ttgir.types import IntegerType, TensorType, Type
-from .plans import Atomic, Conversion, Gather, Plan, Reduction, Scan, Shared
+from .plans import Atomic, Conversion, Gather, Plan, Reduction, Scan
 from .rolling import rounds
 from .shared_memory import Room, Scratch, ScratchPart, SharedAccess
 
@@ -185,6 +185,10 @@ def plan_scan_operation(operation: Operation, room: Room, target: Target) -> Pla
 
 
 # -- gathers, histograms, atomics --------------------------------------------------------------------------------
+def _registers(type_: Type) -> int:
+    return 1 << len(layout_of(type_).bases[REGISTER]) if isinstance(type_, TensorType) else 1
+
+
 def plan_gather_operation(operation: Operation, room: Room, target: Target) -> Plan:
     """``tt.gather``: by shuffles, else the whole source in workgroup memory."""
     source, indices = operation.operands
@@ -197,7 +201,7 @@ def plan_gather_operation(operation: Operation, room: Room, target: Target) -> P
     stored = min(consecutive, room.view.width_limit(element))
     scratch = room.place(ScratchPart(element, layout.size * bytes_in_memory(element), stored))
     reason = "an index may name an element of another subgroup"
-    loads = rounds(operation, GATHERED, 1 << len(layout_of(indices.type).bases[REGISTER]), target.capabilities.traits)
+    loads = rounds(operation, GATHERED, _registers(indices.type), target.capabilities.traits)
     return Gather(_accesses(scratch, (element,), stored), scratch, reason, None, stored, loads)
 
 
@@ -205,14 +209,14 @@ def plan_histogram(operation: Operation, room: Room, target: Target) -> Plan:
     """``tt.histogram``: a counter a bin."""
     result = operation.result.tensor
     scratch = room.place(ScratchPart(COUNTER, result.size * bytes_in_memory(COUNTER)))
-    return Shared(_accesses(scratch, (COUNTER,), 1), scratch)
+    updates = rounds(operation, UPDATED, _registers(operation.operands[0].type), target.capabilities.traits)
+    return Atomic(_accesses(scratch, (COUNTER,), 1), scratch, updates=updates)
 
 
 def plan_atomic(operation: Operation, room: Room, target: Target) -> Plan:
     """An atomic operation: one invocation acts for each element, and shares the result where it is used."""
     type_ = operation.operands[0].type
-    count = 1 << len(layout_of(type_).bases[REGISTER]) if isinstance(type_, TensorType) else 1
-    alone = Atomic(updates=rounds(operation, UPDATED, count, target.capabilities.traits))
+    alone = Atomic(updates=rounds(operation, UPDATED, _registers(type_), target.capabilities.traits))
     if not any(result.uses for result in operation.results):
         return alone
     element = element_type(operation.result.type)

@@ -167,7 +167,7 @@ class Gather(Plan):
 
 @dataclass(frozen=True)
 class Shared(Plan):
-    """A histogram's counters, or the results of an atomic operation that all invocations receive."""
+    """The results of an operation that all invocations receive."""
 
     def summary(self) -> str:
         return f"shared memory{self._where()}" if self.scratch else "nothing is exchanged"
@@ -175,7 +175,7 @@ class Shared(Plan):
 
 @dataclass(frozen=True)
 class Atomic(Shared):
-    """An atomic operation. ``updates``: how the code is repeated that acts on an element."""
+    """An atomic operation or a histogram. ``updates``: how the code is repeated that acts on an element."""
 
     updates: Rolled = Rolled()
 

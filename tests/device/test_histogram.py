@@ -40,6 +40,19 @@ def test_masked_elements_are_not_counted(warps: int) -> None:
     assert np.array_equal(y.numpy(), np.bincount(values[values != 3], minlength=8))
 
 
+@pytest.mark.parametrize(("size", "masked"), [(5000, False), (8192, True)])
+def test_lanes_count_many_elements(size: int, masked: bool) -> None:
+    """In a loop over registers."""
+    x = torch.randint(-3, 70, (size,), generator=torch.Generator().manual_seed(size), dtype=torch.int32)
+    y = torch.full((66,), -7, dtype=torch.int32)
+    histogram[(1,)](x, y[1:], size, N=8192, BINS=64, MASKED=masked, num_warps=1)
+    counted = x.numpy()[(x >= 0) & (x < 64) & ((x != 3) | (not masked))]
+    expected = np.bincount(counted, minlength=64)
+    expected[0] += 0 if masked else 8192 - size
+    assert y[0] == -7 and y[-1] == -7, "a neighbour was written"
+    assert np.array_equal(y[1:-1].numpy(), expected)
+
+
 def test_values_without_a_bin_are_not_counted() -> None:
     x = torch.tensor([-1, 0, 1, 7, 8, 2**31 - 1, -(2**31), 3], dtype=torch.int32)
     y = torch.zeros(8, dtype=torch.int32)

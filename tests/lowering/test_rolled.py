@@ -153,6 +153,26 @@ def test_atomic_operations_go_into_a_loop(registers: int, capabilities: Capabili
     assert ("a loop over up to" in plan(text, capabilities)) == (swaps == 1)
 
 
+#: Counts of tensors of 0 to 7 in a histogram that takes all counts of a lane.
+COUNTED = (
+    "%i = arith.fptosi %x : tensor<{elements}xf32, #one> to tensor<{elements}xi32, #one>\n    "
+    "%m = arith.cmpi ne, %i, %r : tensor<{elements}xi32, #one>\n    "
+    "%h = tt.histogram %i, %m : tensor<{elements}xi32, #one> -> tensor<{elements}xi32, #one>\n    "
+    "%y = arith.sitofp %h : tensor<{elements}xi32, #one> to tensor<{elements}xf32, #one>"
+)
+
+
+@pytest.mark.parametrize(
+    ("registers", "capabilities", "counts"),
+    [(4, LAVAPIPE, 4), (16, LAVAPIPE, 1), (32, PLAIN, 32), (128, PLAIN, 1)],
+    ids=["few", "many", "few for a GPU", "many for a GPU"],
+)
+def test_a_histogram_counts_in_a_loop(registers: int, capabilities: Capabilities, counts: int) -> None:
+    text = body(registers, COUNTED)
+    assert disassemble(compile_body(text, ARGUMENTS, capabilities=capabilities)).count("OpAtomicIAdd") == counts
+    assert ("a loop over up to" in plan(text, capabilities)) == (counts == 1)
+
+
 def test_equal_atomic_operations_are_all_done() -> None:
     """As of one place, for each element."""
     one = (
