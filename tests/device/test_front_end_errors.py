@@ -146,7 +146,40 @@ def wrong(x_ptr, y_ptr, n, count_ptr, step, SIZE: tl.constexpr, WHAT: tl.constex
         x = x_ptr.to(tl.float32)
     if WHAT == "bits":
         x = x.to(tl.float16, bitcast=True)
+    if WHAT == "if":
+        if x > 0:
+            x = -x
+    if WHAT == "match":
+        match n:
+            case 1:
+                x = -x
+    if WHAT == "append":
+        parts = []
+        parts.append(x)
+    if WHAT == "and":
+        x = x & x
+    if WHAT == "integer dot":
+        x += tl.sum(tl.dot(tile.to(tl.int32), tile.to(tl.int32)), axis=0)
+    if WHAT == "shapes":
+        x = tl.sum(tl.zeros((64,), tl.float32) + tl.zeros((128,), tl.float32))
+    if WHAT == "formatted":
+        print(f"x is {x}")
+    if WHAT == "elements":
+        x = tl.sum(tl.zeros((2048, 1024), tl.float32))
     tl.store(y_ptr + i, x)
+
+
+@triton.jit
+def mended(x_ptr, y_ptr):
+    """Some of the above as the errors say."""
+    i = tl.arange(0, 16)
+    x = tl.load(x_ptr + i)
+    parts = ()
+    parts = parts + (tl.where(x > 0, x, -x),)
+    parts = parts + (x[:, None] + x[None, :],)
+    total = tl.sum(tl.dot(parts[1].to(tl.int8), parts[1].to(tl.int8)), axis=0)
+    if tl.max((x > 8).to(tl.int32), 0) != 0:
+        tl.store(y_ptr + i, tl.where((x > -3) & (x < 3), parts[0], total.to(tl.float32)))
 
 
 MESSAGES: dict[str, str] = {
@@ -194,6 +227,14 @@ MESSAGES: dict[str, str] = {
     "fp8 to integer": r"by way of float32, as with x\.to\(tl\.float32\)\.to\(tl\.int8\)",
     "pointer to float": r"is a pointer in the kernel: read it with tl\.load\(x_ptr \+ i\)",
     "bits": r"size 32 to data-type of size 16; only types of one size have the same bits: leave out bitcast=True",
+    "if": r"; `if` takes one value: choose for each element with tl\.where\(condition, a, b\), or make",
+    "match": r"; use `if` and `elif`",
+    "append": r"; lists do not change in a kernel: write parts = parts \+ \(x,\)",
+    "and": r"; &, \|, \^ and shifts take integers and conditions: compare first, as with \(x > 0\) & \(y > 0\)",
+    "integer dot": r"; convert the operands: a\.to\(tl\.int8\) if the values fit, or a\.to\(tl\.float32\)",
+    "shapes": r"64 and 128; sizes must be equal or 1: x\[:, None\] is a column and x\[None, :\] a row",
+    "formatted": r'; values follow the text: tl\.device_print\("x is", x\)',
+    "elements": r"in zeros\(\): numel \(2097152\) .*; use smaller blocks, and more programs or a loop",
     "mixed dot": r"Got fp32 and fp16; convert one of them, as with tl\.dot\(a, b\.to\(tl\.float32\)\)",
     "carried number": r"; start with what the loop gives it, as with total = tl\.zeros\(\[16\], tl\.float32\)(?!,)",
     "carried type": r"; start with .* total = tl\.zeros\(\[16\], tl\.float32\), or end the loop with "
@@ -238,6 +279,14 @@ def test_the_error_says_where_and_what_to_write(what: str) -> None:
         assert cause.__traceback__ is None, "frames of Triton's"
     frames = traceback.extract_tb(raised.value.__traceback__)
     assert sum("/triton/" in frame.filename for frame in frames) <= 3, frames
+
+
+def test_what_the_errors_say_runs() -> None:
+    x, y = torch.arange(-5.0, 11.0), torch.zeros(16)
+    mended[(1,)](x, y)
+    tile = (x[:, None] + x[None, :]).double()
+    expected = torch.where((x > -3) & (x < 3), x.abs().double(), (tile @ tile).sum(0))
+    assert (y.double() == expected).all()
 
 
 def test_causes_and_places_are_upstreams() -> None:

@@ -110,7 +110,7 @@ BAD: list[tuple[str, Any, str, str]] = [
     ("factor", numpy.complex64(2), "factor", "is a complex number"),
     ("n", numpy.datetime64(0, "s"), "n", "is of type datetime64: a number, a tensor"),
     ("n", "16", "n", r"is a string.*tl\.constexpr"),
-    ("pair", [1, 2.0], "pair", r"is a list: pass tuple\(pair\)"),
+    ("pair", [1, 2.0], "pair", r"is a list: pass torch\.tensor\(pair\) if it is data, or tuple\(pair\)"),
     ("n", {}, "n", "is of type dict: a number, a tensor"),
     (
         "x_ptr",
@@ -164,6 +164,21 @@ def test_scalars_as_the_error_says_run(arguments: dict[str, Any]) -> None:
     assert_right(arguments)
     launch(arguments, factor=numpy.float64(2))  # it is a Python float
     assert_right(arguments)
+
+
+def test_what_a_grid_asks_for_and_the_launch_lacks_is_named(arguments: dict[str, Any]) -> None:
+    scaled.relaunch = None
+    for name, hint in (("BLOK", r"did you mean BLOCK\?"), ("width", "there are x_ptr, y_ptr, n, factor, pair, BLOCK")):
+        with pytest.raises(KeyError) as raised:
+            launch(arguments, lambda meta: (meta[name],))  # noqa: B023
+        assert re.fullmatch(
+            rf"kernel 'scaled': the grid's function asks for meta\['{name}'\], "
+            rf"which is no parameter of the kernel; {hint}",
+            str(raised.value),
+        )
+    own: dict[str, int] = {}
+    with pytest.raises(KeyError, match="^'n'$"):
+        launch(arguments, lambda meta: (own["n"],))
 
 
 def test_a_missing_argument_is_named(arguments: dict[str, Any]) -> None:

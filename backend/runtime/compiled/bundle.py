@@ -140,7 +140,7 @@ class Bundle:
 
 
 def load_bundle(path: str | os.PathLike[str], context: Context | None = None) -> Bundle:
-    """The bundle in a file that `triton-spirv compile --bundle` wrote.
+    """The bundle in a file that `triton-spirv compile` wrote with `--bundle`.
 
     ``context``: of the device that its kernels are to run on; None: the current one at the first use of each. Raises
     FileNotFoundError, and IncompatibleModule if the file is damaged.

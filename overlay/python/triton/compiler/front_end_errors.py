@@ -44,6 +44,7 @@ _STATEMENTS = {
     "Break": "a loop that ends early is `while condition:`",
     "Continue": "put what follows under the opposite `if`",
     "Lambda": "make it a function with @triton.jit",
+    "Match": "use `if` and `elif`",
     "ListComp": "use a tuple, or a loop over tl.static_range()",
     "Try": "kernels raise no exceptions; tl.device_assert checks a condition where debug=True",
 }
@@ -132,6 +133,18 @@ _ADVICE: list[tuple[str, str | Callable[[re.Match[str]], str]]] = [
      "such as tl.sin(x), and x.to(tl.float32) to convert"),
     (r"is not string", 'the first argument is a text, and the values follow: tl.device_print("x", x)'),
     (r"'\w+' object has no attribute 'func'", "a loop goes over range(), tl.range(), tl.static_range() or a tuple"),
+    (r"Boolean value of Tensor with more than one value", "`if` takes one value: choose for each element with "
+     "tl.where(condition, a, b), or make one value of the condition, as with tl.max(condition.to(tl.int32), 0) != 0"),
+    (r"'tuple' object has no attribute '?append", "lists do not change in a kernel: write parts = parts + (x,)"),
+    (r"invalid operands of type \S*\bb?float\w* and|invalid operands of type \S+ and \S*\bb?float",
+     "&, |, ^ and shifts take integers and conditions: compare first, as with (x > 0) & (y > 0), or take the bits, "
+     "x.to(tl.int32, bitcast=True)"),
+    (r"Unsupported (?:lhs|rhs) dtype u?int(?:16|32|64)", "convert the operands: a.to(tl.int8) if the values fit, or "
+     "a.to(tl.float32)"),
+    (r"Cannot make_shape_compatible: incompatible dimensions", "sizes must be equal or 1: x[:, None] is a column and "
+     "x[None, :] a row"),
+    (r"Cannot evaluate f-string", 'values follow the text: tl.device_print("x is", x)'),
+    (r"exceeds triton maximum tensor numel", "use smaller blocks, and more programs or a loop for the rest"),
     (r"list index out of range", "is there such an axis, or such an element of a tuple?"),
     (r"Mask must have boolean scalar type", "a mask is the result of a comparison, such as i < n or x != 0"),
     (r"arange's range must be a power of 2|Shape element \d+ must be a power of 2",

@@ -59,6 +59,27 @@ def shortened(call: Callable[..., Any], *args: Any) -> Any:
     raise shown
 
 
+class NoSuchMeta(KeyError):
+    """A name that a grid's function looks up and the launch does not have; upstream's KeyError, with a hint."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+def called_grid(function: Any, grid: Callable[[Any], Any], meta: dict[str, Any]) -> Any:
+    """What the function `grid` gives for a launch with the arguments `meta`."""
+    try:
+        return grid(meta)
+    except KeyError as error:
+        name = error.args[0] if error.args else None
+        if not isinstance(name, str) or name in meta:
+            raise
+        close = difflib.get_close_matches(name, meta, 1)
+        hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(meta) or 'none'}"
+        raise NoSuchMeta(f"kernel '{function.__name__}': the grid's function asks for meta[{name!r}], which is no parameter "
+                         f"of the kernel; {hint}") from None
+
+
 def grid_rank(function: Any, grid: Any) -> int:
     """The number of axes of a grid: 1 to 3, or more where those past the third have one program.
 
@@ -147,7 +168,7 @@ def _reason(name: str, value: Any, backend: Any) -> str:
     if kind is str:
         return "is a string: declare the parameter as tl.constexpr"
     if kind is list:
-        return f"is a list: pass tuple({name})"
+        return f"is a list: pass torch.tensor({name}) if it is data, or tuple({name})"
     return f"is of type {kind.__name__}: a number, a tensor, a tuple of them, or an object with data_ptr() is needed"
 
 
