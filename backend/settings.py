@@ -193,6 +193,14 @@ NATIVE_MATH = Setting(
 TIMEOUT = Setting[float | None](
     "TRITON_SPIRV_TIMEOUT", seconds, None, "<seconds>", "how long to wait for a kernel before giving up"
 )
+SUBMISSION_SECONDS = Setting[float | None](
+    "TRITON_SPIRV_SUBMISSION_SECONDS",
+    seconds,
+    None,
+    "<seconds>",
+    "how long work may take that is submitted to the driver together; longer launches are divided; default: half of "
+    "what the driver is known to allow, any time on others ([devices.md](devices.md#long-launches))",
+)
 COMPILE_TIMEOUT = Setting(
     "TRITON_SPIRV_COMPILE_TIMEOUT",
     seconds,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
+import math
 import os
 import platform
 import shutil
@@ -19,9 +20,12 @@ from ..autoload.versions import OLDEST_TORCH, is_too_old
 from ..capabilities import FEATURES
 from ..runtime import context
 from ..runtime.device_choice import choose, devices
+from ..runtime.device_kind import DeviceInfo
 from ..runtime.errors import VulkanUnavailable
 from ..runtime.files import kept_folder
 from ..runtime.vulkan import asking, manifests
+from ..runtime.vulkan.device_info import VulkanDeviceInfo
+from ..runtime.vulkan.job_limit import ON_AMDGPU, job_seconds, read_lockup_timeout
 
 GOOD, NOTE, FAULT = "ok", "note", "FAULT"
 #: Seconds after which the trial kernel is given up.
@@ -118,6 +122,7 @@ def _devices() -> Iterator[Finding]:
             continue
         lacking = sorted(name for name in FEATURES if not device.capabilities.has(name))
         yield Finding(GOOD, text + (f"; optional features it lacks: {', '.join(lacking)}" if lacking else ""))
+    yield from _time_limits(found)
     try:
         chosen, reason = choose(found)
     except (VulkanUnavailable, ValueError) as error:
@@ -131,6 +136,25 @@ def _devices() -> Iterator[Finding]:
         )
     else:
         yield Finding(GOOD, f"kernels run on {chosen.name}, because: {reason}")
+
+
+def _time_limits(found: Sequence[DeviceInfo]) -> Iterator[Finding]:
+    """How long work may take that is submitted together, and what amdgpu's lockup_timeout says of it."""
+    for number, device in enumerate(found):
+        if not isinstance(device, VulkanDeviceInfo):
+            continue
+        seconds = job_seconds(device)
+        if device.driver in ON_AMDGPU:
+            limit = read_lockup_timeout()
+            after = (
+                "its default, 2 s on Linux 7" if limit is None else "no time" if math.isinf(limit) else f"{limit:g} s"
+            )
+            told = f"device {number}: amdgpu ends work after {after} (lockup_timeout), and the device is lost with it"
+            bound = "submissions may take any time" if seconds is None else f"submissions take {seconds:g} s at most"
+            remedy = "for longer launches, boot Linux with amdgpu.lockup_timeout=10000 (milliseconds)"
+            yield Finding(NOTE if seconds is not None else GOOD, f"{told}; {bound}", remedy if seconds else "")
+        elif seconds is not None:
+            yield Finding(NOTE, f"device {number}: submissions take {seconds:g} s at most; longer launches are divided")
 
 
 def _size(folder: Path) -> int:

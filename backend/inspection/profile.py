@@ -19,11 +19,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..analysis.work import Work, launch_work
-from ..errors import LoweringError, UnsupportedOperation
+from ..launching.expected_time import arguments_of, function_of
 from ..runtime.files import write_whole
-from ..transforms.kernel import kernel_of, one_block
 from ..ttgir.ir import Function
-from ..ttgir.parser import parse_module
 from .speed import PEAKS, module_digest
 
 if TYPE_CHECKING:
@@ -157,31 +155,16 @@ def estimate(launches: list[Launch]) -> None:
         if launch.flops or launch.moved or kernel is None:
             continue
         if kernel not in functions:
-            functions[kernel] = _function(kernel)
+            functions[kernel] = function_of(kernel)
         function = functions[kernel]
         if function is None:
             continue
         key = kernel, launch.grid, launch.scalars
         if key not in known:
-            known[key] = launch_work(function, _arguments(kernel, launch.scalars), launch.grid)
+            known[key] = launch_work(function, arguments_of(kernel.src, launch.scalars), launch.grid)
         work = known[key]
         if work is not None:
             launch.moved, launch.flops, launch.estimated = float(work.moved), float(work.operations), True
-
-
-def _function(kernel: Any) -> Function | None:
-    try:
-        source = parse_module(kernel.asm["ttgir"], kernel.name)
-        one_block(source)
-        return kernel_of(source)
-    except (KeyError, ValueError, LoweringError, UnsupportedOperation):
-        return None
-
-
-def _arguments(kernel: Any, scalars: tuple[object, ...]) -> list[object]:
-    """The kernel's arguments that the compiled function has: all but constants."""
-    signature = getattr(kernel.src, "signature", {})
-    return [value for value, type_ in zip(scalars, signature.values(), strict=False) if type_ != "constexpr"]
 
 
 @dataclass(frozen=True)

@@ -56,6 +56,15 @@ class USED_BY_TORCH Device : public std::enable_shared_from_this<Device> {
 
   // All functions below are thread-safe. Call them without the GIL.
 
+  // Whether work that is submitted together may take a limited time only. The three that follow are for such devices.
+  bool is_bounded() const { return bounded_; }
+  // Seconds that a launch of so many programs should take, infinity if nothing is known of its kernel.
+  virtual double expected(KernelHandle, uint64_t) const { return 0; }
+  // Takes what is computed of a kernel that did not run yet.
+  virtual void expect(KernelHandle, uint64_t, double) {}
+  // Into how many launches one of so many programs has to be divided.
+  virtual uint64_t parts(KernelHandle, uint64_t) const { return 1; }
+
   // Forgets launches of a kernel that will be destroyed next. None of them may be running.
   virtual void forget(KernelHandle) {}
   // Submits the dispatch, or adds it to the thread's recording. Returns the timeline's value when the dispatch is done.
@@ -167,6 +176,7 @@ class USED_BY_TORCH Device : public std::enable_shared_from_this<Device> {
 
   Limits limits_{};  // set by the constructor of the kind
   bool host_addresses_;
+  bool bounded_ = false;
   std::atomic<uint64_t> submitted_{0};  // the timeline's value when all submitted work is done
   std::atomic<uint64_t> reached_{0};    // the highest value seen so far
   std::atomic<bool> closed_{false};     // refuses new work

@@ -2,6 +2,7 @@
 
 #include <pybind11/stl.h>
 
+#include <cmath>
 #include <cstring>
 #include <limits>
 
@@ -176,11 +177,23 @@ void Launcher::refuse_gone(const py::args& args, const std::byte* block, const s
   }
 }
 
+bool Launcher::takes_too_long(const py::args& args, const Grid& grid) const {
+  if (!device_->is_bounded() || oversized_.is_none()) return false;
+  const uint64_t programs = uint64_t{grid.sizes[0]} * grid.sizes[1] * grid.sizes[2];
+  const KernelHandle handle = kernel(args);
+  if (std::isinf(device_->expected(handle, programs))) {
+    const double seconds = PyFloat_AsDouble(py::object(oversized_.attr("expected")(*args)).ptr());
+    if (seconds < 0 && PyErr_Occurred()) throw py::error_already_set();
+    device_->expect(handle, programs, seconds);
+  }
+  return device_->parts(handle, programs) > 1;
+}
+
 void Launcher::launch(const py::args& args) {
   device_->let_go();
   const Grid grid = read_grid(args);
   const bool runs = !grid.is_empty;
-  if (runs && grid.is_oversized) {
+  if (runs && (grid.is_oversized || takes_too_long(args, grid))) {
     transfers_ = oversized_(*args);
     return;
   }

@@ -61,6 +61,8 @@ class Launcher {
   // Throws py::value_error if a tensor is in memory of an abandoned device.
   void refuse_gone(const pybind11::args& args, const std::byte* block, const std::vector<Place>& places) const;
   Grid read_grid(const pybind11::args& args) const;
+  // Whether a launch has to be divided because submissions are bounded in time.
+  bool takes_too_long(const pybind11::args& args, const Grid& grid) const;
   // Runs a dispatch whose arguments the device reaches in place.
   void run(const pybind11::args& args, const Dispatch& dispatch, uint8_t places);
   // Has the pointers of the packed `block` resolved, and runs the dispatch. Writes how each pointer reached the device

@@ -189,6 +189,19 @@ PYBIND11_MODULE(_native, m) {
       .def("leave", &Device::leave, py::call_guard<WithoutGil>(),
            "Another one takes its place. Tensors in its memory are refused from then on.")
       .def_property_readonly("has_timestamps", &Device::has_timestamps)
+      .def_property_readonly("is_bounded", &Device::is_bounded,
+                             "Whether work that is submitted together may take a limited time only.")
+      .def("expected", &Device::expected, py::arg("kernel"), py::arg("programs"),
+           "Seconds that a launch should take, infinity if nothing is known of its kernel.")
+      .def(
+          "expect",
+          [](Device& self, uint64_t kernel, uint64_t programs, uint64_t nanoseconds) {
+            self.expect(kernel, programs, static_cast<double>(nanoseconds) / 1e9);
+          },
+          py::arg("kernel"), py::arg("programs"), py::arg("nanoseconds"),
+          "How long a launch of a kernel that did not run yet should take.")
+      .def("parts", &Device::parts, py::arg("kernel"), py::arg("programs"),
+           "Into how many launches one has to be divided.")
       .def_property_readonly("host_addresses", &Device::host_addresses, "Whether host addresses are device addresses.");
 
   bind_cpu(m);

@@ -5,6 +5,12 @@
 #include "vulkan/vulkan_device.h"
 
 namespace triton_spirv {
+namespace {
+
+// Allocations of so many bytes ask how much memory there is, where the driver gives more than that.
+constexpr VkDeviceSize kAsked = VkDeviceSize{64} << 20;
+
+}  // namespace
 
 VulkanBuffer::~VulkanBuffer() {
   if (!device_) return;
@@ -66,6 +72,7 @@ std::unique_ptr<VulkanBuffer> VulkanDevice::bind(VkBuffer buffer, uint32_t type,
   VkDeviceMemory memory = VK_NULL_HANDLE;
   void* host = nullptr;
   try {
+    if (external == nullptr) check_room(allocation, type);
     check(vk_.vkAllocateMemory(device_, &info, nullptr, &memory), "vkAllocateMemory");
     if (external != nullptr && external->taken != nullptr) *external->taken = true;
     check(vk_.vkBindBufferMemory(device_, buffer, memory, 0), "vkBindBufferMemory");
@@ -129,19 +136,57 @@ VkBuffer VulkanDevice::create_buffer(VkDeviceSize bytes, const void* next, VkBuf
 
 std::unique_ptr<VulkanBuffer> VulkanDevice::make_buffer(VkDeviceSize bytes, const Wanted& wanted,
                                                         const External* external) {
-  const VkBuffer buffer = create_buffer(bytes, external != nullptr ? external->buffer : nullptr, 0);
-  VkMemoryRequirements needs;
-  vk_.vkGetBufferMemoryRequirements(device_, buffer, &needs);
-  const uint32_t types = external != nullptr ? needs.memoryTypeBits & external->types : needs.memoryTypeBits;
-  uint32_t type;
-  try {
-    type = memory_type(types, wanted.required, wanted.preferred);
-  } catch (...) {
-    vk_.vkDestroyBuffer(device_, buffer, nullptr);
-    throw;
+  uint32_t left = ~0u;  // memory types whose heap is not known to be full
+  for (;;) {
+    const VkBuffer buffer = create_buffer(bytes, external != nullptr ? external->buffer : nullptr, 0);
+    VkMemoryRequirements needs;
+    vk_.vkGetBufferMemoryRequirements(device_, buffer, &needs);
+    const uint32_t types = left & (external != nullptr ? needs.memoryTypeBits & external->types : needs.memoryTypeBits);
+    uint32_t type;
+    try {
+      type = memory_type(types, wanted.required, wanted.preferred);
+    } catch (...) {
+      vk_.vkDestroyBuffer(device_, buffer, nullptr);
+      throw;
+    }
+    try {
+      // Imported memory keeps its size.
+      return bind(buffer, type, bytes, external != nullptr ? bytes : needs.size, wanted.mapped, external);
+    } catch (const VulkanError& error) {
+      // The device-local heap of an integrated GPU is a part of the memory that it can use.
+      const uint32_t others = in_other_heaps(types, type);
+      if (error.result != VK_ERROR_OUT_OF_DEVICE_MEMORY || external != nullptr || !shares_memory_with_host_ ||
+          others == 0)
+        throw;
+      left = others;
+    }
   }
-  // Imported memory keeps its size.
-  return bind(buffer, type, bytes, external != nullptr ? bytes : needs.size, wanted.mapped, external);
+}
+
+uint32_t VulkanDevice::in_other_heaps(uint32_t allowed, uint32_t type) const {
+  uint32_t found = 0;
+  for (uint32_t index = 0; index < memory_.memoryTypeCount; ++index) {
+    if (memory_.memoryTypes[index].heapIndex != memory_.memoryTypes[type].heapIndex) found |= allowed & 1u << index;
+  }
+  return found;
+}
+
+void VulkanDevice::check_room(VkDeviceSize bytes, uint32_t type) const {
+  if (bytes > most_allocation_bytes_)
+    throw VulkanError("the driver's allocations have at most " + std::to_string(most_allocation_bytes_) +
+                          " bytes (maxMemoryAllocationSize), and larger ones are known to fail or to give wrong values",
+                      VK_ERROR_OUT_OF_DEVICE_MEMORY);
+  if (!care_.asks_budget || bytes < kAsked) return;
+  VkPhysicalDeviceMemoryBudgetPropertiesEXT budget{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT};
+  VkPhysicalDeviceMemoryProperties2 properties{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2, &budget};
+  instance_functions_.vkGetPhysicalDeviceMemoryProperties2(physical_, &properties);
+  const uint32_t heap = memory_.memoryTypes[type].heapIndex;
+  const VkDeviceSize used = budget.heapUsage[heap], most = budget.heapBudget[heap];
+  if (used <= most && bytes <= most - used) return;
+  throw VulkanError(
+      "this process uses " + std::to_string(used) + " of the " + std::to_string(most) +
+          " bytes that it may use of the device's memory, and the driver loses the device if it gets more",
+      VK_ERROR_OUT_OF_DEVICE_MEMORY);
 }
 
 VulkanDevice::Location VulkanDevice::find(VkDeviceAddress address, VkDeviceSize bytes) {

@@ -20,9 +20,14 @@ class RecordedCommands : public Recorded {
   uint64_t submit() override;
 
  private:
+  void begin_commands();
+  void end_commands();
+
   std::shared_ptr<VulkanDevice> device_;
   VkCommandPool pool_ = VK_NULL_HANDLE;
-  VkCommandBuffer commands_ = VK_NULL_HANDLE;
+  // Each is a submission. There is more than one where submissions are bounded in time.
+  std::vector<VkCommandBuffer> commands_;
+  double open_ns_ = 0;                                 // what the last one should take then
   std::vector<std::unique_ptr<VulkanBuffer>> blocks_;  // argument blocks of indirect dispatches
 };
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "dispatch.h"
+#include "vulkan/job_times.h"
 #include "vulkan/vulkan_buffer.h"
 
 namespace triton_spirv {
@@ -42,6 +43,9 @@ class LaunchKey {
 };
 
 struct Slot : Submission {
+  std::vector<Launched> launches;       // on a device whose submissions are bounded
+  uint32_t queries = 0;                 // of two that its commands write, where they are timed
+  bool timed = false;                   // submitted, and not yet learnt from
   std::unique_ptr<VulkanBuffer> block;  // holds the argument block of an indirect dispatch
   LaunchKey launch;                     // set if the commands are one launch and can run again
   bool begun = false;                   // only the barrier at the beginning is recorded yet

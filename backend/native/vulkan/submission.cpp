@@ -25,6 +25,12 @@ void VulkanDevice::make_ring() {
                                          VK_COMMAND_BUFFER_LEVEL_PRIMARY, kRing};
   check(vk_.vkAllocateCommandBuffers(device_, &info, commands.data()), "vkAllocateCommandBuffers");
   for (std::size_t index = 0; index < kRing; ++index) ring_[index].commands = commands[index];
+  if (!is_bounded() || timestamp_bits_ == 0) return;
+  VkQueryPoolCreateInfo queries{VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO};
+  queries.queryType = VK_QUERY_TYPE_TIMESTAMP;
+  queries.queryCount = 2 * kRing;
+  check(vk_.vkCreateQueryPool(device_, &queries, nullptr, &job_queries_), "vkCreateQueryPool");
+  for (std::size_t index = 0; index < kRing; ++index) ring_[index].queries = static_cast<uint32_t>(2 * index);
 }
 
 void VulkanDevice::wait_for_slot(std::unique_lock<std::mutex>& ring, bool alone) {
@@ -42,8 +48,12 @@ void VulkanDevice::wait_for_slot(std::unique_lock<std::mutex>& ring, bool alone)
 VkResult VulkanDevice::begin(Slot& slot, VkCommandBufferUsageFlags usage) {
   slot.launch = {};
   slot.begun = false;
+  learn(slot);
+  slot.launches.clear();
   const VkCommandBufferBeginInfo begin{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO, nullptr, usage, nullptr};
-  return vk_.vkBeginCommandBuffer(slot.commands, &begin);
+  const VkResult result = vk_.vkBeginCommandBuffer(slot.commands, &begin);
+  if (result == VK_SUCCESS) begin_timing(slot);
+  return result;
 }
 
 Slot& VulkanDevice::open_slot(bool again) {
@@ -75,6 +85,7 @@ bool VulkanDevice::take_again(const Dispatch& launch, const LaunchKey& key) {
     Slot& earlier = ring_[(next_slot_ + kRing - back) % kRing];
     if (earlier.value > reached || !(earlier.launch == key)) continue;
     Slot& next = ring_[next_slot_];
+    learn(earlier);
     if (&earlier != &next) std::swap(earlier, next);  // both are done
     Slot& behind = ring_[(next_slot_ + 1) % kRing];
     if (earlier.begun && &earlier != &behind && behind.value <= reached) std::swap(earlier, behind);
@@ -85,8 +96,10 @@ bool VulkanDevice::take_again(const Dispatch& launch, const LaunchKey& key) {
 }
 
 void VulkanDevice::forget(KernelHandle kernel) {
+  times_.forget(kernel);
   const std::lock_guard<std::mutex> ring(ring_mutex_);
   for (Slot& slot : ring_) {
+    slot.timed = false;  // its handle may become another kernel's
     if (slot.launch.is_of(kernel)) slot.launch = {};
   }
 }
@@ -94,7 +107,9 @@ void VulkanDevice::forget(KernelHandle kernel) {
 void VulkanDevice::close_slot(Commands commands, const SemaphoreWait* after) {
   Slot& slot = ring_[next_slot_];
   open_ = 0;
+  open_ns_ = 0;
   timing_ = false;
+  end_timing(slot, commands == Commands::kOpen);
   const VkResult result = commands == Commands::kOpen ? vk_.vkEndCommandBuffer(slot.commands) : VK_SUCCESS;
   if (result != VK_SUCCESS) {
     lost_ = true;  // as in hand_over
@@ -122,6 +137,13 @@ void VulkanDevice::hand_over(const Submission& submission) {
     info.waitSemaphoreCount = 1;
     info.pWaitSemaphores = &submission.after.semaphore;
     info.pWaitDstStageMask = &everything;
+  }
+  if (care_.drains) {
+    const uint64_t before = flushed_.load(std::memory_order_acquire);
+    while (!seen(before)) {
+      const VkResult waited = wait_semaphore(before, kSleepNs);
+      if (waited != VK_TIMEOUT) checked(waited, "vkWaitSemaphores");
+    }
   }
   VkResult result;
   {

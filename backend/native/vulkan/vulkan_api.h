@@ -14,6 +14,7 @@
   X(vkGetDeviceProcAddr)                         \
   X(vkGetPhysicalDeviceExternalBufferProperties) \
   X(vkGetPhysicalDeviceMemoryProperties)         \
+  X(vkGetPhysicalDeviceMemoryProperties2)        \
   X(vkGetPhysicalDeviceProperties2)              \
   X(vkGetPhysicalDeviceQueueFamilyProperties)
 

@@ -22,17 +22,22 @@ VkBuffer handle_of(const Buffer* buffer) { return static_cast<const VulkanBuffer
 
 VulkanDevice::VulkanDevice(VkInstance instance, VkPhysicalDevice physical, VkDevice device, VkQueue queue,
                            uint32_t queue_family, VkPipelineLayout layout, bool host_addresses, bool shares_semaphores,
-                           uint64_t timeout_ns)
+                           uint64_t timeout_ns, const Care& care)
     : Device("Vulkan device", host_addresses),
       instance_functions_(instance),
+      physical_(physical),
       vk_(instance_functions_, device),
       device_(device),
       queue_(queue),
       queue_family_(queue_family),
       layout_(layout),
       timeout_ns_(timeout_ns),
-      shares_semaphores_(shares_semaphores) {
-  VkPhysicalDeviceMaintenance4Properties sizes{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_PROPERTIES};
+      shares_semaphores_(shares_semaphores),
+      care_(care) {
+  bounded_ = care_.job_ns > 0;
+  VkPhysicalDeviceMaintenance3Properties allocations{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES};
+  VkPhysicalDeviceMaintenance4Properties sizes{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_PROPERTIES,
+                                               &allocations};
   VkPhysicalDeviceProperties2 properties{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, &sizes};
   instance_functions_.vkGetPhysicalDeviceProperties2(physical, &properties);
   const VkPhysicalDeviceLimits& limits = properties.properties.limits;
@@ -41,6 +46,8 @@ VulkanDevice::VulkanDevice(VkInstance instance, VkPhysicalDevice physical, VkDev
   limits_.block_bytes = limits.maxPushConstantsSize;
   timestamp_period_ = limits.timestampPeriod;
   most_buffer_bytes_ = sizes.maxBufferSize;
+  if (care_.holds_allocations) most_allocation_bytes_ = allocations.maxMemoryAllocationSize;
+  shares_memory_with_host_ = properties.properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU;
   on_host_ = properties.properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
   instance_functions_.vkGetPhysicalDeviceMemoryProperties(physical, &memory_);
   uint32_t count = 0;
@@ -144,6 +151,7 @@ bool VulkanDevice::close() {
   buffers_.clear();
   for (const VkQueryPool pool : query_pools_) vk_.vkDestroyQueryPool(device_, pool, nullptr);
   query_pools_.clear();
+  if (job_queries_ != VK_NULL_HANDLE) vk_.vkDestroyQueryPool(device_, job_queries_, nullptr);
   for (const VkCommandPool pool : recording_pools_) vk_.vkDestroyCommandPool(device_, pool, nullptr);
   recording_pools_.clear();
   if (pool_ != VK_NULL_HANDLE) vk_.vkDestroyCommandPool(device_, pool_, nullptr);
@@ -180,6 +188,7 @@ void VulkanDevice::record_dispatch(Slot& slot, const Dispatch& dispatch) {
     std::memcpy(slot.block->host(), dispatch.block, dispatch.block_bytes);
   }
   name_next(dispatch.name);
+  if (is_bounded()) slot.launches.push_back({dispatch.kernel, programs_of(dispatch.grid)});
   if (bound_ != dispatch.kernel) {
     vk_.vkCmdBindPipeline(slot.commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline_of(dispatch.kernel));
     bound_ = dispatch.kernel;

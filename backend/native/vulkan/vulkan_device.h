@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "device.h"
+#include "vulkan/job_times.h"
 #include "vulkan/slot.h"
 #include "vulkan/vulkan_api.h"
 #include "vulkan/vulkan_buffer.h"
@@ -36,12 +37,21 @@ struct Incoming {
   int fd;
 };
 
+// Precautions with a driver (field_reports.py).
+struct Care {
+  double job_ns = 0;               // a submission is to take no longer; 0: any time
+  bool drains = false;             // each submission waits for the one before
+  bool holds_allocations = false;  // no allocation is larger than maxMemoryAllocationSize
+  bool asks_budget = false;        // large allocations ask for the memory budget first
+};
+
 class VulkanDevice final : public Device {
  public:
   // The caller owns the handles, and destroys them after close(). `shares_semaphores`: whether
-  // VK_KHR_external_semaphore_fd is enabled. `timeout_ns`: how long a wait may take.
+  // VK_KHR_external_semaphore_fd is enabled. `timeout_ns`: how long a wait may take. `care`: what its driver needs.
   VulkanDevice(VkInstance instance, VkPhysicalDevice physical, VkDevice device, VkQueue queue, uint32_t queue_family,
-               VkPipelineLayout layout, bool host_addresses, bool shares_semaphores, uint64_t timeout_ns);
+               VkPipelineLayout layout, bool host_addresses, bool shares_semaphores, uint64_t timeout_ns,
+               const Care& care);
   ~VulkanDevice() override;
 
   bool stop() override;
@@ -56,6 +66,9 @@ class VulkanDevice final : public Device {
   // the parts. Throws std::runtime_error if the device cannot do this.
   std::unique_ptr<Buffer> join(const std::vector<const Buffer*>& parts);
 
+  double expected(KernelHandle kernel, uint64_t programs) const override;
+  void expect(KernelHandle kernel, uint64_t programs, double seconds) override;
+  uint64_t parts(KernelHandle kernel, uint64_t programs) const override;
   void forget(KernelHandle kernel) override;
   // Submits a dispatch with a grid of no programs, at which a driver that compiles late compiles the pipeline.
   uint64_t launch_nothing(KernelHandle kernel);
@@ -123,6 +136,15 @@ class VulkanDevice final : public Device {
   bool take_again(const Dispatch& launch, const LaunchKey& key);
   enum class Commands { kOpen, kEnded };
   void close_slot(Commands commands = Commands::kOpen, const SemaphoreWait* after = nullptr);
+  // What is known of a dispatch's time, in nanoseconds, on a device whose submissions are bounded. Tells once of a
+  // kernel whose launch alone takes too long.
+  double bounded_estimate(const Dispatch& dispatch);
+  // Whether the open command buffer has no time left for another `expected` nanoseconds.
+  bool is_full_for(double expected) const { return is_bounded() && open_ != 0 && open_ns_ + expected > care_.job_ns; }
+  void begin_timing(Slot& slot);
+  void end_timing(Slot& slot, bool recorded);
+  // Takes the time of a slot's commands, if they are done and were not learnt from.
+  void learn(Slot& slot);
   void wake_flusher();
   // Begins the next command buffer while the device works, if the last launch had to be recorded.
   void begin_ahead();
@@ -158,7 +180,8 @@ class VulkanDevice final : public Device {
   // For RecordedCommands.
   std::pair<VkCommandPool, VkCommandBuffer> add_recording();
   void remove_recording(VkCommandPool pool);
-  uint64_t submit_recording(VkCommandBuffer commands);
+  VkCommandBuffer add_commands(VkCommandPool pool);
+  uint64_t submit_recording(const std::vector<VkCommandBuffer>& commands);
   void barrier(VkCommandBuffer commands, VkPipelineStageFlags from, VkAccessFlags writes, VkPipelineStageFlags to,
                VkAccessFlags reads);
   void fail(const char* function, VkResult result);
@@ -166,6 +189,10 @@ class VulkanDevice final : public Device {
     if (result != VK_SUCCESS) fail(function, result);
   }
   Location find(VkDeviceAddress address, VkDeviceSize bytes);
+  // Throws if an allocation of so many bytes of the memory type cannot be trusted to work.
+  void check_room(VkDeviceSize bytes, uint32_t type) const;
+  // The allowed memory types that are not in the heap of `type`.
+  uint32_t in_other_heaps(uint32_t allowed, uint32_t type) const;
   uint32_t memory_type(uint32_t allowed, VkMemoryPropertyFlags required, VkMemoryPropertyFlags preferred) const;
   // The memory properties that a buffer needs.
   struct Wanted {
@@ -195,6 +222,7 @@ class VulkanDevice final : public Device {
   void bind_sparse(VkBuffer buffer, const std::vector<VkSparseMemoryBind>& parts);
 
   InstanceFunctions instance_functions_;
+  VkPhysicalDevice physical_;
   DeviceFunctions vk_;
   VkDevice device_;
   VkQueue queue_;
@@ -207,6 +235,8 @@ class VulkanDevice final : public Device {
   bool binds_sparse_ = false;           // the queue can bind sparse memory, also imported memory
   float timestamp_period_ = 0;          // nanoseconds of a tick
   VkDeviceSize most_buffer_bytes_ = 0;  // maxBufferSize
+  VkDeviceSize most_allocation_bytes_ = ~VkDeviceSize{0};
+  bool shares_memory_with_host_ = false;  // an integrated GPU: all heaps are the same memory
   VkPhysicalDeviceMemoryProperties memory_{};
 
   // Longer sleeps are cut into pieces of this length, so that Ctrl-C works.
@@ -235,6 +265,11 @@ class VulkanDevice final : public Device {
   bool ordered_ = false;                    // it ends with a barrier, followed by timestamps at most
   bool timing_ = false;  // one of its timestamps has no partner: the timed work is submitted with both
   // The kernels of the last pieces of work, by the timeline's value. Null for work that is not a dispatch.
+  const Care care_;
+  JobTimes times_;
+  double open_ns_ = 0;                        // what the open command buffer should take, if submissions are bounded
+  VkQueryPool job_queries_ = VK_NULL_HANDLE;  // two of each slot
+  std::set<const std::string*> told_;         // kernels whose launches take too long, with ring_mutex_
   static constexpr std::size_t kNamed = 2 * kRing * kBatch;
   std::vector<std::atomic<const std::string*>> named_{kNamed};
   void name_next(const std::string* kernel) {  // with ring_mutex_
@@ -282,13 +317,18 @@ template <typename Record>
 uint64_t VulkanDevice::submit(Record&& record, Batch batch, const SemaphoreWait* after, const Dispatch* launch) {
   check_usable();  // before the mutex, which a thread of the parent may hold in a forked child
   refuse_while_recording();
-  const bool alone = batch == Batch::kAlone || after != nullptr;
+  const double expected = is_bounded() && launch != nullptr ? bounded_estimate(*launch) : 0;
+  const bool alone = batch == Batch::kAlone || after != nullptr || expected == JobTimes::kUnknown;
   bool flushes = true;
   uint64_t value;
   {
     std::unique_lock<std::mutex> ring(ring_mutex_);
-    wait_for_slot(ring, alone);
+    do wait_for_slot(ring, alone || is_full_for(expected));
+    while (is_full_for(expected));
     check_usable();
+    if (is_bounded()) {
+      for (Slot& slot : ring_) learn(slot);
+    }
     const auto now = std::chrono::steady_clock::now();
     const bool in_a_row = !waited_.exchange(false, std::memory_order_relaxed) && now - last_recorded_ < kRow;
     last_recorded_ = now;
@@ -305,6 +345,7 @@ uint64_t VulkanDevice::submit(Record&& record, Batch batch, const SemaphoreWait*
     value = submitted_.load(std::memory_order_relaxed) + 1;
     submitted_.store(value, std::memory_order_release);
     ++open_;
+    if (is_bounded() && expected != JobTimes::kUnknown) open_ns_ += expected;
     if (again || alone) {
       close_slot(again ? Commands::kEnded : Commands::kOpen, after);
     } else if (!at_once && open_ != kBatch) {

@@ -50,4 +50,4 @@ class VulkanDeviceInfo(DeviceInfo):
 
     def memory(self) -> tuple[int | None, int]:
         """As DeviceInfo's, by VK_EXT_memory_budget."""
-        return device_memory(self.handle)
+        return device_memory(self.handle, self.kind == "integrated")

@@ -14,8 +14,10 @@ from ..native_module import native
 from .compilations import Compilations
 from .device_features import SHARING_EXTENSIONS
 from .devices import VulkanDeviceInfo, again, compute_queue_family
+from .job_limit import job_seconds
 from .loader import handle, instance, vulkan
 from .logical_device import create_device, create_pipeline_layout
+from .memory_heaps import has_budget
 from .pipeline import VulkanKernel, destroy
 from .statistics import FEATURE, executables, registers_and_spills
 
@@ -58,6 +60,10 @@ class OpenVulkanDevice:
             host_addresses=False,
             shares_semaphores=self.shares_memory,
             timeout_ns=_timeout_ns(),
+            job_ns=int((job_seconds(device) or 0) * 1e9),
+            drains=device.care.drains,
+            holds_allocations=device.care.holds_allocations,
+            asks_budget=device.care.asks_budget and has_budget(device.handle),
         )
         self.host_memory = self._choose_host_memory()
         self.native.set_host_addresses(self.host_memory == ZERO_COPY)

@@ -12,6 +12,7 @@ What an operation does must depend only on its arguments, their addresses modulo
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 from threading import get_ident
@@ -220,6 +221,8 @@ class _Recorder:
             return False
         if not all(0 < size <= limit for size, limit in zip(grid, launch.grid_limits, strict=True)):
             return False
+        if context.native.is_bounded and context.native.parts(function, math.prod(grid)) > 1:
+            return False  # it is launched in parts
         return bool(
             plan.add_launch(
                 launcher=launch,
