@@ -35,8 +35,8 @@ class KernelFault : public DeviceError {
 class CpuDevice final : public Device {
  public:
   // `threads`: how many share a launch. `timeout_ns`: how long one may take. `host_addresses`: whether kernels use host
-  // memory in place; otherwise it is copied for them, as for a GPU. `emulates`: kernels are another device's, and look at
-  // their accesses (emulation.h).
+  // memory in place; otherwise it is copied for them, as for a GPU. `emulates`: kernels are another device's, and look
+  // at their accesses (emulation.h).
   CpuDevice(unsigned threads, uint64_t timeout_ns, bool host_addresses, bool emulates);
   ~CpuDevice() override;
 

@@ -54,8 +54,8 @@ struct Ending {
 // that a fault would leave behind.
 Ending guarded(const Object* object, const std::atomic<int32_t>& stop, void (*function)(void*), void* argument);
 
-// Ends the kernel that this thread is in, for what it did: `text` says that. `caller`: an instruction of the kernel, 0 if
-// it is not known.
+// Ends the kernel that this thread is in, for what it did: `text` says that. `caller`: an instruction of the kernel, 0
+// if it is not known.
 [[noreturn]] void raise_fault(const char* text, uint64_t caller);
 
 // Code that a kernel calls and that holds a lock or memory. No interrupt leaves it; a fault in it is the process's.
