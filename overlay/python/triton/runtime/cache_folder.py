@@ -10,6 +10,9 @@ import warnings
 
 _PROBE = b"\0" * 4096
 
+#: Cache folders in which writing failed after all.
+_failed: set[str] = set()
+
 
 def folder_of(cache: str, key: str) -> str:
     """The folder of ``key`` in the cache folder ``cache``, which exists then. If nothing can be written there and it has
@@ -17,9 +20,26 @@ def folder_of(cache: str, key: str) -> str:
     folder = os.path.join(cache, key)
     if cache and os.path.isdir(folder) and os.listdir(folder):
         return folder
-    folder = os.path.join(cache if _is_usable(cache) else _own(os.getpid()), key)
+    return _made(cache if cache not in _failed and _is_usable(cache) else _own(os.getpid()), key)
+
+
+def _made(cache: str, key: str) -> str:
+    folder = os.path.join(cache, key)
     os.makedirs(folder, exist_ok=True)
     return folder
+
+
+def folder_after(error: OSError, part: str, cache: str) -> str:
+    """Where a kernel's next files go, that of ``part`` included, which could not be written: not in ``cache`` any more.
+    Raises ``error`` if it is of another folder, such as one for dumps. What there is of ``part`` is removed."""
+    shutil.rmtree(part, ignore_errors=True)
+    folder, key = os.path.split(os.path.dirname(part))
+    if folder != cache.rstrip(os.sep):
+        raise error
+    if cache not in _failed:
+        _failed.add(cache)
+        _warn(error)
+    return _made(_own(os.getpid()), key)
 
 
 @functools.cache
@@ -34,10 +54,14 @@ def _is_usable(cache: str) -> bool:
             probe.flush()
         return True
     except (OSError, ValueError) as error:
-        warnings.warn(
-            f"Triton cannot keep kernels in its cache ({error}): they are compiled again in each process. Set "
-            "TRITON_CACHE_DIR to a folder that can be written, with room in it", stacklevel=2)
+        _warn(error)
         return False
+
+
+def _warn(error: Exception) -> None:
+    warnings.warn(
+        f"Triton cannot keep kernels in its cache ({error}): they are compiled again in each process. Set "
+        "TRITON_CACHE_DIR to a folder that can be written, with room in it", stacklevel=3)
 
 
 @functools.cache

@@ -50,3 +50,34 @@ def test_a_kernel_of_a_folder_that_is_full_is_read(tmp_path, monkeypatch):
         warnings.simplefilter("error", UserWarning)
         compiled()
     assert os.listdir(tmp_path)
+
+
+def test_a_disk_that_fills_later(tmp_path, monkeypatch):
+    monkeypatch.setattr(triton.knobs.cache, "dir", str(tmp_path))
+    first, replace, writes = compiled(), os.replace, []
+    monkeypatch.setenv("TRITON_ALWAYS_COMPILE", "1")
+
+    def full(source, target):
+        writes.append(target)
+        if len(writes) > 1 and str(target).startswith(str(tmp_path)):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.warns(UserWarning, match="No space left on device.*TRITON_CACHE_DIR") as said:
+        assert compiled().asm["ptx"] == first.asm["ptx"]
+        assert compiled().asm["ptx"] == first.asm["ptx"]
+    assert len([one for one in said if "Triton cannot keep kernels" in str(one.message)]) == 1
+    assert not [name for _, names, _ in os.walk(tmp_path) for name in names if name.startswith("tmp.")]
+
+
+def test_a_full_folder_of_dumps_is_an_error(tmp_path, monkeypatch):
+    monkeypatch.setattr(triton.knobs.cache, "dump_dir", str(tmp_path))
+    manager = triton.runtime.cache.FileCacheManager("key", dump=True)
+
+    def full(source, target):
+        raise OSError(errno.ENOSPC, "No space left on device", target)
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(OSError, match=f"No space left on device.*{tmp_path}"):
+        manager.put("text", "kernel.ttir")
