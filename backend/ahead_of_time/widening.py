@@ -10,7 +10,8 @@ from ..spirv.decode import decode
 from ..spirv.opcodes import StorageClass
 from .signature import HINTS, split
 
-_HINT = next(hint for hint in HINTS if hint != "1")
+#: The hint that says that a value or address is a multiple.
+HINT = next(hint for hint in HINTS if hint != "1")
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ def hinted(text: str, is_type: Callable[[str], bool], types: str) -> str:
 
     def entry(part: str) -> str:
         type_ = part.rpartition("=")[2].strip()
-        return f"{part}:{_HINT}" if type_[:1] in types and is_type(type_) else part
+        return f"{part}:{HINT}" if type_[:1] in types and is_type(type_) else part
 
     return ", ".join(map(entry, split(text)))
 
@@ -67,9 +68,9 @@ class Wider:
 
     def __str__(self) -> str:
         return (
-            f"':{_HINT}' would widen accesses: {self.then.number} loads and stores of up to {self.then.widest} bits "
+            f"':{HINT}' would widen accesses: {self.then.number} loads and stores of up to {self.then.widest} bits "
             f'instead of {self.now.number} of up to {self.now.widest}, with --signature "{self.signature}". Launches '
-            f"then refuse values and addresses that are not multiples of {_HINT}."
+            f"then refuse values and addresses that are not multiples of {HINT}."
         )
 
 

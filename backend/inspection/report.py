@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..ahead_of_time.command import add_request, fusion, target
+from ..ahead_of_time.draft import draft
 from ..ahead_of_time.errors import RequestError, in_one_line
 from ..ahead_of_time.kernel_source import find_kernel, split_request
 from ..ahead_of_time.widening import wider
@@ -106,7 +107,10 @@ def inspect_to_file(options: argparse.Namespace) -> Path:
     if ":" in options.kernel:
         path, name = split_request(options.kernel)
         if not options.signature:
-            raise RequestError(f"{options.kernel} needs --signature: a type or constant for each parameter")
+            raise RequestError(
+                f"{options.kernel} needs --signature: a type or constant for each parameter. A draft to correct: "
+                f'--signature "{draft(find_kernel(path, name, "inspect"))}"'
+            )
         from ..ahead_of_time.build import compiled_kernel, is_type
         from .plan import planned_again  # needs Triton's compiled library
 

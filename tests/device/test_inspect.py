@@ -296,7 +296,10 @@ def outer(n: tl.constexpr):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["{file}:kernel"], "{file}:kernel needs --signature"),
+        (
+            ["{file}:kernel"],
+            "{file}:kernel needs --signature: a type or constant for each parameter. A draft to correct: --s",
+        ),
         (["{file}:nobody", "-s", "i32"], "nobody"),
         (["no_such_kernel"], "has the name or key 'no_such_kernel'"),
         (["{file}:kernel", "-s", "i32, i32"], "2 entries"),

@@ -119,6 +119,12 @@ def test_the_variable_names_the_folders() -> None:
     assert plugin_folders({"TRITON_PLUGIN_DIRS": "/a; /b-c;"}, default) == [Path("/a"), Path("/b-c")]
 
 
+def test_folders_that_a_colon_separates(plugin: Path) -> None:
+    with pytest.raises(ToolError) as caught:
+        load_plugin(Path(f"{plugin}:{ROOT}"))
+    assert str(caught.value) == f"TRITON_PLUGIN_DIRS separates folders by ';': write {plugin};{ROOT}"
+
+
 @pytest.mark.parametrize("command", ["bdist_wheel", "build"])
 def test_setup_py_says_it_in_one_line_and_builds_nothing(plugin: Path, tmp_path: Path, command: str) -> None:
     (plugin / "backend/driver.py").unlink()

@@ -111,6 +111,9 @@ def load_plugin(folder: Path) -> Plugin:
     if not folder.is_absolute():
         raise ToolError(f"plugin {folder}: TRITON_PLUGIN_DIRS takes absolute paths")
     if not folder.is_dir():
+        several = [part for part in str(folder).split(":") if part]
+        if len(several) > 1 and all(Path(part).is_dir() for part in several):
+            raise ToolError(f"TRITON_PLUGIN_DIRS separates folders by ';': write {';'.join(several)}")
         raise ToolError(f"plugin {folder}: there is no such folder")
     backend = folder / "backend"
     if not backend.is_dir():
