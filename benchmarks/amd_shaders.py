@@ -6,7 +6,7 @@ Mesa's RADV compiles for GPUs that are not there: this script gives it modules m
     python -m benchmarks.amd_shaders [--json] [MODULE.spv ...]
 
 Without modules it takes the kernels of all examples. Mesa's Vulkan drivers must be installed; from 25.2 on RADV wants a
-library that plays the GPU, which CONTRIBUTING.md says how to build.
+library that plays the GPU, which docs/internals/testing.md says how to build.
 
 ==========  ====================================================================================
 vgprs       vector registers of an invocation; more than about 96 leave few subgroups in flight

@@ -1,8 +1,8 @@
 """What Mesa's compiler for Apple's GPUs says of kernels, on a machine without one.
 
 Mesa's Honeykrisp, Vulkan for Apple's GPUs on Linux, believes in an M1 where a library of Mesa's own plays the kernel
-driver, which ASAHI_NOOP_DRM_SHIM names; CONTRIBUTING.md says how to build it. This script gives Honeykrisp modules made
-ahead of time for the profile ``apple-m1`` and prints what it says of each. macOS has another compiler.
+driver, which ASAHI_NOOP_DRM_SHIM names; docs/internals/testing.md says how to build it. This script gives Honeykrisp
+modules made ahead of time for the profile ``apple-m1`` and prints what it says of each. macOS has another compiler.
 
     ASAHI_NOOP_DRM_SHIM=libasahi_noop_drm_shim.so python -m benchmarks.apple_shaders [--json] [MODULE.spv ...]
 

@@ -1,8 +1,8 @@
 """What Intel's compiler of Mesa makes of kernels, on a machine without an Intel GPU.
 
 Mesa's ANV believes in a GPU where a library of Mesa's own plays the kernel driver, which INTEL_NOOP_DRM_SHIM names;
-CONTRIBUTING.md says how to build it. This script gives ANV modules made ahead of time for the profile ``intel-xe`` and
-prints what it says of each.
+docs/internals/testing.md says how to build it. This script gives ANV modules made ahead of time for the profile
+``intel-xe`` and prints what it says of each.
 
     INTEL_NOOP_DRM_SHIM=libintel_noop_drm_shim.so python -m benchmarks.intel_shaders [--json] [MODULE.spv ...]
 

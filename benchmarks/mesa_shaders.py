@@ -1,7 +1,7 @@
 """What one of Mesa's compilers says of modules, for a GPU that need not be there.
 
 amd_shaders.py, intel_shaders.py and nvidia_shaders.py are tables of this. How the compilers are reached without a GPU
-is in backend/inspection/offline.py; CONTRIBUTING.md says what has to be built for it.
+is in backend/inspection/offline.py; docs/internals/testing.md says what has to be built for it.
 """
 
 from __future__ import annotations

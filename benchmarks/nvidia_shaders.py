@@ -1,9 +1,9 @@
 """What NVIDIA's instructions look like that Mesa's compiler makes of kernels, on a machine without an NVIDIA GPU.
 
 Mesa's NVK believes in a GPU where a library of Mesa's own plays the kernel driver, which NOUVEAU_NOOP_DRM_SHIM names;
-CONTRIBUTING.md says how to build it. This script gives NVK modules made ahead of time for the profile ``nvk-ampere``
-and prints what it says of each. NVIDIA's own driver has another compiler: registers and cycles are no more than a hint
-at what it does.
+docs/internals/testing.md says how to build it. This script gives NVK modules made ahead of time for the profile
+``nvk-ampere`` and prints what it says of each. NVIDIA's own driver has another compiler: registers and cycles are no
+more than a hint at what it does.
 
     NOUVEAU_NOOP_DRM_SHIM=libnouveau_noop_drm_shim.so python -m benchmarks.nvidia_shaders [--json] [MODULE.spv ...]
 

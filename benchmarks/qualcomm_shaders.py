@@ -1,8 +1,8 @@
 """What Qualcomm's instructions look like that Mesa's compiler makes of kernels, on a machine without an Adreno GPU.
 
 Mesa's Turnip believes in a GPU where a library of Mesa's own plays the kernel driver, which FREEDRENO_NOOP_DRM_SHIM
-names; CONTRIBUTING.md says how to build it. This script gives Turnip modules made ahead of time for the profile
-``qualcomm-adreno7`` and prints what it says of each. Qualcomm's own driver has another compiler.
+names; docs/internals/testing.md says how to build it. This script gives Turnip modules made ahead of time for the
+profile ``qualcomm-adreno7`` and prints what it says of each. Qualcomm's own driver has another compiler.
 
     FREEDRENO_NOOP_DRM_SHIM=libfreedreno_noop_drm_shim.so python -m benchmarks.qualcomm_shaders [--json] [MODULE ...]
 

@@ -1,8 +1,8 @@
 """Mesa's compilers for GPUs that are not there: how to start a process that has such a device.
 
 Drivers of Mesa's believe in a GPU where a library of Mesa's, its drm-shim, plays the kernel's driver. It comes from
-Mesa's source (CONTRIBUTING.md says how). RADV before Mesa 25.2 needs none. ``NEWER_MESA`` names a folder with the
-unpacked packages of another Debian's Mesa, which then takes the place of the installed one; their C library's loader
+Mesa's source (docs/internals/testing.md says how). RADV before Mesa 25.2 needs none. ``NEWER_MESA`` names a folder with
+the unpacked packages of another Debian's Mesa, which then takes the place of the installed one; their C library's loader
 starts the interpreter.
 """
 
@@ -88,13 +88,13 @@ def processes(driver: str, folder: Path) -> Iterator[Process]:
         raise NoMesa(f"no {compiler.manifest}*.json is installed: apt-get install mesa-vulkan-drivers")
     shim = os.environ.get(compiler.shim, "")
     if shim and not Path(shim).is_file():
-        raise NoMesa(f"{compiler.shim}={shim} is not there; CONTRIBUTING.md says how to build it")
+        raise NoMesa(f"{compiler.shim}={shim} is not there; docs/internals/testing.md says how to build it")
     gpus = compiler.without
     if shim:
         chosen = {compiler.chosen_by: os.environ.get(compiler.chosen_by, compiler.gpu)} if compiler.chosen_by else {}
         gpus = ({"LD_PRELOAD": str(Path(shim).resolve()), **chosen},)
     if not gpus:
-        raise NoMesa(f"{compiler.shim} names no library that simulates a GPU; CONTRIBUTING.md says how to build one")
+        raise NoMesa(f"{compiler.shim} names no library that simulates a GPU: docs/internals/testing.md")
     for path in found:
         for gpu_environment in gpus:
             yield Process(interpreter, dict.fromkeys(manifests.REPLACING, str(path)) | dict(gpu_environment) | _PLAIN)

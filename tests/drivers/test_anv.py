@@ -1,6 +1,6 @@
 """Intel's driver of Mesa, on a machine without such a GPU: it can do what the profile says, and takes every example.
 
-INTEL_NOOP_DRM_SHIM names the library that plays the GPU; CONTRIBUTING.md says how to build it.
+INTEL_NOOP_DRM_SHIM names the library that plays the GPU; docs/internals/testing.md says how to build it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def test_a_shim_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch, tmp_
     monkeypatch.setattr(
         offline.manifests, "installed", lambda: [offline.manifests.Manifest(Path("intel_icd.json"), "")]
     )
-    with pytest.raises(NoMesa, match="no_shim.so is not there; CONTRIBUTING.md says how to build it"):
+    with pytest.raises(NoMesa, match="no_shim.so is not there; docs/internals/testing.md says how to build it"):
         next(processes(PROFILE.driver, tmp_path))
 
 

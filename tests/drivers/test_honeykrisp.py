@@ -1,6 +1,6 @@
 """Mesa's driver for Apple's GPUs, on a machine without one: it can do what the profile says, and takes every example.
 
-ASAHI_NOOP_DRM_SHIM names the library that plays the GPU; CONTRIBUTING.md says how to build it.
+ASAHI_NOOP_DRM_SHIM names the library that plays the GPU; docs/internals/testing.md says how to build it.
 """
 
 from __future__ import annotations

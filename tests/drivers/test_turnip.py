@@ -1,6 +1,6 @@
 """Qualcomm's driver of Mesa, on a machine without such a GPU: it can do what the profile says, and takes every example.
 
-FREEDRENO_NOOP_DRM_SHIM names the library that plays the GPU; CONTRIBUTING.md says how to build it.
+FREEDRENO_NOOP_DRM_SHIM names the library that plays the GPU; docs/internals/testing.md says how to build it.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ def run(project: Project, arguments: list[str]) -> int:
     """Runs tests/fuzz on the seeds that are asked for; 1 where one failed."""
     parser = argparse.ArgumentParser(prog="python3 -m tools fuzz", description=__doc__)
     parser.add_argument("--seeds", default="0:100", metavar="A:B", help="from A up to B, without B (default: 0:100)")
-    parser.add_argument("--sorts", nargs="+", metavar="SORT", help="sorts of kernels, as CONTRIBUTING.md names them")
+    parser.add_argument("--sorts", nargs="+", metavar="SORT", help="sorts of kernels: docs/internals/testing.md")
     parser.add_argument(
         "--minimise-seconds", default="120", metavar="S", help="time to make a failing kernel small (default: 120)"
     )
