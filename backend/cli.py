@@ -43,7 +43,11 @@ def _device(index: int, device: DeviceInfo) -> dict[str, Any]:
         "lacks": list(device.lacks),
         **device.details(),
     }
-    capabilities = capabilities_of(device)
+    try:
+        capabilities = capabilities_of(device)
+    except VulkanUnavailable as error:  # its self-test fails
+        described |= {"usable": False, "lacks": [str(error)]}
+        return described
     if capabilities is not None:
         described["capabilities"] = {
             entry.name: getattr(capabilities, entry.name)

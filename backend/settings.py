@@ -190,6 +190,14 @@ NATIVE_MATH = Setting(
     "compute `tl.exp` and `tl.exp2` in the same way on every device; by default the device's own instruction is used "
     "if it was measured to be exact to 2.5 units in the last place; `1`: use that instruction however exact it is",
 )
+SELF_TEST = Setting(
+    "TRITON_SPIRV_SELF_TEST",
+    str,
+    "auto",
+    "0",
+    "use a driver without its self-test, which runs once by itself on drivers that no kernel ran on here; `1`: run it "
+    "on any driver ([devices.md](devices.md#the-self-test))",
+)
 TIMEOUT = Setting[float | None](
     "TRITON_SPIRV_TIMEOUT", seconds, None, "<seconds>", "how long to wait for a kernel before giving up"
 )

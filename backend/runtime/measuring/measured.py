@@ -13,6 +13,7 @@ from ..device_kind import DeviceInfo
 from .component_maps import configurations
 from .native_probe import BOUND, judged, probe_data, probe_module
 from .probing import DRIVER_FAULTS, Record, run
+from .trust import trusted
 
 _log = logging.getLogger(__name__)
 
@@ -21,7 +22,8 @@ _VERSION = 1
 
 
 def capabilities_of(device: DeviceInfo) -> Capabilities | None:
-    """The device's capabilities with what was measured, once per driver; None if it cannot run kernels."""
+    """The device's capabilities with what was measured, once per driver; None if it cannot run kernels. Raises
+    VulkanUnavailable where the self-test of its driver fails (trust.py)."""
     if device.capabilities is None or device.documented:
         return device.capabilities
     return _measured(device, os.getpid())
@@ -29,8 +31,11 @@ def capabilities_of(device: DeviceInfo) -> Capabilities | None:
 
 @cache
 def _measured(device: DeviceInfo, pid: int) -> Capabilities:
-    assert device.capabilities is not None
-    return replace(device.capabilities, matrices=configurations(device), native_math=native_math(device))
+    capabilities = trusted(device)
+    matrices = configurations(device) if capabilities.has("matrices") or not device.matrices else ()
+    if not capabilities.has("bfloat16_matrices"):
+        matrices = tuple(one for one in matrices if "bf16" not in (one.a, one.b, one.c, one.result))
+    return replace(capabilities, matrices=matrices, native_math=native_math(device))
 
 
 def native_math(device: DeviceInfo) -> frozenset[str]:

@@ -7,6 +7,7 @@ import mmap
 from collections.abc import Callable
 
 from ... import settings
+from ...field_reports import RAN_HERE
 from ...settings import IMPORTED, STAGED, ZERO_COPY
 from ..device_kind import MachineModule
 from ..files import kept_folder
@@ -62,7 +63,7 @@ class OpenVulkanDevice:
             timeout_ns=_timeout_ns(),
             job_ns=int((job_seconds(device) or 0) * 1e9),
             drains=device.care.drains,
-            holds_allocations=device.care.holds_allocations,
+            holds_allocations=device.care.holds_allocations or device.driver not in RAN_HERE,
             asks_budget=device.care.asks_budget and has_budget(device.handle),
         )
         self.host_memory = self._choose_host_memory()
