@@ -2,8 +2,8 @@
 
 Drivers of Mesa's believe in a GPU where a library of Mesa's, its drm-shim, plays the kernel's driver. It comes from
 Mesa's source (docs/internals/testing.md says how). RADV before Mesa 25.2 needs none. ``NEWER_MESA`` names a folder with
-the unpacked packages of another Debian's Mesa, which then takes the place of the installed one; their C library's loader
-starts the interpreter.
+the unpacked packages of another Debian's Mesa, which then takes the place of the installed one; their C library's
+loader starts the interpreter.
 """
 
 from __future__ import annotations
