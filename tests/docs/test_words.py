@@ -23,6 +23,10 @@ PHRASES = {
     r"\b(?:is|are) told of\b": "a message names it, a warning says it",
     r"\bonce an? (?:process|kernel|line|operation|driver|device|step|launch)\b": "once per",
     r"\b(?:one|row|line) an? (?:process|kernel|line|row|operation|driver|device|step|launch)\b": "one per",
+    r"\bthe way between\b|'s way between\b": "the bandwidth between",
+    r"\bmatrix products?\b": "matmul",
+    r"\bcosts? the thread\b|\btook the thread\b": "the host thread",
+    r"\b[Nn]or does it help\b": "name what does not help first",
     r"\bhas not\b (?!been\b|run\b|\w+ed\b)": "lacks, has no",
 }
 
@@ -50,6 +54,10 @@ def test_a_page_has_no_phrase_that_readers_stumbled_over(page: Path) -> None:
         "all but for the first",
         "Long kernels are told of.",
         "logged once a process",
+        "the way between memory and registers",
+        "a matrix product",
+        "it took the thread 3 µs",
+        "Nor does it help to wait.",
     ],
 )
 def test_such_a_phrase_is_found(text: str) -> None:
