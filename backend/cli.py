@@ -14,6 +14,7 @@ from typing import Any
 from .ahead_of_time import command
 from .ahead_of_time.stubs import run_stubs
 from .capabilities import FEATURES
+from .inspection.device_report import add_report, run_profile_of, run_report
 from .inspection.doctor import run_doctor
 from .inspection.kernels import NotInCache, run_kernels
 from .inspection.listing import SHOWN, text_of
@@ -166,13 +167,16 @@ def _run(arguments: Sequence[str] | None) -> int:
     stubs = verbs.add_parser("stubs", help="typed C++ and Python code for the kernels of a bundle")
     stubs.add_argument("bundle", type=Path, metavar="FILE.tsb", help="a bundle that `compile --bundle` wrote")
     stubs.add_argument("-o", "--output", type=Path, metavar="FOLDER", help="the output folder (default: the bundle's)")
-    verbs.add_parser("profiles", help="the device profiles that come with the backend")
+    listed = verbs.add_parser("profiles", help="the device profiles that come with the backend, or one of a report")
+    listed.add_argument("--from", dest="report", type=Path, metavar="REPORT", help="make a profile of this report")
+    listed.add_argument("-o", "--output", type=Path, metavar="PROFILE.json", help="the profile to write")
     verbs.add_parser("include", help="the folder of triton_spirv.hpp, which launches compiled kernels from C++")
     verbs.add_parser("doctor", help="whether kernels can run on this machine, and what to do if they cannot")
     listing = verbs.add_parser("kernels", help="the compiled kernels in Triton's cache, newest first")
     listing.add_argument("name", nargs="?", help="only kernels whose name contains this")
     listing.add_argument("--limit", type=int, default=30, help="how many to show; 0: all (default: 30)")
     listing.add_argument("--json", action="store_true", help="print JSON")
+    add_report(verbs.add_parser("report", help="one JSON file about this device, for an issue: doctor, tests, times"))
     code = verbs.add_parser("disassemble", help="a kernel's SPIR-V, or another stage of it, to read")
     code.add_argument("kernel", help="a .spv file, or a kernel's name or key in Triton's cache")
     code.add_argument(
@@ -186,8 +190,12 @@ def _run(arguments: Sequence[str] | None) -> int:
         return command.run_compile(options)
     if options.verb == "stubs":
         return run_stubs(options.bundle, options.output)
+    if options.verb == "profiles" and options.report is not None:
+        return run_profile_of(options.report, options.output or options.report.with_suffix(".profile.json"))
     if options.verb == "profiles":
         return command.run_profiles()
+    if options.verb == "report":
+        return run_report(options.output, information)
     if options.verb == "kernels":
         return run_kernels(options.name, options.limit, options.json)
     if options.verb == "profile":

@@ -110,7 +110,7 @@ def run(
     faults: dict[str, str] = {}
     left = list(groups)
     while left:
-        said, ending = _child([*command, *left], environment, seconds)
+        said, ending = spoken([*command, *left], environment, seconds)
         begun = ""
         for line in said:
             word, _, rest = line.partition(" ")
@@ -130,7 +130,7 @@ def run(
     return faults
 
 
-def _child(command: Sequence[str], environment: dict[str, str], seconds: float) -> tuple[list[str], str]:
+def spoken(command: Sequence[str], environment: dict[str, str], seconds: float) -> tuple[list[str], str]:
     """The lines that a child prints, and how it ended, "" if well. It may take ``seconds`` for each line."""
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as errors:
         child = subprocess.Popen(
