@@ -11,6 +11,7 @@ from heapq import heappop, heappush
 
 from ..spirv.opcodes import BuiltIn, StorageClass
 from . import constants, shapes
+from .errors import Untranslatable
 from .program import COMPOSITE, IN_SCRATCH, BasicBlock, KernelModule, ModuleInstruction
 from .shapes import SPREAD, LaneShape
 
@@ -345,43 +346,43 @@ class Divergence:
 
     def _accessed(self, item: ModuleInstruction) -> object:
         """The address that an access chain gives."""
-        program, base = self._program, self._base(item.operands[0])
-        variable = program.variables.get(base)
-        if variable is None or variable.storage not in IN_SCRATCH:
+        program, pointer = self._program, item.operands[0]
+        variable, storage = program.variables.get(pointer), program.type(pointer).storage
+        if storage not in (*IN_SCRATCH, StorageClass.PhysicalStorageBuffer):
             return shapes.uniform(self._lanes)
-        total = shapes.uniform(self._lanes, 6)
-        private = variable.storage != StorageClass.Workgroup and base not in program.tables
-        parts = self.path(item)
+        total: object = shapes.uniform(self._lanes, 6) if variable else self.shape.get(self.keys(pointer)[0], _UNKNOWN)
+        offset, parts = self.path(item)
+        if not isinstance(total, LaneShape):
+            return total
         for index, stride in parts:
             shape = self.shape.get(self.keys(index)[0], _UNKNOWN)
-            if shape is _UNKNOWN:
-                return _UNKNOWN
-            if shape is SPREAD:
-                return SPREAD
-            total = shapes.added(total, shapes.scaled(shape, stride, 64), 64)  # type: ignore[arg-type]
-        if private:
+            if not isinstance(shape, LaneShape):
+                return shape
+            if variable is None and not (shape.known or shape.uniform or self.bits(self.keys(index)[0]) == 64):
+                return SPREAD  # the sum of its parts may pass the end of its type, and is extended
+            total = shapes.added(total, shapes.scaled(shape, stride, 64), 64)
+        total = shapes.added(total, shapes.constant(offset, 64, self._lanes), 64)
+        if variable and variable.storage != StorageClass.Workgroup and pointer not in program.tables:
             size = program.size(program.type(item.result).element)
             total = shapes.added(total, LaneShape(False, tuple(size * lane for lane in range(self._lanes))), 64)
         return total
 
-    def path(self, item: ModuleInstruction) -> list[tuple[int, int]]:
-        """(index, bytes that it counts in) of each index of an access chain into scratch memory. An array of an
-        invocation's own has all lanes of an element side by side."""
-        program = self._program
-        variable = program.variables[item.operands[0]]
-        shared = variable.storage == StorageClass.Workgroup or item.operands[0] in program.tables
+    def path(self, item: ModuleInstruction) -> tuple[int, list[tuple[int, int]]]:
+        """KernelModule.path() of an access chain into scratch or device memory. An array of an invocation's own has all
+        lanes of an element side by side. Raises Untranslatable for a part of a part of scratch memory, or of a struct
+        of several members there."""
+        program, pointer = self._program, item.operands[0]
+        variable = program.variables.get(pointer)
+        if variable is None:
+            if program.type(pointer).storage != StorageClass.PhysicalStorageBuffer:
+                raise Untranslatable(program.name, "a pointer into a part of what another points to")
+            return program.path(program.types[program.type_of[pointer]].element, item.operands[1:])
+        shared = variable.storage == StorageClass.Workgroup or pointer in program.tables
         lanes = 1 if shared else self._lanes
-        type_id, result = variable.type, []
-        for index in item.operands[1:]:
-            type_ = program.types[type_id]
-            if type_.kind == "struct":
-                member = program.constants[index].bits
-                assert program.offsets.get((type_id, member), 0) == 0, "a struct of one member"
-                type_id = type_.members[member]
-                continue
-            type_id = type_.element
-            result.append((index, (type_.stride or program.size(type_id)) * lanes))
-        return result
+        offset, parts = program.path(variable.type, item.operands[1:])
+        if offset:
+            raise Untranslatable(program.name, "a struct of several members in shared memory")
+        return 0, [(index, stride * lanes) for index, stride in parts]
 
     def _computed(self, item: ModuleInstruction, operands: list[LaneShape | None]) -> LaneShape | None:
         lanes = self._lanes

@@ -17,24 +17,22 @@ _WORKGROUP = {BuiltIn.WorkgroupId: "%program", BuiltIn.NumWorkgroups: "%grid"}
 
 @translates("OpAccessChain")
 def _access(t: Translation, item: ModuleInstruction) -> None:
-    variable = t.program.variables.get(item.operands[0])
-    if variable is None:
-        raise Untranslatable(t.program.name, "a pointer into a part of what another points to", t.where(item))
-    if variable.storage in IN_SCRATCH:
-        _in_scratch(t, item)
-
-
-def _in_scratch(t: Translation, item: ModuleInstruction) -> None:
-    """The address: the variable's, and what each index adds."""
+    """The address: the base's, and what each index adds. Built-ins and arguments have none: a load finds them."""
+    pointer = item.operands[0]
+    variable = t.program.variables.get(pointer)
+    if variable is not None and variable.storage not in IN_SCRATCH:
+        return
     key = t.keys(item.result)[0]
     shape, code = t.shape(key), t.code
+    if shape is not None and shape.known:
+        return
     spread = shape is None
     type_ = t.spread("i64") if spread else "i64"
-    base = code.recall(("place", item.operands[0]))
-    if base is None:
-        base = f"%place{item.operands[0]}"
-    total = t.splat("i64", base) if spread else base
-    for index, stride in t.divergence.path(item):
+    total = _base(t, pointer, spread)
+    offset, parts = t.divergence.path(item)
+    # An index is signed (section 3.3.8 of the specification). Those into variables are never negative.
+    extension = "zext" if variable is not None else "sext"
+    for index, stride in parts:
         found = t.keys(index)[0]
         value = t.vector(found) if spread else t.scalar(found)
         width = t.divergence.bits(found)
@@ -43,15 +41,26 @@ def _in_scratch(t: Translation, item: ModuleInstruction) -> None:
                 total = code.emit(f"add i64 {total}, {int(value) * stride}")
             continue
         if width < 64:
-            value = code.emit(f"zext {t.vector_type(found) if spread else f'i{width}'} {value} to {type_}")
+            value = code.emit(f"{extension} {t.vector_type(found) if spread else f'i{width}'} {value} to {type_}")
         value = code.emit(f"mul {type_} {value}, {t.splat_literal(type_, 'i64', stride)}")
         total = code.emit(f"add {type_} {total}, {value}")
-    storage = t.program.variables[item.operands[0]].storage
-    if spread and storage != StorageClass.Workgroup and item.operands[0] not in t.program.tables:
+    if offset:
+        total = code.emit(f"add {type_} {total}, {t.splat_literal(type_, 'i64', offset)}")
+    own = variable is not None and variable.storage != StorageClass.Workgroup and pointer not in t.program.tables
+    if spread and own:
         size = t.program.size(t.program.type(item.result).element)
         lanes = t.constant_vector("i64", [size * lane for lane in range(t.lanes)])
         total = code.emit(f"add {type_} {total}, {lanes}")
     t.values[key] = total
+
+
+def _base(t: Translation, pointer: int, spread: bool) -> str:
+    """The address of a variable or of what a pointer points to, of all lanes or of lane 0."""
+    if pointer not in t.program.variables:
+        key = t.keys(pointer)[0]
+        return t.vector(key) if spread else t.scalar(key)
+    base = t.code.recall(("place", pointer)) or f"%place{pointer}"
+    return t.splat("i64", base) if spread else base
 
 
 @translates("OpLoad")
@@ -116,16 +125,9 @@ def _load_argument(t: Translation, item: ModuleInstruction) -> None:
     """A word of the argument block."""
     offset, definition, base = 0, t.program.definitions.get(item.operands[0]), "%arguments"
     if definition is not None:
-        type_id = t.program.variables[definition.operands[0]].type
-        for index in definition.operands[1:]:
-            known, type_ = t.program.constants.get(index), t.program.types[type_id]
-            if type_.kind == "struct":
-                assert known is not None
-                offset += t.program.offsets.get((type_id, known.bits), 0)
-                type_id = type_.members[known.bits]
-                continue
-            type_id = type_.element
-            stride = type_.stride or t.program.size(type_id)
+        offset, parts = t.program.path(t.program.variables[definition.operands[0]].type, definition.operands[1:])
+        for index, stride in parts:
+            known = t.program.constants.get(index)
             if known is not None:
                 offset += known.bits * stride
             else:

@@ -164,6 +164,21 @@ class KernelModule:
             return self.offsets.get((type_id, last), 0) + self.size(type_.members[last])
         return 8 if type_.kind == "pointer" else max(type_.bits, 8) // 8
 
+    def path(self, type_id: int, indices: Sequence[int]) -> tuple[int, list[tuple[int, int]]]:
+        """Where a part of a type lies that is named by the ids of ``indices``: its bytes that are known, and
+        (index, bytes that it counts in) of every other index."""
+        offset, counted = 0, []
+        for index in indices:
+            type_ = self.types[type_id]
+            if type_.kind == "struct":
+                member = self.constants[index].bits
+                offset += self.offsets.get((type_id, member), 0)
+                type_id = type_.members[member]
+                continue
+            type_id = type_.element
+            counted.append((index, type_.stride or self.size(type_id)))
+        return offset, counted
+
     # -- reading -------------------------------------------------------------------------------------------------
     def _read(self, instructions: Iterator[_Entry]) -> None:
         block: BasicBlock | None = None
@@ -221,6 +236,9 @@ class KernelModule:
 
     def _add(self, block: BasicBlock, entry: _Entry, line: tuple[str, int, int] | None) -> None:
         found = ModuleInstruction(entry.name, entry.type_id, entry.result, tuple(entry.words), line)
+        if found.name == "OpCopyObject" and found.operands[0] in self.variables:  # another name of it
+            self._rename(found)
+            return
         if found.result:
             self.definitions[found.result] = found
         if found.name == "OpPhi":
@@ -237,6 +255,14 @@ class KernelModule:
                 self.tables[found.result] = found.operands[1]
         elif found.name not in ("OpName", "OpNop"):
             block.body.append(found)
+
+    def _rename(self, item: ModuleInstruction) -> None:
+        source = item.operands[0]
+        if self.variables[source].storage in IN_SCRATCH:
+            raise Untranslatable(self.name, "a copied pointer to a variable")
+        self.variables[item.result] = self.variables[source]
+        if source in self.built_ins:
+            self.built_ins[item.result] = self.built_ins[source]
 
     def _declare(self, entry: _Entry) -> None:
         name, result, words = entry.name, entry.result, entry.words

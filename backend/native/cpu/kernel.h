@@ -10,6 +10,7 @@
 
 #include "cpu/faults.h"
 #include "cpu/object.h"
+#include "dispatch.h"
 #include "triton_spirv/processor.hpp"
 
 namespace triton_spirv::cpu {
@@ -47,8 +48,19 @@ enum class Stop : int32_t { kNo, kFault, kTimeout, kInterrupt };
 
 // One launch. It lives until Pool::run() has returned.
 struct Launch {
+  // The block of `dispatch` is at a multiple of kBlockAlignment, and lives as long.
+  explicit Launch(const Dispatch& dispatch)
+      : kernel(reinterpret_cast<const Kernel*>(dispatch.kernel)),
+        block(dispatch.block),
+        grid{dispatch.grid[0], dispatch.grid[1], dispatch.grid[2]} {
+    if (dispatch.indirect) block = reinterpret_cast<const std::byte*>(&address);
+  }
+  Launch(const Kernel* kernel, const std::byte* block, uint32_t programs)
+      : kernel(kernel), block(block), grid{programs, 1, 1} {}
+
   const Kernel* kernel;
-  const std::byte* block;  // at a multiple of kBlockAlignment
+  const std::byte* block;
+  alignas(kBlockAlignment) Address address = reinterpret_cast<Address>(block);  // what an indirect block's kernel reads
   uint32_t grid[3];
   std::atomic<int32_t> stop{0};
   Fault fault{};  // set once the launch has ended, if a program faulted

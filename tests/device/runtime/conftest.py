@@ -198,10 +198,10 @@ def add_module() -> bytes:
 
 
 @pytest.fixture(scope="session")
-def word_module() -> Callable[[int, bool], bytes]:
-    """(count, indirect) → a module that writes the ``count`` words of its argument block to its first argument
-    (*u32), one a workgroup: grid (count, 1, 1)."""
-    return lambda count, indirect: assemble(_words(indirect, count).format(local_size=1))
+def word_module() -> Callable[..., bytes]:
+    """(count, indirect, local_size=1) → a module that writes the ``count`` words of its argument block to its first
+    argument (*u32), one an invocation: grid (count / local_size, 1, 1)."""
+    return lambda count, indirect, local_size=1: assemble(_words(indirect, count).format(local_size=local_size))
 
 
 #: Reads its argument, *u32 x, 30,000 times, as long as it is 0. Mesa's CPU driver ends loops after 65,535 iterations.
