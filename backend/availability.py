@@ -22,13 +22,13 @@ def unavailable_reason() -> str | None:
     if compile_only():
         return None
     from .runtime.device_choice import selected
-    from .runtime.errors import VulkanUnavailable
+    from .runtime.errors import DeviceUnavailable
     from .runtime.native_module import native
 
     try:
         selected()
         native()
-    except VulkanUnavailable as error:
+    except DeviceUnavailable as error:
         return str(error)
     return None
 

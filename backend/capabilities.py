@@ -107,6 +107,11 @@ class Capabilities:
         return DRIVERS.get(self.driver, OTHER)
 
     @property
+    def most_subgroups(self) -> int:
+        """The most subgroups of a workgroup: on a processor there is one, however many warps a kernel asks for."""
+        return 1 if self.processor else self.max_workgroup_invocations // self.subgroup_size
+
+    @property
     def scales(self) -> bool:
         """Whether a number is multiplied with a power of two by one instruction, rounded once: VSCALEFPS of
         AVX-512."""

@@ -23,9 +23,9 @@ from .inspection.profile import add_profile, run_profile
 from .inspection.report import add_inspect, run_inspect
 from .matrices import MatrixConfiguration
 from .runtime import context
-from .runtime.device_choice import choose, devices
+from .runtime.device_choice import choose, devices, installed
 from .runtime.device_kind import DeviceInfo
-from .runtime.errors import VulkanUnavailable
+from .runtime.errors import DeviceUnavailable
 from .runtime.measuring.measured import capabilities_of
 from .settings import IMPORTED, STAGED, ZERO_COPY
 from .warming.warm import add_warm, run_warm
@@ -70,14 +70,14 @@ def information() -> dict[str, Any]:
     whether CUDA tensors can be passed.
     """
     try:
-        found = devices()
-    except VulkanUnavailable as error:
+        found = installed()
+    except DeviceUnavailable as error:
         return {"devices": [], "error": str(error)}
     result: dict[str, Any] = {"devices": [_device(index, device) for index, device in enumerate(found)]}
     try:
-        chosen, reason = choose(found)
+        chosen, reason = choose(devices())
         opened = context.current()
-    except (VulkanUnavailable, ValueError) as error:
+    except (DeviceUnavailable, ValueError) as error:
         result["error"] = str(error)
         return result
     in_place = opened.host_memory == ZERO_COPY
@@ -128,7 +128,7 @@ def _text(known: dict[str, Any]) -> str:
         lines.append(f"   the device's own functions that kernels use: {', '.join(device['native_math']) or 'none'}")
         lines.append(f"   lacks {', '.join(not_there) or 'nothing'}")
     if not lines:
-        lines.append("no Vulkan device")
+        lines.append("no device")
     if "error" in known:
         lines.append(f"none is used: {known['error']}")
     else:
@@ -161,7 +161,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(arguments: Sequence[str] | None) -> int:
     parser = argparse.ArgumentParser(prog="triton-spirv", description="Triton's SPIR-V backend.")
     verbs = parser.add_subparsers(dest="verb", required=True)
-    info = verbs.add_parser("info", help="the Vulkan devices, what each can do, which one is used and why")
+    info = verbs.add_parser("info", help="the devices, what each can do, which one is used and why")
     info.add_argument("--json", action="store_true", help="print JSON")
     command.add_compile(verbs.add_parser("compile", help="compile a kernel to a SPIR-V module and the JSON of its ABI"))
     stubs = verbs.add_parser("stubs", help="typed C++ and Python code for the kernels of a bundle")
@@ -207,7 +207,7 @@ def _run(arguments: Sequence[str] | None) -> int:
     if options.verb == "disassemble":
         try:
             print(text_of(options.kernel, options.stage), end="")
-        except (NotInCache, NoMachineCode, VulkanUnavailable, ValueError) as error:
+        except (NotInCache, NoMachineCode, DeviceUnavailable, ValueError) as error:
             print(f"triton-spirv: {error}", file=sys.stderr)
             return 1
         return 0

@@ -1,4 +1,4 @@
-"""SPIRVDriver: how Triton's runtime sees the Vulkan device.
+"""SPIRVDriver: how Triton's runtime sees the device.
 
 ``import triton`` imports this file. What needs Vulkan is imported when a driver is made, or asked whether one can be.
 """
@@ -75,9 +75,9 @@ class SPIRVDriver(DriverBase):
         return DeviceUtils()
 
     def get_current_target(self) -> GPUTarget:
-        """The device's capabilities as a target. Raises VulkanUnavailable."""
+        """The device's capabilities as a target. Raises DeviceUnavailable."""
         from .launching.compile_only import target_capabilities
-        from .runtime.errors import VulkanUnavailable
+        from .runtime.errors import DeviceUnavailable
         from .runtime.measuring.measured import capabilities_of
 
         capabilities = (
@@ -86,18 +86,18 @@ class SPIRVDriver(DriverBase):
             else capabilities_of(self._vulkan.devices()[self._vulkan.current_device()])
         )
         if capabilities is None:
-            raise VulkanUnavailable("the current Vulkan device cannot run Triton kernels")
+            raise DeviceUnavailable("the current device cannot run Triton kernels")
         return GPUTarget("spirv", capabilities.arch(), capabilities.subgroup_size)
 
     def get_current_device(self) -> int:
-        """Index of the device that this thread's launches go to. Raises VulkanUnavailable."""
+        """Index of the device that this thread's launches go to. Raises DeviceUnavailable."""
         chosen = self._vulkan.chosen_device()  # every launch asks: a look at the environment would show
         if chosen is not None:
             return chosen
         return 0 if compile_only() else self._vulkan.current_device()
 
     def set_current_device(self, device: int) -> None:
-        """Launch on another device from now on, in this thread. Raises VulkanUnavailable if it is not usable."""
+        """Launch on another device from now on, in this thread. Raises DeviceUnavailable if it is not usable."""
         if not compile_only():
             self._vulkan.set_current_device(device)
 

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 import pytest
 from triton import knobs
 
+from tests import kinds
+
 #: The tests are of torch's device ``spirv``, also beside another accelerator of torch. It is made known when torch is
 #: imported, which is when the first test module is.
 os.environ.setdefault("TRITON_SPIRV_TORCH_DEVICE", "1")
@@ -29,3 +31,15 @@ def fresh_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with knobs.cache.scope():
         knobs.cache.dir = str(tmp_path_factory.mktemp("triton-cache"))
         yield
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """See kinds.py."""
+    parser.addoption(
+        "--vulkan-part", action="store_true", help="run the tests that have to pass on a Vulkan device, too"
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """See kinds.py."""
+    kinds.choose(config, items)

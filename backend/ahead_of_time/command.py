@@ -13,7 +13,7 @@ from ..options import add_choices, chosen
 from ..runtime import context
 from ..runtime.compiled.bundle import Variant, pack, unpack
 from ..runtime.compiled.kernel_file import OBJECT_SUFFIX, json_path, object_path
-from ..runtime.errors import VulkanUnavailable
+from ..runtime.errors import DeviceUnavailable
 from ..runtime.files import write_whole, written_beside
 from ..runtime.measuring.measured import capabilities_of
 from .errors import RequestError, in_one_line
@@ -84,7 +84,7 @@ def run_compile(options: argparse.Namespace) -> int:
             return 0
         files = compile_to_file(options)
     except Exception as error:  # the user's file, the front end and the backend raise what they like
-        kind = "" if isinstance(error, RequestError | VulkanUnavailable) else f"{type(error).__name__}: "
+        kind = "" if isinstance(error, RequestError | DeviceUnavailable) else f"{type(error).__name__}: "
         print(f"triton-spirv compile: error: {kind}{in_one_line(error)}", file=sys.stderr)
         return 1
     *first, last = map(str, files)
@@ -186,7 +186,7 @@ def fusion() -> dict[str, object]:
 
 
 def target(text: str) -> Capabilities:
-    """What the target of that name can do. Raises RequestError, VulkanUnavailable."""
+    """What the target of that name can do. Raises RequestError, DeviceUnavailable."""
     if text == DEVICE:
         capabilities = capabilities_of(context.current().device)
         assert capabilities is not None, "the current device runs kernels"

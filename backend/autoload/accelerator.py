@@ -92,7 +92,7 @@ def _ours(name: str, own: Any) -> Any:
     def function(*args: Any) -> Any:
         if accelerator() is None:
             raise RuntimeError(
-                f"torch.accelerator has no device: a Vulkan device on the CPU becomes one once '{NAME}' is used, or "
+                f"torch.accelerator has no device: a device on the CPU becomes one once '{NAME}' is used, or "
                 "with TRITON_SPIRV_BACKEND=1"
             )
         return part(_FUNCTIONS_MODULE).FUNCTIONS.get(name.removeprefix(_FUNCTIONS), own)(*args)

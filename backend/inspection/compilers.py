@@ -23,7 +23,7 @@ from ..capabilities import Capabilities
 from ..drivers import DRIVERS
 from ..runtime.cuda.cuda_driver import CudaError, compute_capability
 from ..runtime.device_choice import devices, selected
-from ..runtime.errors import VulkanUnavailable
+from ..runtime.errors import DeviceUnavailable
 from ..runtime.vulkan.compiled_code import driver_code
 from ..runtime.vulkan.devices import VulkanDeviceInfo
 from ..runtime.vulkan.statistics import (
@@ -70,7 +70,7 @@ def asked(spirv: bytes, capabilities: Capabilities) -> Answer:
     try:
         if (device := _device(driver)) is not None:
             return _answer(device, spirv, capabilities.subgroup_size)
-    except VulkanUnavailable:
+    except DeviceUnavailable:
         pass  # a driver of Mesa's may still compile
     except (RuntimeError, ValueError) as error:
         return Answer(why=f"the driver {driver} failed: {error}")
@@ -138,7 +138,7 @@ def _device(driver: str) -> VulkanDeviceInfo | None:
     """The driver's device that this process uses, or its first one."""
     ours = (one for one in devices() if isinstance(one, VulkanDeviceInfo))
     able = [one for one in ours if one.driver == driver and one.capabilities is not None]
-    with suppress(VulkanUnavailable):  # TRITON_SPIRV_DEVICE may name another driver's
+    with suppress(DeviceUnavailable):  # TRITON_SPIRV_DEVICE may name another driver's
         used = selected()
         return next((one for one in able if one is used), able[0] if able else None)
     return able[0] if able else None

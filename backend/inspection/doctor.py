@@ -19,9 +19,9 @@ from ..autoload.others import HOW_TO_CLAIM, other_accelerator
 from ..autoload.versions import OLDEST_TORCH, is_too_old
 from ..capabilities import FEATURES
 from ..runtime import context
-from ..runtime.device_choice import choose, devices
+from ..runtime.device_choice import choose, devices, installed
 from ..runtime.device_kind import DeviceInfo
-from ..runtime.errors import VulkanUnavailable
+from ..runtime.errors import DeviceUnavailable
 from ..runtime.files import kept_folder
 from ..runtime.vulkan import asking, manifests
 from ..runtime.vulkan.device_info import VulkanDeviceInfo
@@ -72,7 +72,7 @@ def _software() -> Iterator[Finding]:
         yield Finding(NOTE, "NumPy is not installed: arrays of triton-spirv need it", "pip install numpy")
     try:
         context.native()
-    except VulkanUnavailable as error:
+    except DeviceUnavailable as error:
         yield Finding(FAULT, str(error))
 
 
@@ -109,8 +109,8 @@ def _drivers() -> Iterator[Finding]:
 
 def _devices() -> Iterator[Finding]:
     try:
-        found = devices()
-    except VulkanUnavailable as error:
+        found = installed()
+    except DeviceUnavailable as error:
         yield Finding(FAULT, str(error))
         return
     for number, device in enumerate(found):
@@ -124,8 +124,8 @@ def _devices() -> Iterator[Finding]:
         yield Finding(GOOD, text + (f"; optional features it lacks: {', '.join(lacking)}" if lacking else ""))
     yield from _time_limits(found)
     try:
-        chosen, reason = choose(found)
-    except (VulkanUnavailable, ValueError) as error:
+        chosen, reason = choose(devices())
+    except (DeviceUnavailable, ValueError) as error:
         yield Finding(FAULT, str(error))
         return
     if chosen.kind == "cpu":

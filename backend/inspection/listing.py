@@ -67,7 +67,7 @@ def machine_text(spirv: bytes, capabilities: Capabilities) -> str:
 
 
 def capabilities_in_use() -> Capabilities:
-    """Of the device that kernels run on. Raises VulkanUnavailable."""
+    """Of the device that kernels run on. Raises DeviceUnavailable."""
     device, _ = choose(devices())
     assert device.capabilities is not None
     return device.capabilities
@@ -104,7 +104,7 @@ def text_of(wanted: str, stage: str) -> str:
     """What ``triton-spirv disassemble`` prints: of a ``.spv`` file, or of a kernel in Triton's cache.
 
     Raises NotInCache if there is no such kernel or file, ValueError if the file is not SPIR-V or the kernel
-    cannot be planned, NoMachineCode if the driver does not show it, VulkanUnavailable if a file's machine code is
+    cannot be planned, NoMachineCode if the driver does not show it, DeviceUnavailable if a file's machine code is
     asked for and no device can be used.
     """
     path = Path(wanted)

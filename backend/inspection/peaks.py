@@ -45,7 +45,7 @@ def multiply_adds(out, factor, steps, BLOCK: tl.constexpr):  # type: ignore[no-u
 
 
 def measured() -> Peaks:
-    """Measures the current device: some tenths of a second. Raises VulkanUnavailable."""
+    """Measures the current device: some tenths of a second. Raises DeviceUnavailable."""
     from ..runtime import context
     from ..runtime.buffer import zeros
 

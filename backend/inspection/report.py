@@ -19,7 +19,7 @@ from ..ahead_of_time.widening import wider
 from ..capabilities import Capabilities
 from ..options import CHOICES, chosen
 from ..planning.module_plan import Planned
-from ..runtime.errors import VulkanUnavailable
+from ..runtime.errors import DeviceUnavailable
 from ..runtime.files import write_whole
 from ..spirv.decode import decode
 from ..transforms.kernel import kernel_of
@@ -85,7 +85,7 @@ def run_inspect(options: argparse.Namespace) -> int:
     try:
         path = inspect_to_file(options)
     except Exception as error:  # the user's file, the front end and the backend raise what they like
-        known = isinstance(error, RequestError | VulkanUnavailable | NotInCache | NotPlannable)
+        known = isinstance(error, RequestError | DeviceUnavailable | NotInCache | NotPlannable)
         kind = "" if known else f"{type(error).__name__}: "
         print(f"triton-spirv inspect: error: {kind}{in_one_line(error)}", file=sys.stderr)
         return 1

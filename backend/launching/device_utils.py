@@ -6,6 +6,7 @@ import contextlib
 import gc
 import glob
 import json
+import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from ..planning.matrix_units import matrix_units
 from ..resources import CompilesTooLong
 from ..runtime import context as vulkan_context
 from ..runtime.device_kind import DeviceInfo
-from ..runtime.errors import DamagedModule, VulkanUnavailable
+from ..runtime.errors import DamagedModule, DeviceUnavailable
 from ..runtime.kernel import Kernel
 from ..runtime.measuring.measured import capabilities_of
 from .compile_only import device_properties
@@ -40,7 +41,7 @@ def _what_helps(capabilities: Capabilities, name: str, spirv: bytes) -> str:
     for folder in cache_folders(name, spirv):
         with contextlib.suppress(OSError, ValueError):
             found = json.loads((Path(folder) / f"{name}.json").read_text(encoding="utf-8")).get("num_warps")
-    return what_helps(found, capabilities.max_workgroup_invocations // capabilities.subgroup_size)
+    return what_helps(found, capabilities.most_subgroups)
 
 
 def _unload(contexts: list[vulkan_context.Context]) -> None:
@@ -95,7 +96,9 @@ class DeviceUtils:
                 registers, spills = context.opened.statistics(kernel)
         if registers is None and context.device.kind == "cpu":
             registers = HOST_REGISTERS
-        return loaded, loaded.handle, registers, spills, loaded.max_invocations
+        # On a processor a workgroup is one subgroup, however many warps the kernel asks for.
+        most = sys.maxsize if context.capabilities.processor else loaded.max_invocations
+        return loaded, loaded.handle, registers, spills, most
 
     def unload_module(self, module: Any) -> None:
         """Give a loaded kernel back."""
@@ -109,7 +112,7 @@ class DeviceUtils:
         info = vulkan_context.devices()[vulkan_context.current_device() if device is None else device]
         capabilities = capabilities_of(info)
         if capabilities is None:
-            raise VulkanUnavailable(f"{info.describe()} cannot run Triton kernels")
+            raise DeviceUnavailable(f"{info.describe()} cannot run Triton kernels")
         properties = device_properties(capabilities, info.compute_units)
         properties["name"] = info.name
         if info.kind == "cpu":

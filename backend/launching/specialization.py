@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from ..runtime.errors import VulkanUnavailable
+from ..runtime.errors import DeviceUnavailable
 from ..runtime.memory.host_memory import memory_bytes
 from ..runtime.native_module import native
 
@@ -31,6 +31,6 @@ def fast_tensor_specialization() -> Callable[..., str]:
     """The same from the native module, where it was built: a compile-only install has none."""
     try:
         native_specialization = native().tensor_specialization
-    except VulkanUnavailable:
+    except DeviceUnavailable:
         return tensor_specialization
     return native_specialization(tensor_specialization, POINTER_RANGE)  # type: ignore[no-any-return]

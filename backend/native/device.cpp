@@ -39,8 +39,7 @@ const std::string* kernel_label(const std::string& label) {
   return &*labels->insert(label).first;
 }
 
-Device::Device(std::string called, bool host_addresses)
-    : host_addresses_(host_addresses), called_(std::move(called)), fork_generation_(current_generation()) {}
+Device::Device(bool host_addresses) : host_addresses_(host_addresses), fork_generation_(current_generation()) {}
 
 Device::~Device() {
   // These objects are never freed: their work never ended, or Python is shutting down.
@@ -53,20 +52,21 @@ void Device::adopt_fork() { fork_generation_ = current_generation(); }
 
 void Device::check_usable() const {
   check_running();
-  if (closed_) throw std::runtime_error("the " + called_ + " is closed");
+  if (closed_) throw std::runtime_error("the device is closed");
 }
 
 void Device::check_running() const {
   if (forked())
-    throw std::runtime_error("the " + called_ +
-                             " was opened before this process was forked and cannot be used here; start workers with "
-                             "the 'spawn' or 'forkserver' method, or fork before the first launch");
+    throw std::runtime_error(
+        "the device was opened before this process was forked and cannot be used here; start workers with the 'spawn' "
+        "or 'forkserver' method, or fork before the first launch");
   if (!lost_ && !stuck_ && !gone_) return;
-  const std::string failed = "this belongs to a " + called_ +
-                             " that failed earlier, and was left: tensors, graphs and loaded files of before have to "
-                             "be made again";
-  if (lost_) throw_lost(left_ ? failed : "the " + called_ + " was lost in earlier work of this process" + kOpenedAgain);
-  throw std::runtime_error(stuck_ ? failed : "the " + called_ + " is closed");
+  const std::string failed =
+      "this belongs to a device that failed earlier, and was left: tensors, graphs and loaded files of before have to "
+      "be made again";
+  if (lost_)
+    throw_lost(left_ ? failed : std::string("the device was lost in earlier work of this process") + kOpenedAgain);
+  throw std::runtime_error(stuck_ ? failed : "the device is closed");
 }
 
 void Device::throw_lost(const std::string& message) const { throw DeviceError(message, DeviceError::Kind::kLost); }
@@ -99,16 +99,14 @@ bool Device::calls_returned() const {
 }
 
 std::unique_ptr<Buffer> Device::import_host(void*, uint64_t) {
-  throw std::runtime_error("host memory cannot be imported by the " + called_);
+  throw std::runtime_error("host memory cannot be imported by the device");
 }
 
-Timestamp Device::acquire_timestamp() { throw std::runtime_error("the " + called_ + " has no timestamps"); }
+Timestamp Device::acquire_timestamp() { throw std::runtime_error("the device has no timestamps"); }
 
-void Device::write_timestamp(Timestamp&) { throw std::runtime_error("the " + called_ + " has no timestamps"); }
+void Device::write_timestamp(Timestamp&) { throw std::runtime_error("the device has no timestamps"); }
 
-double Device::elapsed(const Timestamp&, const Timestamp&) {
-  throw std::runtime_error("the " + called_ + " has no timestamps");
-}
+double Device::elapsed(const Timestamp&, const Timestamp&) { throw std::runtime_error("the device has no timestamps"); }
 
 uint64_t Device::launch(const Dispatch& dispatch, const ExternalWait* after) {
   if (Recording* recording = Recording::current(*this); recording != nullptr && after == nullptr) {

@@ -136,8 +136,7 @@ class USED_BY_TORCH Device : public std::enable_shared_from_this<Device> {
  protected:
   friend class Recording;
 
-  // `called`: the kind of device in errors, such as "Vulkan device".
-  Device(std::string called, bool host_addresses);
+  explicit Device(bool host_addresses);
 
   // As launch(), for a dispatch that is not recorded. Throws if the device has no semaphore to wait for.
   virtual uint64_t submit_launch(const Dispatch& dispatch, const ExternalWait* after) = 0;
@@ -189,7 +188,6 @@ class USED_BY_TORCH Device : public std::enable_shared_from_this<Device> {
  private:
   void let_go_of_done();
 
-  const std::string called_;
   unsigned fork_generation_;
   std::atomic<bool> left_{false};
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     )
     from .cuda import cuda_index
     from .device_choice import selected
-    from .errors import KernelRejected, ValidationError, VulkanUnavailable
+    from .errors import DeviceUnavailable, KernelRejected, ValidationError
     from .launches.graph import Graph
     from .measuring.measured import capabilities_of
     from .memory.allocator import OutOfDeviceMemory
@@ -53,7 +53,7 @@ _MODULES = {
     "SharedMemoryRace": "reports.races",
     "TensorDescriptor": "compiled.ahead_of_time",
     "ValidationError": "errors",
-    "VulkanUnavailable": "errors",
+    "DeviceUnavailable": "errors",
     "array": "arrays",
     "empty": "buffer",
     "from_numpy": "buffer",
@@ -105,7 +105,7 @@ __all__ = [
     "SharedMemoryRace",
     "TensorDescriptor",
     "ValidationError",
-    "VulkanUnavailable",
+    "DeviceUnavailable",
     "array",
     "capabilities_of",
     "cuda_index",

@@ -179,7 +179,7 @@ def empty(shape: Shape, dtype: Any, context: Context | None = None) -> DeviceBuf
     """A buffer of ``shape`` whose values are what was there. ``dtype``: NumPy's name or dtype, or ml_dtypes'.
 
     ``context``: of the device that it is made on; None: the current one. Raises TypeError on a dtype that kernels do
-    not know, OutOfDeviceMemory, VulkanUnavailable.
+    not know, OutOfDeviceMemory, DeviceUnavailable.
     """
     import numpy
 

@@ -18,7 +18,7 @@ from .device_choice import choose, is_chosen, open_device, select
 from .device_choice import devices as all_devices
 from .device_kind import DeviceInfo
 from .ending import ENDING
-from .errors import ValidationError, VulkanUnavailable
+from .errors import DeviceUnavailable, ValidationError
 from .memory.allocator import DeviceAllocator
 from .memory.host_memory import BufferPool, Loan
 from .native_module import native
@@ -40,7 +40,7 @@ class Context:
         """``failed``: an earlier context of it, which was left."""
         self.index = devices().index(device)
         if device.capabilities is None:
-            raise VulkanUnavailable(f"{device.describe()} cannot run Triton kernels")
+            raise DeviceUnavailable(f"{device.describe()} cannot run Triton kernels")
         self.native_module = native()
         self.native_module.when_failed(_leave_failed)
         self.opened = open_device(device, failed)
@@ -213,7 +213,7 @@ def devices() -> tuple[DeviceInfo, ...]:
     """The devices of this process, the one that it uses by itself first: all that there are, best first, or the one
     that TRITON_SPIRV_DEVICE or LOCAL_RANK chooses. ``spirv:<index>`` counts these.
 
-    Raises VulkanUnavailable, and ValueError on a wrong LOCAL_RANK.
+    Raises DeviceUnavailable, and ValueError on a wrong LOCAL_RANK.
     """
     return (choose(all_devices())[0],) if is_chosen() else all_devices()
 
@@ -228,7 +228,7 @@ _chosen = _Chosen()
 def current_device() -> int:
     """Index into devices() of the device that this thread's launches go to: 0 where it has chosen none.
 
-    Raises VulkanUnavailable.
+    Raises DeviceUnavailable.
     """
     if _chosen.index is None:
         set_current_device(0)
@@ -242,7 +242,7 @@ def chosen_device() -> int | None:
 
 
 def set_current_device(index: int) -> None:
-    """Launch on another device from now on, in this thread. Raises VulkanUnavailable if it is not there or not
+    """Launch on another device from now on, in this thread. Raises DeviceUnavailable if it is not there or not
     usable."""
     _check(index)
     _chosen.index = index
@@ -266,12 +266,12 @@ def _check(index: int) -> None:
     if not 0 <= index < len(seen):
         listing = "; ".join(f"{NAME}:{number} is {device.describe()}" for number, device in enumerate(seen))
         alone = f", chosen by {choose(all_devices())[1]}" if is_chosen() else ""
-        raise VulkanUnavailable(f"there is no device '{NAME}:{index}': {listing}{alone}")
+        raise DeviceUnavailable(f"there is no device '{NAME}:{index}': {listing}{alone}")
     select(seen, str(index))
 
 
 def current() -> Context:
-    """The context of the current device, opened on first use. Raises VulkanUnavailable.
+    """The context of the current device, opened on first use. Raises DeviceUnavailable.
 
     In a child forked after it was opened every use of it raises RuntimeError.
     """
@@ -279,7 +279,7 @@ def current() -> Context:
 
 
 def of_device(index: int) -> Context:
-    """The context of the device of that number in devices(), opened on first use. Raises VulkanUnavailable, and
+    """The context of the device of that number in devices(), opened on first use. Raises DeviceUnavailable, and
     RuntimeError where the process is ending."""
     context = _contexts.get(index)
     if context is None:

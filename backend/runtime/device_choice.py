@@ -6,34 +6,62 @@ import os
 from collections.abc import Sequence
 
 from .. import settings
-from .cpu.kind import Cpu, is_asked_for
+from .cpu.devices import CpuDeviceInfo
+from .cpu.kind import Cpu
 from .device_kind import SORTS, DeviceInfo, DeviceKind, OpenDevice
+from .emulated.devices import EmulatedDeviceInfo
 from .emulated.kind import Emulated
-from .errors import VulkanUnavailable
+from .errors import DeviceUnavailable
 from .once import once_a_process
 from .vulkan.kind import Vulkan
-from .vulkan.loader import INSTALL
+from .vulkan.presence import gpu_may_be_there
 
 #: DeviceInfo.api → the kind of device.
 KINDS: dict[str, DeviceKind] = {"Vulkan": Vulkan(), "CPU": Cpu(), "emulated": Emulated()}
 
 
-@once_a_process
+class _Found:
+    """The devices of this machine, best first, and why a kind has none, where something is not installed."""
+
+    def __init__(self) -> None:
+        self.devices: tuple[DeviceInfo, ...] = ()
+        self.failed: list[DeviceUnavailable] = []
+        for kind in KINDS.values():
+            try:
+                self.devices += tuple(kind.devices())
+            except DeviceUnavailable as error:
+                self.failed.append(error)
+        self.devices = tuple(sorted(self.devices, key=_rank))
+
+
+def _rank(device: DeviceInfo) -> tuple[bool, int, bool]:
+    """Usable devices come first, then GPUs, then the processor itself, then drivers that run on it."""
+    return bool(device.lacks), SORTS.index(device.kind), device.api != CpuDeviceInfo.api
+
+
+_found = once_a_process(_Found)
+
+
+def installed() -> tuple[DeviceInfo, ...]:
+    """All devices that can be chosen, best first: usable ones, then by their sort. Raises DeviceUnavailable where there
+    is none, and RuntimeError where the process is ending."""
+    found = _found()
+    if not found.devices and found.failed:
+        raise found.failed[0]
+    return found.devices
+
+
 def devices() -> tuple[DeviceInfo, ...]:
-    """All devices, best first: usable ones, then by their sort. Raises VulkanUnavailable where no kind of device is
-    installed, and RuntimeError where the process is ending."""
-    found: list[DeviceInfo] = []
-    failed: list[VulkanUnavailable] = []
-    # The processor needs no driver, so none is looked for.
-    alone = "emulated" if settings.emulated_profile() is not None else "CPU" if is_asked_for() else None
-    for kind in KINDS.values() if alone is None else (KINDS[alone],):
-        try:
-            found += kind.devices()
-        except VulkanUnavailable as error:
-            failed.append(error)
-    if not found and failed:
-        raise failed[0]
-    return tuple(sorted(found, key=lambda device: (bool(device.lacks), SORTS.index(device.kind))))
+    """The first of installed(), which this process chooses from: the processor alone where it is asked for, or where
+    nothing else is and there is no GPU. No driver is looked for then. Raises as installed()."""
+    if settings.emulated_profile() is not None:
+        return tuple(KINDS[EmulatedDeviceInfo.api].devices())
+    wanted = settings.DEVICE.get()
+    processors = tuple(KINDS[CpuDeviceInfo.api].devices())
+    if wanted:
+        return tuple(one for one in processors if one.is_called(wanted)) or installed()
+    usable = processors and not processors[0].lacks
+    return processors if usable and not gpu_may_be_there() else installed()
 
 
 def open_device(device: DeviceInfo, again: bool = False) -> OpenDevice:
@@ -44,26 +72,25 @@ def open_device(device: DeviceInfo, again: bool = False) -> OpenDevice:
 def select(found: Sequence[DeviceInfo], wanted: str | None = None) -> DeviceInfo:
     """The device to use: the first of ``found``, or the one that ``wanted`` (TRITON_SPIRV_DEVICE) names.
 
-    ``wanted`` is an index into ``found`` (one or two digits), a UUID (with or without hyphens), or a part of the name
-    ("4090", say), in any case.
-    Raises VulkanUnavailable if there is none, it is not there, or it lacks something required.
+    ``wanted`` is an index into ``found`` (one or two digits), a UUID (with or without hyphens), ``cpu``, or a part of
+    the name of a Vulkan device ("4090", say), in any case.
+    Raises DeviceUnavailable if there is none, it is not there, or it lacks something required.
     """
     listing = "; ".join(f"{index}: {device.describe()}" for index, device in enumerate(found))
     if not found:
-        raise VulkanUnavailable("no Vulkan device was found; " + "; ".join(kind.remedy() for kind in KINDS.values()))
+        raise DeviceUnavailable("no device was found; " + "; ".join(kind.remedy() for kind in KINDS.values()))
     chosen = found[0]
     if wanted:
         matching = _matching(found, wanted)
         if not matching:
-            raise VulkanUnavailable(
-                f"TRITON_SPIRV_DEVICE={wanted!r} matches no Vulkan device; the devices are {listing}"
-            )
+            why = "".join(f"; {error}" for error in _found().failed)
+            raise DeviceUnavailable(f"TRITON_SPIRV_DEVICE={wanted!r} matches no device; the devices are {listing}{why}")
         chosen = matching[0]
     if chosen.lacks:
-        raise VulkanUnavailable(
+        others = "; ".join(kind.remedy() for kind in KINDS.values() if kind is not KINDS[chosen.api])
+        raise DeviceUnavailable(
             f"{chosen.describe()} cannot run Triton kernels: it lacks {', '.join(chosen.lacks)}; "
-            f"the Vulkan devices are {listing}; Mesa's CPU driver has all that is needed: "
-            f"{INSTALL}"
+            f"the devices are {listing}; {others}"
         )
     return chosen
 
@@ -79,7 +106,7 @@ def _matching(found: Sequence[DeviceInfo], wanted: str) -> list[DeviceInfo]:
         return list(found)
     plain = wanted.replace("-", "").lower()
     by_uuid = [device for device in found if device.uuid == plain]
-    return by_uuid or [device for device in found if wanted.lower() in device.name.lower()]
+    return by_uuid or [device for device in found if device.is_called(wanted)]
 
 
 def is_chosen() -> bool:
@@ -88,7 +115,7 @@ def is_chosen() -> bool:
 
 
 def choose(found: Sequence[DeviceInfo]) -> tuple[DeviceInfo, str]:
-    """The device that this process uses, and why. Raises VulkanUnavailable, and ValueError on a wrong LOCAL_RANK.
+    """The device that this process uses, and why. Raises DeviceUnavailable, and ValueError on a wrong LOCAL_RANK.
 
     TRITON_SPIRV_DEVICE decides. Without it, where LOCAL_RANK is set (torchrun does so), the ranks share the devices of
     the best kind in turn; otherwise it is the best device.
@@ -99,13 +126,20 @@ def choose(found: Sequence[DeviceInfo]) -> tuple[DeviceInfo, str]:
     best = select(found)
     rank = os.environ.get("LOCAL_RANK", "")
     if not rank:
-        return best, "the first of the best kind"
+        return best, _why(best)
     if not rank.isdecimal():
         raise ValueError(f"LOCAL_RANK={rank!r} is not a number")
-    alike = [device for device in found if device.kind == best.kind and not device.lacks]
+    alike = [device for device in found if _rank(device) == _rank(best)]
     return alike[int(rank) % len(alike)], f"LOCAL_RANK={rank}, of {len(alike)} {best.kind} device(s)"
 
 
+def _why(best: DeviceInfo) -> str:
+    if best.api != CpuDeviceInfo.api:
+        return "the first of the best kind"
+    failed = _found().failed if gpu_may_be_there() else []
+    return "no GPU was found" + "".join(f": {error}" for error in failed)
+
+
 def selected() -> DeviceInfo:
-    """The device that this process uses. Raises VulkanUnavailable."""
+    """The device that this process uses. Raises DeviceUnavailable."""
     return choose(devices())[0]

@@ -92,6 +92,10 @@ class DeviceInfo(ABC):
         """(bytes that this process may still allocate, bytes that there are). The first is None if nothing tells it.
         Raises RuntimeError if the process is ending."""
 
+    def is_called(self, name: str) -> bool:
+        """Whether TRITON_SPIRV_DEVICE=``name`` means it: it is a part of the device's name, in any case."""
+        return name.lower() in self.name.lower()
+
     def details(self) -> dict[str, Any]:
         """What only its kind of device has, as ``triton-spirv info --json`` prints it."""
         return {}
@@ -115,12 +119,12 @@ class DeviceKind(Protocol):
     """A kind of device."""
 
     def devices(self) -> Sequence[DeviceInfo]:
-        """Those of this machine. Raises VulkanUnavailable where what they need is not installed, and RuntimeError where
+        """Those of this machine. Raises DeviceUnavailable where what they need is not installed, and RuntimeError where
         the process is ending."""
 
     def open(self, device: Any, again: bool) -> OpenDevice:
         """Opens one of its devices, which can run kernels. ``again``: an earlier one failed, and was left. Raises
-        VulkanUnavailable, RuntimeError where its driver refuses, and ValueError if TRITON_SPIRV_HOST_MEMORY asks for
+        DeviceUnavailable, RuntimeError where its driver refuses, and ValueError if TRITON_SPIRV_HOST_MEMORY asks for
         what it does not have."""
 
     def remedy(self) -> str:

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 #: How long the end waits for calls that have begun.
 _SECONDS = 10.0
 
-_CLOSED = "the Vulkan device is closed"  # as of a device that was open
+_CLOSED = "the device is closed"  # as of a device that was open
 
 
 class Ending:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 
-class VulkanUnavailable(RuntimeError):
-    """There is no Vulkan device to run on. The message says what is missing and the command that gets it."""
+class DeviceUnavailable(RuntimeError):
+    """There is no device to run on. The message says what is missing and the command that gets it."""
 
 
 class KernelRejected(RuntimeError):

@@ -153,7 +153,9 @@ def device_index(device: Any) -> int:
     if isinstance(device, str):
         kind, colon, number = device.partition(":")
         if kind != vulkan_context.NAME or (colon and not number.isdecimal()):
-            raise ValueError(f"{device!r} is not a Vulkan device: '{vulkan_context.NAME}' or '{vulkan_context.NAME}:1'")
+            raise ValueError(
+                f"{device!r} is no device of this backend: '{vulkan_context.NAME}' or '{vulkan_context.NAME}:1'"
+            )
         device = int(number) if colon else None
     index = getattr(device, "device_index", getattr(device, "index", device))
     return vulkan_context.current_device() if index is None else operator.index(index)
@@ -185,7 +187,7 @@ class DeviceInterface(WithoutVendorNames):
         vulkan_context.set_current_device(device_index(device))
 
     def device_count(self) -> int:
-        """Number of Vulkan devices of this process."""
+        """Number of devices of this process."""
         return len(vulkan_context.devices())
 
     def device(self, device: Any) -> AbstractContextManager[None]:

@@ -152,6 +152,14 @@ def in_place_kernel(x_ptr, BLOCK: tl.constexpr):
     tl.store(x_ptr + i, tl.load(x_ptr + i) * 2)
 
 
+@pytest.mark.only_on("CPU", "a workgroup is one subgroup there, however many warps a kernel asks for")
+def test_any_number_of_warps_runs_on_a_processor():
+    x = torch.ones(64)
+    in_place_kernel[(1,)](x, BLOCK=64, num_warps=64)
+    assert (x == 2).all()
+
+
+@pytest.mark.only_on("Vulkan", "the CPU device runs any number of warps as one subgroup")
 def test_too_many_warps_say_how_many_there_can_be():
     limit = device_capabilities().max_workgroup_invocations
     many = 2 * limit // LANES
@@ -165,6 +173,7 @@ def test_too_many_warps_say_how_many_there_can_be():
     assert str(pickle.loads(pickle.dumps(error))) == str(error)
 
 
+@pytest.mark.only_on("Vulkan", "the CPU device runs any number of warps as one subgroup")
 def test_autotuning_leaves_out_what_has_too_many_warps():
     many = 2 * device_capabilities().max_workgroup_invocations // LANES
     configs = [triton.Config({}, num_warps=warps) for warps in (many, 2)]

@@ -12,7 +12,7 @@ from triton.backends.spirv.spirv.decode import instruction_words
 from triton.backends.spirv.spirv.opcodes import Scope
 from triton.runtime import driver
 
-from tests.device.helpers import assert_same, device_capabilities, to_torch
+from tests.device.helpers import assert_same, to_torch
 from tests.device.test_convert_layout import COLUMNS, ROWS, addresses, blocked
 
 PAIRS = blocked([2, 1], [1, 8], [4, 1], [1, 0])
@@ -59,7 +59,7 @@ def barriers(spirv: bytes) -> list[int]:
     return found
 
 
-@pytest.mark.skipif(device_capabilities().subgroup_size != 8, reason="the layouts are for subgroups of 8 invocations")
+@pytest.mark.only_on("Vulkan", "the layouts are for subgroups of 8 invocations, as those of Mesa's CPU driver")
 @pytest.mark.parametrize(
     ("target", "scopes"), [(ROWS, []), (PAIRS, [Scope.Subgroup] * 2), (COLUMNS, [Scope.Workgroup] * 2)]
 )
@@ -116,6 +116,7 @@ def products(a_ptr, b_ptr, out_ptr, K, BLOCK: tl.constexpr):
     tl.store(out_ptr + r[:, None] * BLOCK + r[None, :], total)
 
 
+@pytest.mark.only_on("Vulkan", "the CPU device multiplies tiles in memory of the thread, without barriers")
 def test_workgroup_of_one_subgroup():
     rng, k = np.random.default_rng(4), 128
     a, b = (rng.integers(-9, 9, shape).astype(np.float32) for shape in ((16, k), (k, 16)))

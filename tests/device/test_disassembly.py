@@ -92,6 +92,7 @@ def test_the_instructions_of_a_device(tmp_path: Path) -> None:
     assert any(re.match(r"\s+v_add_f32", line) for line in lines)
 
 
+@pytest.mark.only_on("Vulkan", "pipeline caches are Vulkan's")
 def test_what_the_driver_caches_of_one_kernel(kernel: triton.compiler.CompiledKernel) -> None:
     """Vulkan's header, then the driver's own form of the program; of NVIDIA's driver the device's instructions."""
     device = context.current()

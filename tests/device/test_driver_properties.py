@@ -56,6 +56,7 @@ def test_figures_of_a_cpu_suffice_for_an_occupancy() -> None:
     np.testing.assert_allclose(out, expected / expected.sum(1, keepdims=True), rtol=1e-5)
 
 
+@pytest.mark.only_on("Vulkan", "Vulkan's drivers have such figures")
 def test_registers_and_spills_are_the_drivers_where_it_has_such_figures(monkeypatch: pytest.MonkeyPatch) -> None:
     """The CPU's driver has none."""
     monkeypatch.setenv("TRITON_SPIRV_STATISTICS", "1")

@@ -24,6 +24,9 @@ from tests.device.helpers import device_capabilities
 from tests.device.test_barriers import LOOP, PAIRS
 from tests.device.test_convert_layout import COLUMNS, ROWS, addresses
 
+#: Why races are looked for on a Vulkan device.
+ONE_SUBGROUP = "a workgroup is one subgroup on the CPU device, and has no barriers that could be left out"
+
 
 class Barriers:
     """Which of a kernel's barriers is left out, and how many it has."""
@@ -170,6 +173,7 @@ OWN_BINS = [2] if device_capabilities().subgroup_size == 4 else []
 
 #: A kernel, and the barriers that shared memory does not need, such as the barriers for device memory around the
 #: atomic operation.
+@pytest.mark.only_on("Vulkan", ONE_SUBGROUP)
 @pytest.mark.parametrize(
     ("kernel", "spare"),
     [
@@ -187,6 +191,7 @@ def test_each_barrier_that_is_left_out_is_a_race(kernel, spare, barriers):
     assert missed_races(kernel, barriers) == spare
 
 
+@pytest.mark.only_on("Vulkan", ONE_SUBGROUP)
 @pytest.mark.skipif(not device_capabilities().traits.slices_dots, reason="the driver's dots are not cut into slices")
 def test_each_barrier_of_a_dot_in_slices(barriers, monkeypatch):
     """With less shared memory than the dot's operands take."""
@@ -200,7 +205,7 @@ def test_each_barrier_of_a_dot_in_slices(barriers, monkeypatch):
     assert barriers.count and missed_races(slices_kernel, barriers) == []
 
 
-@pytest.mark.skipif(device_capabilities().subgroup_size != 8, reason="the layouts are for subgroups of 8 invocations")
+@pytest.mark.only_on("Vulkan", "the layouts are for subgroups of 8 invocations, as those of Mesa's CPU driver")
 @pytest.mark.parametrize(("spare", "count"), [(256, 6), (1024, 5)])
 def test_exchanges_that_lie_apart(spare, count, barriers, monkeypatch):
     """Each of five exchanges has its own barrier; one of a loop's three has another where two find room."""
@@ -213,7 +218,7 @@ def test_exchanges_that_lie_apart(spare, count, barriers, monkeypatch):
             launch(sums_kernel)
 
 
-@pytest.mark.skipif(device_capabilities().subgroup_size != 8, reason="the layouts are for subgroups of 8 invocations")
+@pytest.mark.only_on("Vulkan", "the layouts are for subgroups of 8 invocations, as those of Mesa's CPU driver")
 @pytest.mark.parametrize("scattered", [False, True])
 def test_one_invocation_writes_of_those_with_the_same_elements(scattered, barriers, tmp_path):
     """All subgroups have the same eight elements."""
@@ -248,7 +253,7 @@ def test_race_within_a_subgroup(barriers):
         assert max(caught.value.invocations) < device_capabilities().subgroup_size
 
 
-@pytest.mark.skipif(device_capabilities().subgroup_size != 8, reason="the layouts are for subgroups of 8 invocations")
+@pytest.mark.only_on("Vulkan", "the layouts are for subgroups of 8 invocations, as those of Mesa's CPU driver")
 @pytest.mark.parametrize(("target", "count"), [(ROWS, 0), (PAIRS, 2), (COLUMNS, 2)])
 def test_barriers_of_subgroups_and_of_the_workgroup(target, count, barriers, tmp_path):
     path = tmp_path / "rounds.ttgir"
@@ -276,6 +281,7 @@ def line_of(kernel: Any, text: str) -> int:
     return first + next(number for number, line in enumerate(lines) if text in line)
 
 
+@pytest.mark.only_on("Vulkan", ONE_SUBGROUP)
 def test_what_is_reported(barriers):
     barriers.left_out = 0  # between the writes of the conversion and its reads
     with pytest.raises(SharedMemoryRace) as caught:
@@ -300,6 +306,7 @@ def failing_kernel(x_ptr, y_ptr, SIZE: tl.constexpr):
     tl.store(y_ptr + at[:, None] * SIZE + at[None, :] + 8, tl.trans(x))
 
 
+@pytest.mark.only_on("Vulkan", ONE_SUBGROUP)
 def test_with_what_else_is_checked(barriers):
     """The race comes first, and the others are its notes."""
     with pytest.raises(OutOfBounds):
@@ -311,6 +318,7 @@ def test_with_what_else_is_checked(barriers):
     assert "argument 'y_ptr' at index 256" in outside and failed.endswith("assertion failed: positive")
 
 
+@pytest.mark.only_on("Vulkan", ONE_SUBGROUP)
 def test_more_programs_than_are_checked_and_than_an_axis_holds():
     """The grid is launched in parts, which share the memory that accesses are noted in."""
     x, y = torch.rand(16, 16), torch.zeros(16, 16)
@@ -321,6 +329,7 @@ def test_more_programs_than_are_checked_and_than_an_axis_holds():
     assert (y == x.half().float().T).all()
 
 
+@pytest.mark.only_on("Vulkan", ONE_SUBGROUP)
 def test_kernel_of_a_file(barriers, tmp_path):
     module = tmp_path / "transposing.spv"
     arguments = ["-s", "*fp32, *fp32, 16", "--check-races", "-o", str(module)]

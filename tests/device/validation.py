@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from triton.backends.spirv.runtime.errors import VulkanUnavailable
+from triton.backends.spirv.runtime.errors import DeviceUnavailable
 from triton.backends.spirv.runtime.vulkan.loader import VALIDATION_LAYER, instance_layers
 
 
@@ -11,7 +11,7 @@ def layer_is_installed() -> bool:
     """Whether the loader knows the validation layer."""
     try:
         return VALIDATION_LAYER in instance_layers()
-    except VulkanUnavailable:
+    except DeviceUnavailable:
         return False
 
 

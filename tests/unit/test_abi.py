@@ -15,7 +15,7 @@ from backend.abi.native_version import VERSION
 from backend.abi.scalars import POINTER, SCALARS, argument_type, triton_name
 from backend.layouts.element_sizes import bits_in_memory
 from backend.runtime import native_module
-from backend.runtime.errors import VulkanUnavailable
+from backend.runtime.errors import DeviceUnavailable
 from backend.ttgir.types import FloatType, IntegerType, Type
 
 #: (version, digest of the C++ code that says what Python may call).
@@ -40,7 +40,7 @@ def test_the_native_version_stands_for_what_python_may_call() -> None:
 
 def test_a_native_module_of_another_version_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(native_module, "import_module", lambda *_: SimpleNamespace(ABI_VERSION=VERSION + 1))
-    with pytest.raises(VulkanUnavailable, match=f"ABI version {VERSION + 1}, the Python code of {VERSION}: install"):
+    with pytest.raises(DeviceUnavailable, match=f"ABI version {VERSION + 1}, the Python code of {VERSION}: install"):
         native_module.native()
 
 

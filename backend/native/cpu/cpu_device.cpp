@@ -63,7 +63,7 @@ Dispatch CpuDevice::OwnedLaunch::dispatch() const {
 }
 
 CpuDevice::CpuDevice(unsigned threads, uint64_t timeout_ns, bool host_addresses, bool emulates)
-    : Device("CPU device", host_addresses),
+    : Device(host_addresses),
       threads_(threads),
       timeout_ns_(timeout_ns),
       emulates_(emulates),
@@ -232,7 +232,7 @@ void CpuDevice::throw_earlier_error() {
 bool CpuDevice::run_at_once(const Dispatch& dispatch, AtOnce when, uint64_t& value) {
   const cpu::Kernel& kernel = kernel_of(dispatch);
   if (!is_aligned(dispatch.block)) return false;
-  cpu::Launch launch{&kernel, dispatch.block, {dispatch.grid[0], dispatch.grid[1], dispatch.grid[2]}};
+  cpu::Launch launch(dispatch);
   const float expected = kernel.program_ns() * static_cast<float>(launch.programs());
   if (when != AtOnce::kIfIdle && (expected == 0 || expected > (when == AtOnce::kIfShort ? kShort : kTiny)))
     return false;
@@ -351,7 +351,7 @@ void CpuDevice::run_in_turn(const Task& task) {
 }
 
 void CpuDevice::execute(const Dispatch& dispatch) {
-  cpu::Launch launch{&kernel_of(dispatch), dispatch.block, {dispatch.grid[0], dispatch.grid[1], dispatch.grid[2]}};
+  cpu::Launch launch(dispatch);
   execute(launch, dispatch.name);
 }
 

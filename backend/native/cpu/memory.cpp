@@ -59,9 +59,8 @@ const std::string fill_name = "a fill";
 
 template <typename Block>
 cpu::Launch launch_of(const cpu::Kernel& kernel, const Block& block) {
-  return {&kernel,
-          reinterpret_cast<const std::byte*>(&block),
-          {static_cast<uint32_t>(rounded_up(block.bytes, kPiece) / kPiece), 1, 1}};
+  return {&kernel, reinterpret_cast<const std::byte*>(&block),
+          static_cast<uint32_t>(rounded_up(block.bytes, kPiece) / kPiece)};
 }
 
 }  // namespace
@@ -159,7 +158,7 @@ bool CpuDevice::overlaps(Address address, uint64_t bytes) {
 void CpuDevice::check_range(Address address, uint64_t bytes) {
   if (!owns(address, bytes))
     throw std::invalid_argument("the " + std::to_string(bytes) + " bytes at address " + std::to_string(address) +
-                                " are not memory of this CPU device, or were freed");
+                                " are not memory of this device, or were freed");
 }
 
 void CpuDevice::execute_copy(std::byte* to, const std::byte* from, uint64_t bytes) {

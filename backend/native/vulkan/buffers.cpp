@@ -198,7 +198,7 @@ VulkanDevice::Location VulkanDevice::find(VkDeviceAddress address, VkDeviceSize 
       return {buffer.buffer, address - base};
   }
   throw std::invalid_argument("the " + std::to_string(bytes) + " bytes at device address " + std::to_string(address) +
-                              " are not memory of this Vulkan device, or were freed");
+                              " are not memory of this device, or were freed");
 }
 
 bool VulkanDevice::owns(VkDeviceAddress address, VkDeviceSize bytes) {

@@ -23,7 +23,7 @@ VkBuffer handle_of(const Buffer* buffer) { return static_cast<const VulkanBuffer
 VulkanDevice::VulkanDevice(VkInstance instance, VkPhysicalDevice physical, VkDevice device, VkQueue queue,
                            uint32_t queue_family, VkPipelineLayout layout, bool host_addresses, bool shares_semaphores,
                            uint64_t timeout_ns, const Care& care)
-    : Device("Vulkan device", host_addresses),
+    : Device(host_addresses),
       instance_functions_(instance),
       physical_(physical),
       vk_(instance_functions_, device),

@@ -339,7 +339,7 @@ def load(path: str | os.PathLike[str], context: Context | None = None) -> Loaded
     """The kernel in a module that `triton-spirv compile` wrote, with its JSON next to it.
 
     ``context``: of the device that it is to run on; None: the current one. Raises FileNotFoundError, IncompatibleModule
-    where the files do not belong together or do not suit the device, KernelRejected and VulkanUnavailable. The path may
+    where the files do not belong together or do not suit the device, KernelRejected and DeviceUnavailable. The path may
     also be that of the machine code of a kernel for a processor, a .o.
     """
     module = Path(path)

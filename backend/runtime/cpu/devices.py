@@ -15,6 +15,9 @@ from ..device_kind import ComputeUnits, DeviceInfo
 from ..native_module import native
 from ..once import once_a_process
 
+#: What TRITON_SPIRV_DEVICE calls it.
+NAME = "cpu"
+
 #: Memory that the system could give to this process without swapping, in kB, and all that there is.
 _FREE, _TOTAL = "MemAvailable", "MemTotal"
 #: Limits of a group of processes: of version 2, then of version 1. Each has a file of what is used.
@@ -54,6 +57,10 @@ class CpuDeviceInfo(DeviceInfo):
         """As DeviceInfo's."""
         return "machine code"
 
+    def is_called(self, name: str) -> bool:
+        """As DeviceInfo's. A part of the processor's name is none: ``radeon`` means a GPU."""
+        return name.lower() == NAME
+
     def memory(self) -> tuple[int | None, int]:
         """As DeviceInfo's: of the machine, or of the group of processes if that has less."""
         values = {}
@@ -90,7 +97,7 @@ def device() -> CpuDeviceInfo:
         name=name,
         kind="cpu",
         uuid=hashlib.sha256(name.encode()).hexdigest()[:32],
-        driver="cpu",
+        driver=NAME,
         lacks=() if found is not None else ("AVX2 and FMA",),
         capabilities=found,
         driver_version=native().processor_level(),

@@ -4,25 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ... import settings
-from .devices import CpuDeviceInfo, device
+from .devices import NAME, CpuDeviceInfo, device
 from .open_device import OpenCpuDevice
-
-#: What TRITON_SPIRV_DEVICE calls it.
-NAME = "cpu"
-
-
-def is_asked_for() -> bool:
-    """Whether TRITON_SPIRV_DEVICE names it."""
-    return (settings.DEVICE.get() or "").lower() == NAME
 
 
 class Cpu:
-    """A DeviceKind: the processor, which is there if TRITON_SPIRV_DEVICE names it."""
+    """A DeviceKind: the processor."""
 
     def devices(self) -> Sequence[CpuDeviceInfo]:
         """As DeviceKind's."""
-        return (device(),) if is_asked_for() else ()
+        return (device(),)
 
     def open(self, device: CpuDeviceInfo, again: bool) -> OpenCpuDevice:
         """As DeviceKind's."""
@@ -30,4 +21,4 @@ class Cpu:
 
     def remedy(self) -> str:
         """As DeviceKind's."""
-        return f"set TRITON_SPIRV_DEVICE={NAME} to use the processor"
+        return f"TRITON_SPIRV_DEVICE={NAME} runs kernels on the processor itself"

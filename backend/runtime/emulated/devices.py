@@ -12,7 +12,7 @@ from ...settings import EMULATE
 from ..cpu.devices import CpuDeviceInfo, threads
 from ..cpu.devices import capabilities as processor_capabilities
 from ..device_kind import ComputeUnits
-from ..errors import VulkanUnavailable
+from ..errors import DeviceUnavailable
 
 _FILE = ".json"
 
@@ -31,11 +31,11 @@ class EmulatedDeviceInfo(CpuDeviceInfo):
 
 
 def emulated(name: str) -> EmulatedDeviceInfo:
-    """The device of a profile's name, or of a file that holds a profile (``*.json``). Raises VulkanUnavailable where
+    """The device of a profile's name, or of a file that holds a profile (``*.json``). Raises DeviceUnavailable where
     there is none."""
     profile = _profile(name)
     if profile.capabilities.processor:
-        raise VulkanUnavailable(
+        raise DeviceUnavailable(
             f"TRITON_SPIRV_DEVICE={EMULATE}{name} is the profile of a processor, not of a GPU; "
             "TRITON_SPIRV_DEVICE=cpu is the processor itself"
         )
@@ -57,10 +57,10 @@ def _profile(name: str) -> Profile:
         try:
             return read_profile(Path(name))
         except (OSError, ValueError) as error:
-            raise VulkanUnavailable(f"TRITON_SPIRV_DEVICE={EMULATE}{name}: {error}") from None
+            raise DeviceUnavailable(f"TRITON_SPIRV_DEVICE={EMULATE}{name}: {error}") from None
     found = {one: profile for one, profile in profiles().items() if not profile.capabilities.processor}
     if name not in found:
-        raise VulkanUnavailable(
+        raise DeviceUnavailable(
             f"TRITON_SPIRV_DEVICE={EMULATE}{name} names no GPU's profile; use one of {', '.join(found)}, or the path "
             "of a profile's file"
         )

@@ -104,7 +104,7 @@ class Resolver:
             raise RuntimeError(
                 f"kernel '{self._name}': a graph cannot capture a launch with argument "
                 f"{', '.join(names)}, whose memory is copied or shared at every launch; pass a tensor "
-                "on the Vulkan device"
+                "on the device"
             )
 
     def resolve(

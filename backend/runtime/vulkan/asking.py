@@ -22,7 +22,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from ..errors import VulkanUnavailable
+from ..errors import DeviceUnavailable
 from ..files import kept_folder, write_whole
 from ..once import once_a_process
 from .manifests import REPLACING, Manifest, used
@@ -192,13 +192,13 @@ def _only(drivers: Collection[Path]) -> Mapping[str, str]:
 @contextmanager
 def without(faults: Collection[Path]) -> Iterator[None]:
     """Keeps these drivers from the loader, which reads the environment when an instance is made. Raises
-    VulkanUnavailable where no other is left."""
+    DeviceUnavailable where no other is left."""
     if not faults:
         yield
         return
     good = [manifest.path for manifest in used() if manifest.path not in faults]
     if not good:
-        raise VulkanUnavailable(f"no Vulkan driver can be used: {hint()}")
+        raise DeviceUnavailable(f"no Vulkan driver can be used: {hint()}")
     kept = {name: os.environ.get(name) for name in REPLACING}
     os.environ.update(_only(good))
     try:

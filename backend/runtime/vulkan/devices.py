@@ -12,7 +12,7 @@ from ...drivers import DRIVER_IDS, DRIVERS, OTHER
 from ...field_reports import Care, Facts, care_for, kernel_version, version_of
 from ..device_kind import MatrixProperties
 from ..ending import ENDING
-from ..errors import VulkanUnavailable
+from ..errors import DeviceUnavailable
 from . import asking
 from .compute_units import compute_units
 from .device_features import (
@@ -185,39 +185,39 @@ def compute_queue_family(device: VulkanDeviceInfo) -> int:
     """Index of the queue family that kernels are submitted to."""
     family = best_family(_compute_families(device.handle), device.care.compute_only)
     if family is None:
-        raise VulkanUnavailable(f"{device.describe()} has no compute queue")
+        raise DeviceUnavailable(f"{device.describe()} has no compute queue")
     return family
 
 
 def _physical_devices(loaded: Any) -> list[Any]:
-    """Every VkPhysicalDevice of an Instance. Raises VulkanUnavailable."""
+    """Every VkPhysicalDevice of an Instance. Raises DeviceUnavailable."""
     try:
         return list(loaded.physical_devices())
     except RuntimeError as error:  # of the loader, where none of the drivers finds a device
-        raise VulkanUnavailable(
+        raise DeviceUnavailable(
             f"no Vulkan device was found: the drivers that are used have none ({error}); "
             + remedy("install Mesa's CPU driver")
         ) from None
 
 
 def probed(opened: Instance) -> Iterator[VulkanDeviceInfo]:
-    """Every device of an instance, in the loader's order. Raises VulkanUnavailable."""
+    """Every device of an instance, in the loader's order. Raises DeviceUnavailable."""
     return (probe(opened, physical) for physical in _physical_devices(opened))
 
 
 def again(device: VulkanDeviceInfo) -> tuple[Instance, VulkanDeviceInfo]:
     """The same device in a new instance: drivers share what a device failed with among the devices of one
-    instance. Mesa's CPU driver lets no kernel of it run while another one does. Raises VulkanUnavailable."""
+    instance. Mesa's CPU driver lets no kernel of it run while another one does. Raises DeviceUnavailable."""
     with asking.without(asking.left_out()):
         opened = Instance()
     for found in probed(opened):
         if (found.uuid, found.driver) == (device.uuid, device.driver):
             return opened, replace(device, handle=found.handle)
-    raise VulkanUnavailable(f"{device.describe()} failed and has disappeared")
+    raise DeviceUnavailable(f"{device.describe()} failed and has disappeared")
 
 
 def devices() -> tuple[VulkanDeviceInfo, ...]:
     """All Vulkan devices, in the loader's order, each GPU once. Drivers that fail when they are asked are left out
-    (asking.py). Raises VulkanUnavailable without a loader, and RuntimeError where the process is ending."""
+    (asking.py). Raises DeviceUnavailable without a loader, and RuntimeError where the process is ending."""
     with ENDING.awaited():
         return without_twins(list(probed(instance())))

@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from ...settings import VALIDATE
-from ..errors import VulkanUnavailable
+from ..errors import DeviceUnavailable
 from ..once import once_a_process
 from . import asking, manifests
 
@@ -26,15 +26,15 @@ def remedy(install: str) -> str:
 
 @cache
 def vulkan() -> Any:
-    """The ``vulkan`` package. Raises VulkanUnavailable if it or the loader is missing."""
+    """The ``vulkan`` package. Raises DeviceUnavailable if it or the loader is missing."""
     try:
         import vulkan
     except ModuleNotFoundError as error:
         if error.name != "vulkan":
             raise
-        raise VulkanUnavailable("the Python package 'vulkan' is missing; install it with: pip install vulkan") from None
+        raise DeviceUnavailable("the Python package 'vulkan' is missing; install it with: pip install vulkan") from None
     except OSError:
-        raise VulkanUnavailable(
+        raise DeviceUnavailable(
             f"the Vulkan loader (libvulkan.so.1) is missing; install it, and a driver, with: {INSTALL}"
         ) from None
     return vulkan
@@ -173,7 +173,7 @@ class Instance:
         layers, extensions = [], []
         if self.validation:
             if VALIDATION_LAYER not in instance_layers():
-                raise VulkanUnavailable(
+                raise DeviceUnavailable(
                     f"{VALIDATE.name} is set but {VALIDATION_LAYER} is not installed; "
                     "install it with: apt-get install vulkan-validationlayers"
                 )
@@ -191,7 +191,7 @@ class Instance:
         out = ffi.new("VkInstance*")
         result = vk.lib.vkCreateInstance(info, ffi.NULL, out)
         if result == vk.VK_ERROR_INCOMPATIBLE_DRIVER:
-            raise VulkanUnavailable("no Vulkan driver was found; " + remedy("install Mesa's"))
+            raise DeviceUnavailable("no Vulkan driver was found; " + remedy("install Mesa's"))
         check(result, "vkCreateInstance")
         self.handle = out[0]
 
@@ -223,7 +223,7 @@ _first_user: list[int] = []
 
 @once_a_process
 def instance() -> Instance:
-    """The instance of this process; a forked child makes its own. Raises VulkanUnavailable."""
+    """The instance of this process; a forked child makes its own. Raises DeviceUnavailable."""
     _first_user[:] = _first_user or [os.getpid()]
     vulkan()  # without the loader there is nobody to ask
     with asking.without(asking.left_out()):

@@ -15,6 +15,8 @@ from pathlib import Path
 
 #: Variables that replace the search for manifests; the loader reads the second one only without the first.
 REPLACING = ("VK_DRIVER_FILES", "VK_ICD_FILENAMES")
+#: The variable that adds manifests to those that are found.
+ADDING = "VK_ADD_DRIVER_FILES"
 #: Variables that choose among the manifests that were found, by patterns of their file names.
 #: Adds manifests to those that were found by the search.
 ADDING = "VK_ADD_DRIVER_FILES"

@@ -29,7 +29,7 @@ def why_unavailable() -> str | None:
     try:
         active = type(config.active).__name__
     except RuntimeError as error:
-        return f"Triton has no driver for a Vulkan device: {error}"
+        return f"Triton has no driver for the device: {error}"
     return (
         f"Triton's active driver is {active}, which cannot launch kernels on '{runtime.NAME}' tensors: "
         "set TRITON_SPIRV_BACKEND=1 before triton is imported"
@@ -37,7 +37,7 @@ def why_unavailable() -> str | None:
 
 
 def _index(device: Any) -> int:
-    """The index of a device of any type: a CPU tensor's kernels run on the current Vulkan device."""
+    """The index of a device of any type: a CPU tensor's kernels run on the current device."""
     if isinstance(device, str):
         device = torch.device(device)
     if isinstance(device, torch.device) and device.type != runtime.NAME:
@@ -92,12 +92,12 @@ class SPIRVInterface:
 
     @staticmethod
     def is_available() -> bool:
-        """Whether Triton's kernels go to a Vulkan device."""
+        """Whether Triton's kernels go to a device of this backend."""
         return is_active()
 
     @staticmethod
     def device_count() -> int:
-        """Number of Vulkan devices of this process."""
+        """Number of devices of this process."""
         return _vulkan.device_count() if is_active() else 0
 
     @staticmethod

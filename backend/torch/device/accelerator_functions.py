@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from ... import runtime, settings
-from ...runtime import NAME, VulkanUnavailable, selected
+from ...runtime import NAME, DeviceUnavailable, selected
 from .spirv_module import MODULE
 from .torch_streams import Stream
 
@@ -23,7 +23,7 @@ def is_wanted() -> bool:
     name, or there is a GPU. Mesa's CPU driver is slower than torch's own CPU code: it has to be asked for."""
     try:
         kind = selected().kind
-    except VulkanUnavailable:
+    except DeviceUnavailable:
         return False
     asked = settings.BACKEND.get() or os.environ.get("TRITON_DEFAULT_BACKEND") == NAME or settings.DEVICE.get()
     return bool(asked) or kind != "cpu"

@@ -10,6 +10,6 @@ from ...runtime import native, native_part
 
 @cache
 def torch_native() -> Any:
-    """The C++ module. Raises VulkanUnavailable as the runtime's native()."""
+    """The C++ module. Raises DeviceUnavailable as the runtime's native()."""
     native()  # whose devices and launchers it takes
     return native_part("_native_torch")

@@ -12,7 +12,7 @@ from uuid import UUID
 import torch
 
 from ... import runtime
-from ...runtime import DeviceInterface, VulkanUnavailable, device_index, selected
+from ...runtime import DeviceInterface, DeviceUnavailable, device_index, selected
 from . import torch_streams
 from .as_cuda import CAPABILITY, as_cuda
 from .cpu_fallback import FALLBACKS
@@ -57,7 +57,7 @@ def _properties(index: int) -> DeviceProperties:
     device = runtime.devices()[index]
     known = device.capabilities
     if known is None:
-        raise VulkanUnavailable(f"{device.describe()} cannot run Triton kernels")
+        raise DeviceUnavailable(f"{device.describe()} cannot run Triton kernels")
     units = device.compute_units
     return DeviceProperties(
         name=device.name,
@@ -96,7 +96,7 @@ class DeviceModule(DeviceInterface):
         """Whether there is a Vulkan device that can run kernels."""
         try:
             selected()
-        except VulkanUnavailable:
+        except DeviceUnavailable:
             return False
         return True
 

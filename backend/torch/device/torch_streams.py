@@ -21,7 +21,7 @@ class Stream(_C.Stream):  # type: ignore[misc]
     """
 
     def __new__(cls, device: Any = None, priority: int = 0, **_: Any) -> Stream:
-        """A stream of the device. Raises VulkanUnavailable if it is not there."""
+        """A stream of the device. Raises DeviceUnavailable if it is not there."""
         index = device_index(device)
         runtime.of_device(index)
         made: Stream = super().__new__(cls, device=f"{NAME}:{index}")

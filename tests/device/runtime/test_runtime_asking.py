@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from triton.backends.spirv.runtime import VulkanUnavailable
+from triton.backends.spirv.runtime import DeviceUnavailable
 from triton.backends.spirv.runtime.vulkan import asking, manifests
 
 SOURCE = Path(__file__).with_name("faulty_driver.cpp")
@@ -19,10 +19,10 @@ PROGRAM = """
 import logging
 logging.basicConfig(level=logging.WARNING)
 import triton
-from triton.backends.spirv.runtime import VulkanUnavailable, device_choice
+from triton.backends.spirv.runtime import DeviceUnavailable, device_choice
 try:
     print([device.driver for device in device_choice.devices()])
-except VulkanUnavailable as error:
+except DeviceUnavailable as error:
     print("none:", error)
 """
 
@@ -110,5 +110,5 @@ def test_without_hides_from_the_loader_alone(faulty: dict[str, Path], monkeypatc
     with asking.without({paths[0]: "crashes"}):
         assert os.environ["VK_DRIVER_FILES"] == os.environ["VK_ICD_FILENAMES"] == str(paths[1])
     assert os.environ["VK_DRIVER_FILES"] == ":".join(map(str, paths)) and "VK_ICD_FILENAMES" not in os.environ
-    with pytest.raises(VulkanUnavailable, match="no Vulkan driver can be used"), asking.without(paths):
+    with pytest.raises(DeviceUnavailable, match="no Vulkan driver can be used"), asking.without(paths):
         pass

@@ -222,6 +222,7 @@ def test_a_graph_whose_capture_failed_before_its_first_launch_is_not_captured_ag
         pass
 
 
+@pytest.mark.only_on("Vulkan", "a forked child can use the CPU device")
 def test_a_child_that_is_forked_in_a_capture_captures_nothing(add_file: Path) -> None:
     script = """
 from triton.backends.spirv.runtime import Graph
@@ -247,6 +248,6 @@ print("parent:", x.to_numpy()[0])
 """
     done = run_script(script, add_file)
     first, second, third, fourth = done.stdout.splitlines() or pytest.fail(done.stderr)
-    assert first.startswith("launch: the Vulkan device was opened before this process was forked")
-    assert first.endswith(" 1") and second.startswith("end: the Vulkan device was opened before")
+    assert first.startswith("launch: the device was opened before this process was forked")
+    assert first.endswith(" 1") and second.startswith("end: the device was opened before")
     assert (third, fourth) == ("child: 0", "parent: 2.0")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from triton.backends.spirv.runtime.context import current
 
 from tests.device.processes import run_script
 
@@ -67,14 +68,16 @@ os._exit(0)
     done = run_script(script, kernels, TRITON_SPIRV_TIMEOUT="1")
     lines = done.stdout.splitlines()
     assert len(lines) == 4, done.stderr
+    goes_on = current().device.api == "CPU"  # a kernel is stopped there
     for line in (lines[0], lines[2]):
-        assert line.startswith(
-            "VulkanError: recovered.py:3: kernel 'slow' did not end within the time limit of 1000 ms"
+        assert line.partition(": ")[2].startswith(
+            "recovered.py:3: kernel 'slow' did not end within the time limit of 1000 ms"
         ), done.stdout
-        assert "opens it again" in line
-    assert lines[1] == "(True, False, True)" and lines[3] == "True"
+        assert ("opens it again" in line) != goes_on
+    assert lines[1] == f"(True, {goes_on}, True)" and lines[3] == "True"
 
 
+@pytest.mark.only_on("Vulkan", "the CPU device stops a kernel and goes on, with the tensors that there are")
 def test_memory_of_before_is_refused(kernels: Path) -> None:
     """By copies, and by launches on the device as it was opened again, which may have other memory at its address."""
     script = (
@@ -103,7 +106,7 @@ os._exit(0)
         "ValueError: kernel 'add_one': argument 'x_ptr' is in memory of the device as it was before it failed: make "
         "the tensor again"
     )
-    assert lines[3].startswith("RuntimeError: this belongs to a Vulkan device that failed earlier"), done.stdout
+    assert lines[3].startswith("RuntimeError: this belongs to a device that failed earlier"), done.stdout
 
 
 def test_a_lost_device_is_opened_again(kernels: Path, faulty_layer: dict[str, str]) -> None:
@@ -189,6 +192,7 @@ tell(lambda: (torch.ones(64, device="spirv") * 2).sum().item())
     assert lines[1] == "128.0" and done.returncode == 0, done.stderr
 
 
+@pytest.mark.only_on("Vulkan", "the CPU device stops a kernel and goes on, with the tensors that there are")
 def test_torch_operations_go_on(kernels: Path) -> None:
     """Their kernels are loaded again; a tensor of before is refused."""
     script = (

@@ -13,7 +13,15 @@ from pathlib import Path
 import pytest
 from triton.backends.spirv.runtime.device_choice import devices
 
-from tests.device.processes import run, run_script
+from tests.device.processes import on_path, run, run_script
+
+pytestmark = pytest.mark.only_on("Vulkan", "there is one CPU device")
+
+#: What a process runs first, in which Mesa's CPU driver is to be the best device.
+_WITHOUT_THE_PROCESSOR = """
+from triton.backends.spirv.runtime.cpu import kind
+kind.Cpu.devices = lambda self: ()
+"""
 
 _PROGRAM = Path(__file__).with_name("two_devices.py")
 _ROOT = Path(__file__).parents[3]
@@ -32,7 +40,9 @@ def _cpu_manifests() -> list[Path]:
 @pytest.fixture
 def two_devices(tmp_path: Path) -> dict[str, str]:
     """The environment of a process that has two devices of one kind."""
+    (tmp_path / "sitecustomize.py").write_text(_WITHOUT_THE_PROCESSOR)
     environment = {"TRITON_SPIRV_DEVICE": "", "LOCAL_RANK": "", "TRITON_SPIRV_BACKEND": "1"}
+    environment["PYTHONPATH"] = on_path(tmp_path)
     usable = [device.kind for device in devices() if not device.lacks]
     if usable[:2] == usable[:1] * 2:
         return environment

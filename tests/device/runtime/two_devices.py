@@ -15,7 +15,7 @@ import triton.language as tl
 from triton.backends.spirv.runtime import array
 from triton.backends.spirv.runtime import buffer as buffers
 from triton.backends.spirv.runtime.context import of_device
-from triton.backends.spirv.runtime.errors import VulkanUnavailable
+from triton.backends.spirv.runtime.errors import DeviceUnavailable
 from triton.backends.spirv.runtime.kernel import Kernel
 from triton.backends.spirv.runtime.launches.launch import make_launcher
 
@@ -89,8 +89,8 @@ def the_current_device_is_the_threads_own() -> None:
             assert driver.get_current_device() == 0
         assert driver.get_current_device() == 1
     for wrong in (interface.device_count(), -1, "spirv:99"):
-        refused(VulkanUnavailable, "there is no device 'spirv:", lambda wrong=wrong: interface.set_device(wrong))
-    refused(ValueError, "'cuda:0' is not a Vulkan device", lambda: interface.set_device("cuda:0"))
+        refused(DeviceUnavailable, "there is no device 'spirv:", lambda wrong=wrong: interface.set_device(wrong))
+    refused(ValueError, "'cuda:0' is no device of this backend", lambda: interface.set_device("cuda:0"))
     refused(KeyError, "inner", lambda: fail_on_device(0))
     assert driver.get_current_device() == 1
 

@@ -15,7 +15,7 @@ from triton.backends.spirv.inspection import compilers, sass, zstandard
 from triton.backends.spirv.inspection.nvidia_code import NoMachineCode, disassembled, machine_code
 from triton.backends.spirv.inspection.zstandard import NoZstandard
 from triton.backends.spirv.runtime.cuda import cuda_driver
-from triton.backends.spirv.runtime.errors import VulkanUnavailable
+from triton.backends.spirv.runtime.errors import DeviceUnavailable
 from triton.backends.spirv.runtime.vulkan.statistics import Executable, Statistic
 
 PTX = """
@@ -213,7 +213,7 @@ def test_the_gpu_that_the_process_uses_is_asked(monkeypatch: pytest.MonkeyPatch)
         assert compilers._device(driver) is asked
 
     def refuse() -> None:
-        raise VulkanUnavailable("TRITON_SPIRV_DEVICE='x' matches no Vulkan device")
+        raise DeviceUnavailable("TRITON_SPIRV_DEVICE='x' matches no device")
 
     monkeypatch.setattr(compilers, "selected", refuse)
     assert compilers._device("a") is first

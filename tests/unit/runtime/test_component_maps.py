@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from triton.backends.spirv.runtime.device_kind import MatrixProperties
-from triton.backends.spirv.runtime.errors import KernelRejected, ValidationError, VulkanUnavailable
+from triton.backends.spirv.runtime.errors import DeviceUnavailable, KernelRejected, ValidationError
 from triton.backends.spirv.runtime.measuring import component_maps
 
 F16 = MatrixProperties(16, 16, 16, ("f16", "f16", "f32", "f32"), False)
@@ -42,7 +42,7 @@ def test_what_a_driver_may_do_costs_the_matrix_units(
 
 def test_a_device_that_cannot_be_opened_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
     def of_device(index: int) -> Any:
-        raise VulkanUnavailable("it is gone")
+        raise DeviceUnavailable("it is gone")
 
     monkeypatch.setattr(component_maps, "of_device", of_device)
     assert component_maps._measured(DEVICE) is None

@@ -10,7 +10,7 @@ from triton.backends.spirv import cli
 from triton.backends.spirv.runtime import device_choice
 from triton.backends.spirv.runtime.device_choice import choose
 from triton.backends.spirv.runtime.device_kind import DeviceInfo
-from triton.backends.spirv.runtime.errors import VulkanUnavailable
+from triton.backends.spirv.runtime.errors import DeviceUnavailable
 from triton.backends.spirv.runtime.vulkan.devices import VulkanDeviceInfo
 
 
@@ -58,6 +58,7 @@ def test_a_rank_that_is_no_number(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_info_names_what_a_device_lacks(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     only = (replace(FOUND[3], name="Old"),)
+    monkeypatch.setattr(cli, "installed", lambda: only)
     monkeypatch.setattr(cli, "devices", lambda: only)
     monkeypatch.setattr(device_choice, "devices", lambda: only)
     assert cli.main(["info", "--json"]) == 1
@@ -70,8 +71,8 @@ def test_info_names_what_a_device_lacks(monkeypatch: pytest.MonkeyPatch, capsys:
 
 def test_info_without_a_driver(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     def none() -> tuple[DeviceInfo, ...]:
-        raise VulkanUnavailable("no Vulkan driver was found; install one")
+        raise DeviceUnavailable("no Vulkan driver was found; install one")
 
-    monkeypatch.setattr(cli, "devices", none)
+    monkeypatch.setattr(cli, "installed", none)
     assert cli.main(["info"]) == 1
-    assert capsys.readouterr().out == "no Vulkan device\nnone is used: no Vulkan driver was found; install one\n"
+    assert capsys.readouterr().out == "no device\nnone is used: no Vulkan driver was found; install one\n"

@@ -8,7 +8,8 @@ import pytest
 from triton.backends.spirv import availability, cli
 from triton.backends.spirv.capabilities import FEATURES, FLOAT_CONTROLS, PROFILES, REQUIRED
 from triton.backends.spirv.drivers import DRIVER_IDS, DRIVERS
-from triton.backends.spirv.runtime import VulkanUnavailable, device_choice
+from triton.backends.spirv.runtime import DeviceUnavailable, device_choice
+from triton.backends.spirv.runtime.cpu.kind import Cpu
 from triton.backends.spirv.runtime.device_choice import select
 from triton.backends.spirv.runtime.modules.module_info import ModuleInfo, read_module
 from triton.backends.spirv.runtime.vulkan import devices
@@ -49,20 +50,20 @@ def test_select(wanted: str | None, name: str) -> None:
 @pytest.mark.parametrize(
     ("wanted", "message"),
     [
-        ("7", "TRITON_SPIRV_DEVICE='7' matches no Vulkan device; the devices are 0: NVIDIA H100"),
-        ("10", "'10' matches no Vulkan device"),
-        ("4090", "'4090' matches no Vulkan device"),
-        ("radeon", "'radeon' matches no Vulkan device"),
+        ("7", "TRITON_SPIRV_DEVICE='7' matches no device; the devices are 0: NVIDIA H100"),
+        ("10", "'10' matches no device"),
+        ("4090", "'4090' matches no device"),
+        ("radeon", "'radeon' matches no device"),
         ("old", r"Old Card \(discrete, .*\) cannot run Triton kernels: it lacks shaderInt64, vulkanMemoryModel"),
     ],
 )
 def test_select_refuses(wanted: str, message: str) -> None:
-    with pytest.raises(VulkanUnavailable, match=message):
+    with pytest.raises(DeviceUnavailable, match=message):
         select(_FOUND, wanted)
 
 
 def test_no_device() -> None:
-    with pytest.raises(VulkanUnavailable, match="no Vulkan device was found; .*apt-get install mesa-vulkan-drivers"):
+    with pytest.raises(DeviceUnavailable, match="no device was found; .*apt-get install mesa-vulkan-drivers"):
         select((), None)
 
 
@@ -74,8 +75,10 @@ def test_drivers_without_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
             raise RuntimeError("vkEnumeratePhysicalDevices failed: VK_ERROR_INITIALIZATION_FAILED (-3)")
 
     monkeypatch.setattr(devices, "instance", Loaded)
-    monkeypatch.setattr(device_choice.devices, "_found", [])
-    with pytest.raises(VulkanUnavailable, match="the drivers that are used have none .*apt-get install"):
+    monkeypatch.setattr(device_choice._found, "_found", [])
+    monkeypatch.setattr(Cpu, "devices", lambda self: ())
+    monkeypatch.delenv("TRITON_SPIRV_DEVICE", raising=False)
+    with pytest.raises(DeviceUnavailable, match="the drivers that are used have none .*apt-get install"):
         devices.devices()
     assert "have none" in cli.information()["error"]
     assert "have none" in (availability.unavailable_reason() or "")

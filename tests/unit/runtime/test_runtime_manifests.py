@@ -65,8 +65,8 @@ def test_hidden_drivers(drivers: Path, variables: dict[str, str], hidden: set[st
 
 def test_the_error_names_what_hides_drivers(drivers: Path) -> None:
     code = (
-        "from triton.backends.spirv.runtime.vulkan.devices import devices, VulkanUnavailable\n"
-        "try:\n    print(devices())\nexcept VulkanUnavailable as error:\n    print(error)\n"
+        "from triton.backends.spirv.runtime.vulkan.devices import devices, DeviceUnavailable\n"
+        "try:\n    print(devices())\nexcept DeviceUnavailable as error:\n    print(error)\n"
     )
     missing = f"{drivers}/none.json"
     done = subprocess.run(

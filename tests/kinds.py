@@ -1,0 +1,59 @@
+"""The kinds of devices that tests run on.
+
+Tests run on the device that the machine has by default: without a GPU, the CPU device. What only one kind of device has
+is tested there: ``@pytest.mark.only_on("Vulkan", "why")``. ``--vulkan-part`` runs what has to pass on a Vulkan device
+too: the tests with that mark, and the files of vulkan_part.py. ``python3 -m tools test`` runs both.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.vulkan_part import FILES
+
+ROOT = Path(__file__).parents[1]
+MARK = "only_on"
+#: Fixtures that only one kind of device has → (the kind, why).
+FIXTURES = {"faulty_layer": ("Vulkan", "a layer of the Vulkan loader makes calls of the driver fail")}
+
+
+def needed(item: pytest.Item) -> tuple[str, str] | None:
+    """(The only kind of device that a test is for, why). None: any."""
+    mark = item.get_closest_marker(MARK)
+    if mark is not None:
+        api, why = mark.args
+        return api, why
+    return next((FIXTURES[name] for name in getattr(item, "fixturenames", ()) if name in FIXTURES), None)
+
+
+def in_vulkan_part(item: pytest.Item) -> bool:
+    """Whether a test has to pass on a Vulkan device, too."""
+    needs = needed(item)
+    if needs is not None:
+        return needs[0] == "Vulkan"
+    path = item.path.relative_to(ROOT).as_posix()
+    return path in FILES or any(path.startswith(f"{folder}/") for folder in FILES)
+
+
+def kind_in_use() -> str:
+    """The kind of device that kernels run on in this process, as in device_choice.KINDS."""
+    from triton.backends.spirv.runtime.device_choice import selected
+
+    return selected().api
+
+
+def choose(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves the Vulkan part's tests, if it is asked for, and skips those of other kinds of devices."""
+    if config.getoption("vulkan_part"):
+        left = [item for item in items if not in_vulkan_part(item)]
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if in_vulkan_part(item)]
+    of_one_kind = [(item, found) for item in items if (found := needed(item)) is not None]
+    if not of_one_kind:
+        return
+    here = kind_in_use()
+    for item, (api, why) in of_one_kind:
+        if api != here:
+            item.add_marker(pytest.mark.skip(reason=f"only on a device of kind {api}: {why}"))
