@@ -120,7 +120,7 @@ DEVICE = Setting[str | None](
     str,
     None,
     "<device>",
-    "which device: an index, part of its name, or its UUID; `cpu`: the processor itself, which needs no driver; "
+    "which device: an index, its UUID, `cpu` for the processor itself, or part of the name of a Vulkan device; "
     "`emulate:PROFILE`: a GPU of that profile, emulated; "
     "torchrun's ranks get one each "
     "([running.md](running.md#use-several-devices))",

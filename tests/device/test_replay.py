@@ -24,6 +24,6 @@ def _words(**traits: int) -> dict[str, str]:
 def test_words_that_change_are_shown() -> None:
     first = _words()
     assert len(first) == 1 and first == _words() and not differences(first, _words())
-    (line,) = differences(first, _words(unrolled_elementwise=1))
+    (line,) = differences(_words(unrolled_elementwise=1 << 20), _words(unrolled_elementwise=1))
     assert line.startswith("sines ") and " → " in line
     assert differences(first, {}) == ["1 kernels are compiled in one of the runs alone"]

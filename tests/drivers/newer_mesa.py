@@ -81,7 +81,7 @@ def environment(folder: Path, where: Path) -> dict[str, str]:
     """What such a process needs in its environment: the driver's manifest, which is written to ``where``, the programs
     there, and the validation layer. Without that layer nothing is validated."""
     manifest = str(newer_manifest(folder, _LIBRARY, where))
-    made = {**os.environ, **dict.fromkeys(manifests.REPLACING, manifest)}
+    made = {**os.environ, **dict.fromkeys(manifests.REPLACING, manifest), "TRITON_SPIRV_DEVICE": "llvmpipe"}
     made["PATH"] = f"{where / 'bin'}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
     layers = folder / "usr" / "share" / "vulkan" / "explicit_layer.d"
     if (layers / "VkLayer_khronos_validation.json").exists() and any((folder / "usr" / "bin").glob("spirv-val")):

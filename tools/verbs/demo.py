@@ -12,7 +12,7 @@ from ..project import Project
 
 
 def run(project: Project, arguments: list[str]) -> int:
-    system.ensure(system.BUILD + system.RUN)
+    system.ensure(system.BUILD)
     ensure_installed(project)
     # Upstream's default of 3.9, said outright: else it warns that another release has another.
     environment = {"TRITON_DEFAULT_FP_FUSION": "1"} | os.environ

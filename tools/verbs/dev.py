@@ -21,7 +21,7 @@ def run(project: Project, arguments: list[str]) -> int:
         raise ToolError(f"dev has no argument {arguments[0]!r}, only --native")
     from ..installed import ensure_editable
 
-    system.ensure(system.BUILD + system.RUN)
+    system.ensure(system.BUILD)
     ensure_editable(project)
     python = venv_python(project)
     print(

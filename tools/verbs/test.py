@@ -1,5 +1,8 @@
 """`test`: set everything up, then run the linters, `check` and the test suite against the installed wheel.
 
+What tests/vulkan_part.py lists is run twice: on the machine's own device, and on Mesa's CPU driver. Where the arguments
+name tests, or TRITON_SPIRV_DEVICE a device, there is one run.
+
 `test --fast` runs pytest alone, in one process, against the checkout itself (an editable installation, as of `dev`).
 """
 
@@ -10,7 +13,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from backend.settings import WHEEL
+from backend.settings import DEVICE, WHEEL
 
 from .. import system
 from ..errors import ToolError
@@ -20,6 +23,8 @@ from ..project import Project
 from . import check
 
 FAST = "--fast"
+#: The Vulkan device of the second run.
+VULKAN_DEVICE = "llvmpipe"
 
 
 def _linters(project: Project) -> dict[str, list[str]]:
@@ -71,9 +76,14 @@ def run(project: Project, arguments: list[str]) -> int:
         failed = _lint(project)
         if check.run(project, []):
             failed.append("tools check")
-    selection = arguments if any(map(_names_tests, arguments)) else ["tests", *arguments]
+    whole = not any(map(_names_tests, arguments))
+    selection = ["tests", *arguments] if whole else arguments
     command = [sys.executable, "-m", "pytest", *([] if fast else _workers(arguments)), *selection]
     status = subprocess.run(command, cwd=project.root, env=environment, check=False).returncode
+    if whole and not fast and not environment.get(DEVICE.name):
+        environment[DEVICE.name] = VULKAN_DEVICE
+        again = subprocess.run([*command, "--vulkan-part"], cwd=project.root, env=environment, check=False).returncode
+        status = status or again
     if failed:
         raise ToolError(f"{' and '.join(failed)} found faults: see above")
     return status

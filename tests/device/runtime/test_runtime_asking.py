@@ -21,7 +21,7 @@ logging.basicConfig(level=logging.WARNING)
 import triton
 from triton.backends.spirv.runtime import DeviceUnavailable, device_choice
 try:
-    print([device.driver for device in device_choice.devices()])
+    print([device.driver for device in device_choice.KINDS["Vulkan"].devices()])
 except DeviceUnavailable as error:
     print("none:", error)
 """
