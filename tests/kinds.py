@@ -15,16 +15,16 @@ from tests.vulkan_part import FILES
 
 ROOT = Path(__file__).parents[1]
 MARK = "only_on"
-#: Fixtures that only one kind of device has → (the kind, why).
-FIXTURES = {"faulty_layer": ("Vulkan", "a layer of the Vulkan loader makes calls of the driver fail")}
+#: Fixtures that only some kinds of devices have → (the kinds, why).
+FIXTURES = {"faulty_layer": (("Vulkan",), "a layer of the Vulkan loader makes calls of the driver fail")}
 
 
-def needed(item: pytest.Item) -> tuple[str, str] | None:
-    """(The only kind of device that a test is for, why). None: any."""
+def needed(item: pytest.Item) -> tuple[tuple[str, ...], str] | None:
+    """(The kinds of devices that a test is for, why). None: any."""
     mark = item.get_closest_marker(MARK)
     if mark is not None:
-        api, why = mark.args
-        return api, why
+        *kinds, why = mark.args
+        return tuple(kinds), why
     return next((FIXTURES[name] for name in getattr(item, "fixturenames", ()) if name in FIXTURES), None)
 
 
@@ -32,7 +32,7 @@ def in_vulkan_part(item: pytest.Item) -> bool:
     """Whether a test has to pass on a Vulkan device, too."""
     needs = needed(item)
     if needs is not None:
-        return needs[0] == "Vulkan"
+        return "Vulkan" in needs[0]
     path = item.path.relative_to(ROOT).as_posix()
     return path in FILES or any(path.startswith(f"{folder}/") for folder in FILES)
 
@@ -54,6 +54,6 @@ def choose(config: pytest.Config, items: list[pytest.Item]) -> None:
     if not of_one_kind:
         return
     here = kind_in_use()
-    for item, (api, why) in of_one_kind:
-        if api != here:
-            item.add_marker(pytest.mark.skip(reason=f"only on a device of kind {api}: {why}"))
+    for item, (kinds, why) in of_one_kind:
+        if here not in kinds:
+            item.add_marker(pytest.mark.skip(reason=f"only on a device of kind {' or '.join(kinds)}: {why}"))

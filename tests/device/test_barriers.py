@@ -116,7 +116,7 @@ def products(a_ptr, b_ptr, out_ptr, K, BLOCK: tl.constexpr):
     tl.store(out_ptr + r[:, None] * BLOCK + r[None, :], total)
 
 
-@pytest.mark.only_on("Vulkan", "the CPU device multiplies tiles in memory of the thread, without barriers")
+@pytest.mark.only_on("Vulkan", "emulated", "the CPU device multiplies tiles in memory of the thread, without barriers")
 def test_workgroup_of_one_subgroup():
     rng, k = np.random.default_rng(4), 128
     a, b = (rng.integers(-9, 9, shape).astype(np.float32) for shape in ((16, k), (k, 16)))

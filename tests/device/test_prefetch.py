@@ -91,7 +91,7 @@ def weighted(a, b, weights, c, length, M: tl.constexpr, N: tl.constexpr, K: tl.c
     tl.store(c + m[:, None] * N + n[None, :], total)
 
 
-@pytest.mark.only_on("Vulkan", "the CPU device multiplies tiles in memory of the thread, not on matrix units")
+@pytest.mark.only_on("Vulkan", "emulated", "the CPU device multiplies tiles in memory of the thread")
 @pytest.mark.parametrize("length", (0, 5, 32, 83))
 @pytest.mark.parametrize("most", (1 << 14, 1), ids=["rows in shared memory", "no room"])
 def test_rows_of_a_loop(monkeypatch: pytest.MonkeyPatch, length: int, most: int) -> None:

@@ -68,7 +68,7 @@ os._exit(0)
     done = run_script(script, kernels, TRITON_SPIRV_TIMEOUT="1")
     lines = done.stdout.splitlines()
     assert len(lines) == 4, done.stderr
-    goes_on = current().device.api == "CPU"  # a kernel is stopped there
+    goes_on = current().device.api != "Vulkan"  # a kernel is stopped there
     for line in (lines[0], lines[2]):
         assert line.partition(": ")[2].startswith(
             "recovered.py:3: kernel 'slow' did not end within the time limit of 1000 ms"

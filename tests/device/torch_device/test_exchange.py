@@ -14,6 +14,7 @@ torch = pytest.importorskip("torch")
 
 from torch.profiler import ProfilerActivity, profile, record_function  # noqa: E402
 from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
+from triton.backends.spirv.runtime.context import current  # noqa: E402
 from triton.backends.spirv.torch import registration  # noqa: E402
 
 from tests.device.processes import run  # noqa: E402
@@ -152,7 +153,10 @@ def test_workers_that_give_tensors_of_the_device(start: str, used: bool, tmp_pat
 
 def test_loaders_that_cannot_have_such_tensors_say_why(tmp_path: Any) -> None:
     said = _loaded(tmp_path, "fork", used=True)
-    assert said.startswith("refused:") and "opened before this process was forked" in said and "'spawn'" in said
+    if current().device.api == "Vulkan":
+        assert said.startswith("refused:") and "opened before this process was forked" in said and "'spawn'" in said
+    else:  # a forked child can use the device, unless kernels ran at the fork
+        assert not said.startswith("refused:") or "forked while kernels were running" in said
     said = _loaded(tmp_path, "spawn", used=True, pins=True)
     assert said.startswith("refused:") and "only dense CPU tensors can be pinned" in said
 
