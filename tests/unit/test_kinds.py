@@ -1,0 +1,61 @@
+"""Which tests run on a Vulkan device as well as on the CPU device (tests/kinds.py)."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.kinds import ROOT
+from tests.vulkan_part import FILES
+
+#: Both marks, a fixture of Vulkan's, and a test that is for any device.
+TESTS = """
+import pytest
+from triton.backends.spirv.runtime.device_choice import selected
+
+@pytest.mark.only_on("Vulkan", "its drivers have that")
+def test_of_vulkan():
+    assert selected().api == "Vulkan"
+
+@pytest.mark.only_on("CPU", "emulated", "there is one subgroup")
+def test_of_the_processor():
+    assert selected().api == "CPU"
+
+@pytest.fixture
+def faulty_layer():
+    assert selected().api == "Vulkan"
+
+def test_with_a_layer(faulty_layer): pass
+
+def test_of_any(): pass
+"""
+
+
+def _run(folder: Path, device: str, *arguments: str) -> str:
+    (folder / "test_some.py").write_text(TESTS)
+    command = [sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "-p", "tests.conftest"]
+    done = subprocess.run(
+        [*command, "-c", str(ROOT / "pyproject.toml"), f"--rootdir={ROOT}", *arguments, str(folder)],
+        env={**os.environ, "TRITON_SPIRV_DEVICE": device},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_files_of_the_vulkan_part_are_there() -> None:
+    missing = [path for path in FILES if not (ROOT / path).exists()]
+    assert not missing and all(FILES.values())
+
+
+def test_each_kind_of_device_runs_its_own_tests(tmp_path: Path) -> None:
+    on_cpu = _run(tmp_path, "cpu")
+    assert "2 passed, 2 skipped" in on_cpu
+    assert "only on a device of kind Vulkan: its drivers have that" in on_cpu
+    again = _run(tmp_path, "llvmpipe", "--vulkan-part")
+    assert "2 passed, 2 deselected" in again
