@@ -46,7 +46,7 @@ def _device(index: int, device: DeviceInfo) -> dict[str, Any]:
     }
     try:
         capabilities = capabilities_of(device)
-    except VulkanUnavailable as error:  # its self-test fails
+    except DeviceUnavailable as error:  # its self-test fails
         described |= {"usable": False, "lacks": [str(error)]}
         return described
     if capabilities is not None:

@@ -23,7 +23,7 @@ _VERSION = 1
 
 def capabilities_of(device: DeviceInfo) -> Capabilities | None:
     """The device's capabilities with what was measured, once per driver; None if it cannot run kernels. Raises
-    VulkanUnavailable where the self-test of its driver fails (trust.py)."""
+    DeviceUnavailable where the self-test of its driver fails (trust.py)."""
     if device.capabilities is None or device.documented:
         return device.capabilities
     return _measured(device, os.getpid())

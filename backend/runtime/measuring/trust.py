@@ -22,7 +22,7 @@ from ...capabilities import Capabilities
 from ...field_reports import RAN_HERE
 from ...settings import OFF
 from ..device_kind import DeviceInfo
-from ..errors import VulkanUnavailable
+from ..errors import DeviceUnavailable
 from .probing import Record
 
 _log = logging.getLogger(__name__)
@@ -61,7 +61,7 @@ def is_tested(device: DeviceInfo) -> bool:
 
 
 def trusted(device: DeviceInfo) -> Capabilities:
-    """The capabilities without what the self-test found wrong. Raises VulkanUnavailable where kernels are wrong that
+    """The capabilities without what the self-test found wrong. Raises DeviceUnavailable where kernels are wrong that
     nothing can be left out of."""
     capabilities = device.capabilities
     assert capabilities is not None
@@ -70,7 +70,7 @@ def trusted(device: DeviceInfo) -> Capabilities:
     faults = faults_of(device)
     for group, fault in faults.items():
         if not LEFT_OUT[group]:
-            raise VulkanUnavailable(
+            raise DeviceUnavailable(
                 f"{device.describe()} cannot run Triton kernels: the self-test of its driver {device.driver_version} "
                 f"failed: {fault}; please report it with `triton-spirv report`; {settings.SELF_TEST.name}=0 uses the "
                 "device all the same"
