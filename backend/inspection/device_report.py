@@ -25,7 +25,7 @@ from typing import Any
 
 from ..capabilities import Capabilities, read_profile
 from ..runtime.context import current
-from ..runtime.errors import VulkanUnavailable
+from ..runtime.errors import DeviceUnavailable
 from ..runtime.files import write_whole
 from ..runtime.measuring.trust import LEFT_OUT, faults_of, spoken
 from .doctor import CHECKS
@@ -77,7 +77,7 @@ def report(information: Callable[[], dict[str, Any]], tell: Callable[[str], None
     }
     try:
         device = current().device
-    except (VulkanUnavailable, ValueError, RuntimeError) as error:
+    except (DeviceUnavailable, ValueError, RuntimeError) as error:
         known["error"] = str(error)
         return without_persons(known)
     tell(f"testing {device.name}")
