@@ -15,6 +15,11 @@ Where it is known from where in device memory the tiles of the next product will
 are two more addresses for each such tile, of 64 bits: of its first row there, and of its second. The function may ask
 for these rows to be brought nearer; they need not exist.
 
+A loop of such products, each of the next K columns of A and rows of B in device memory, is one call, too
+(``RoundsProduct``): the tiles are read in place, or packed as the function likes best. Its parameters are the pointer
+to C, those to two variables with addresses, of where each row of A and each column of B begins, and two numbers of 64
+bits: the bytes from one row of B to the next, and how many rounds there are.
+
 The variables are those of a subgroup whose W invocations are the lanes of vectors: an array of R elements is memory of
 R · W elements, and element r of invocation l is element r · W + l of it. Strides count such elements of the memory.
 """
@@ -77,3 +82,44 @@ class TileProduct:
         following = tuple((int(rows), int(size)) for rows, size in _NEXT.findall(found.groups()[-1]))
         c, a, b = ((steps[at], steps[at + 1], steps[at + 2]) for at in (0, 3, 6))
         return cls(found[2], batches, m, n, k, found[1] == "add", c, a, b, following)
+
+
+#: Element types of factors in device memory, as TTGIR names them → the bytes of one.
+FACTORS = {"f16": 2, "bf16": 2, "f32": 4, "f64": 8}
+
+_ROUNDS = re.compile(
+    r"tile_rounds_(f32|f64)_(\d+)x(\d+)x(\d+)_c(\d+)_a(f16|bf16|f32|f64)_(\d+)_b(f16|bf16|f32|f64)_(\d+)(_t)?"
+)
+
+
+@dataclass(frozen=True)
+class RoundsProduct:
+    """The products of some rounds of a loop, which are added to an M×N tile C of the type ``element`` whose rows are
+    ``row`` elements apart and contiguous. A round multiplies ``k`` columns of A, which are neighbours in memory, with
+    as many rows of B. ``a``, ``b``: the element type in memory, and how far the addresses of neighbouring rows of A, or
+    columns of B, are from each other in their variable, in addresses. ``turned``: neighbours in a column of B are
+    neighbours in memory. The order of sums, and their rounding, is that of the products one after the other."""
+
+    element: str
+    m: int
+    n: int
+    k: int
+    row: int
+    a: tuple[str, int]
+    b: tuple[str, int]
+    turned: bool
+
+    @property
+    def name(self) -> str:
+        """The function's name, which says all of it."""
+        factors = f"a{self.a[0]}_{self.a[1]}_b{self.b[0]}_{self.b[1]}"
+        return f"tile_rounds_{self.element}_{self.m}x{self.n}x{self.k}_c{self.row}_{factors}{'_t' * self.turned}"
+
+    @classmethod
+    def parse(cls, name: str) -> RoundsProduct | None:
+        """The product that a function's name says; None if it is none's name."""
+        found = _ROUNDS.fullmatch(name)
+        if found is None:
+            return None
+        m, n, k, row, a, b = (int(found[group]) for group in (2, 3, 4, 5, 7, 9))
+        return cls(found[1], m, n, k, row, (found[6], a), (found[8], b), found[10] is not None)

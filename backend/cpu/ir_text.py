@@ -93,6 +93,43 @@ class FunctionText:
         self._label(f"{head}x")
         return following
 
+    def counted(
+        self,
+        count: str,
+        step: int,
+        body: Callable[[str, list[str]], list[str] | None],
+        carried: Sequence[tuple[str, str]] = (),
+    ) -> list[str]:
+        """``loop`` for a ``count`` that is an i64, and may be 0."""
+        self._count += 1
+        head, before = f"loop{self._count}", self._block
+        index, names = f"%i{self._count}", [f"%c{self._count}_{number}" for number in range(len(carried))]
+        self.do(f"br label %{head}")
+        self._label(head)
+        place = len(self._lines)
+        self.do(f"br i1 {self.value(f'icmp ult i64 {index}, {count}')}, label %{head}b, label %{head}x")
+        self._label(f"{head}b")
+        following = body(index, names) or []
+        after = self.value(f"add nuw nsw i64 {index}, {step}")
+        self.do(f"br label %{head}")
+        phis = [f"  {index} = phi i64 [0, %{before}], [{after}, %{self._block}]"]
+        for name, (type_, first), value in zip(names, carried, following, strict=True):
+            phis.append(f"  {name} = phi {type_} [{first}, %{before}], [{value}, %{self._block}]")
+        self._lines[place:place] = phis
+        self._label(f"{head}x")
+        return names
+
+    def either(self, condition: str, then: Callable[[], None], otherwise: Callable[[], None]) -> None:
+        """One of two pieces of code, by an i1."""
+        self._count += 1
+        name = f"either{self._count}"
+        self.do(f"br i1 {condition}, label %{name}t, label %{name}f")
+        for letter, body in (("t", then), ("f", otherwise)):
+            self._label(f"{name}{letter}")
+            body()
+            self.do(f"br label %{name}x")
+        self._label(f"{name}x")
+
     def _label(self, name: str) -> None:
         self._lines.append(f"{name}:")
         self._block = name

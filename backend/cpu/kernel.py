@@ -110,15 +110,18 @@ def _tiles(t: Translation, host: Host) -> list[str]:
     """Definitions of the products of tiles that a kernel calls."""
     if not t.imported:
         return []
-    from ..abi.tile_products import TileProduct
+    from ..abi.tile_products import RoundsProduct, TileProduct
     from .micro_kernels import define
+    from .round_kernels import define_rounds
 
     texts = []
     for name in sorted(t.imported):
-        product = TileProduct.parse(name)
-        if product is None:
+        if (product := TileProduct.parse(name)) is not None:
+            text, declarations = define(product, host)
+        elif (rounds := RoundsProduct.parse(name)) is not None:
+            text, declarations = define_rounds(rounds, host)
+        else:
             raise Untranslatable(t.program.name, f"a call of {name}")
-        text, declarations = define(product, host)
         t.code.declarations |= declarations
         texts.append(text)
     return texts

@@ -46,7 +46,7 @@ _FEW_ROWS, _VECTORS_OF_FEW = 4, 4
 
 
 @dataclass(frozen=True)
-class _Block:
+class RegisterBlock:
     """A block of C in registers: ``rows``, and ``vectors`` of ``lanes`` elements in each."""
 
     rows: int
@@ -58,11 +58,12 @@ class _Block:
         return self.vectors * self.lanes
 
 
-def _block(product: TileProduct, host: Host) -> _Block:
+def block_of(product: TileProduct, host: Host) -> RegisterBlock:
+    """The blocks that C is cut in."""
     lanes = min(host.vector_bits // ELEMENTS[product.element], product.n)
     most = _VECTORS_OF_FEW if product.m <= _FEW_ROWS else _VECTORS[host.vector_bits]
     vectors = min(product.n // lanes, most)
-    return _Block(min(_ROWS[host.vector_bits, host.registers][vectors], product.m), vectors, lanes)
+    return RegisterBlock(min(_ROWS[host.vector_bits, host.registers][vectors], product.m), vectors, lanes)
 
 
 def define(product: TileProduct, host: Host) -> tuple[str, frozenset[str]]:
@@ -72,7 +73,7 @@ def define(product: TileProduct, host: Host) -> tuple[str, frozenset[str]]:
     if product.c[2] != 1 and product.n > 1:  # the transposed product: what is a row there is contiguous
         product, a, b = product.transposed(), b, a
     text = FunctionText()
-    _Kernel(text, product, _block(product, host)).emit(a, b)
+    _Kernel(text, product, block_of(product, host)).emit(a, b)
     rows = "".join(f", ptr %row{number}, ptr %next{number}" for number in range(len(product.following)))
     head = f"define internal void @{name}(ptr noalias %c, ptr readonly %a, ptr readonly %b{rows}) noinline nounwind"
     return text.define(head), frozenset(text.declarations)
@@ -85,7 +86,7 @@ def _divided(text: FunctionText, value: str, divisor: int) -> str:
 class _Kernel:
     """The text of one product whose C has contiguous rows."""
 
-    def __init__(self, text: FunctionText, product: TileProduct, block: _Block) -> None:
+    def __init__(self, text: FunctionText, product: TileProduct, block: RegisterBlock) -> None:
         self._text, self._product, self._block = text, product, block
         self._type = TYPES[product.element]
         self._bytes = ELEMENTS[product.element] // 8

@@ -38,7 +38,7 @@ def transpose_panel(text: FunctionText, panel: Panel, source: str, row_stride: i
         for number in range(side):
             pointer = text.element(panel.type, here, str(number * column_stride))
             vectors.append(text.value(f"load {type_}, ptr {pointer}, align {panel.bytes}"))
-        for number, vector in enumerate(_transposed(text, vectors, panel, side)):
+        for number, vector in enumerate(transposed(text, vectors, panel, side)):
             pointer = text.element(panel.type, there, str(number * panel.columns))
             text.do(f"store {type_} {vector}, ptr {pointer}, align {panel.bytes}")
 
@@ -48,7 +48,7 @@ def transpose_panel(text: FunctionText, panel: Panel, source: str, row_stride: i
     text.loop(panel.rows, side, rows)
 
 
-def _transposed(text: FunctionText, vectors: list[str], panel: Panel, side: int) -> list[str]:
+def transposed(text: FunctionText, vectors: list[str], panel: Panel, side: int) -> list[str]:
     """The columns of a square whose rows are ``vectors``: first within parts of vectors, then parts as wholes."""
     if side == 1:
         return vectors

@@ -120,6 +120,34 @@ def strip_bits(type_: TensorType, dim: int, strips: int, array_dim: int) -> tupl
 
 
 @lru_cache(maxsize=4096)
+def line_starts(type_: TensorType, dim: int) -> tuple[tuple[int, ...], int] | None:
+    """Of a tensor of two dimensions, the registers that hold the first elements of the lines along ``dim``, in the
+    order of the lines, and how far neighbouring lines are from each other where element r of lane l is at r · W + l: 1
+    where each lane has another line, W where lane 0 has the first element of each. None for any other layout."""
+    layout, other = layout_of(type_), 1 - dim
+    lanes = layout.bases[LANE]
+
+    def line(bit: int) -> tuple[int, ...]:
+        return tuple(1 << bit if axis == other else 0 for axis in range(2))
+
+    if [*lanes] == [line(bit) for bit in range(len(lanes))]:
+        first, step = len(lanes), 1
+    elif not any(point[other] for point in lanes):
+        first, step = 0, 1 << len(lanes)
+    else:
+        return None
+    bases = {point: 1 << bit for bit, point in enumerate(layout.bases[REGISTER])}
+    bits = [bases.get(line(bit)) for bit in range(first, _log2(type_.shape[other]))]
+    if None in bits:
+        return None
+    registers = [0]
+    for bit in bits:
+        assert bit is not None
+        registers += [register | bit for register in registers]
+    return tuple(registers), step
+
+
+@lru_cache(maxsize=4096)
 def memory_strides(type_: TensorType) -> tuple[int, ...] | None:
     """How far neighbours along each dimension are from each other, in elements, where an array for ROWS is memory in
     which element r of lane l is element r · W + l. None where that is not the same distance everywhere. An element may

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from ..abi.tile_products import Strides, TileProduct
+from ..abi.tile_products import RoundsProduct, Strides, TileProduct
 from ..layouts.element_sizes import bytes_in_memory
-from ..layouts.strips import first_rows, memory_strides
+from ..layouts.strips import first_rows, line_starts, memory_strides
 from ..spirv import opcodes as op
+from ..spirv.opcodes import StorageClass
 from ..ttgir.ir import Operation, Value
 from ..ttgir.types import PointerType
 from .lowering import Lowering, RegisterArray
@@ -39,6 +40,50 @@ def _multiply(ctx: Lowering, operation: Operation) -> None:
     variables += [place for _, _, places in ahead for place in places]
     function = ctx.module.imported(product.name, [ctx.module.type_of[variable] for variable in variables])
     ctx.f.effect(op.FunctionCall, ctx.module.void, function, *variables)
+
+
+@lowers("spirv.multiply_rounds")
+def _multiply_rounds(ctx: Lowering, operation: Operation) -> None:
+    c, a, b, down, rounds = operation.operands
+    array = ctx[c]
+    assert isinstance(array, RegisterArray)
+    left, right = operation.attributes["turned"]
+    (m, n), strides = c.tensor.shape, memory_strides(c.tensor)
+    assert strides is not None
+    (a_type, a_step, a_starts), (b_type, b_step, b_starts) = (
+        _line_starts(ctx, pointers, dim) for pointers, dim in ((a, left[-1]), (b, right[-2]))
+    )
+    product = RoundsProduct(
+        str(c.tensor.element),
+        m,
+        n,
+        a.tensor.shape[left[-1]],
+        strides[0],
+        (a_type, a_step),
+        (b_type, b_step),
+        bool(operation.attributes["neighbours"]),
+    )
+    arguments = [array.variable, a_starts, b_starts, ctx.scalar(down), ctx.scalar(rounds)]
+    function = ctx.module.imported(product.name, [ctx.module.type_of[value] for value in arguments])
+    ctx.f.effect(op.FunctionCall, ctx.module.void, function, *arguments)
+
+
+def _line_starts(ctx: Lowering, pointers: Value, dim: int) -> tuple[str, int, int]:
+    """Of a tile in device memory its element type, and where the lines along ``dim`` begin: how far neighbouring
+    addresses are from each other in a variable, and that."""
+    f, module, type_ = ctx.f, ctx.module, pointers.tensor
+    assert isinstance(type_.element, PointerType)
+    starts = line_starts(type_, dim)
+    assert starts is not None
+    registers, step = starts
+    addresses = [ctx.address(pointers, register) for register in registers]
+    if step != 1:
+        addresses = [of_lane(ctx, address, 0) for address in addresses]
+    type_id = f.type_of(addresses[0])
+    variable = f.variable(module.array(type_id, len(addresses)))
+    for place, address in enumerate(addresses):
+        f.store(f.access(module.pointer(StorageClass.Function, type_id), variable, module.uint(place)), address)
+    return str(type_.element.pointee), step, variable
 
 
 def _rows_ahead(ctx: Lowering, pointers: Value) -> tuple[int, int, list[int]]:

@@ -15,8 +15,8 @@ from ..errors import LoweringError
 from ..layouts.distributed import layout_of
 from ..layouts.linear import LinearLayout
 from ..layouts.renaming import Dimensions, broadcast, expanded, renamed_registers, transposed
-from ..layouts.strips import first_rows
-from ..transforms.strip_loops import MULTIPLY
+from ..layouts.strips import first_rows, line_starts
+from ..transforms.strip_loops import MULTIPLY, ROUNDS
 from ..ttgir.ir import Block, Function, Operation, Value
 from ..ttgir.traits import masks
 from ..ttgir.types import TensorType
@@ -176,6 +176,17 @@ def _multiply(reading: _Reading, operation: Operation) -> None:
         reading.note(pointers, sum(1 << register for register in set(first_rows(pointers.tensor)[0])))
 
 
+def _rounds(reading: _Reading, operation: Operation) -> None:
+    """Where each row of A and each column of B begins."""
+    left, right = operation.attributes["turned"]
+    for pointers, dim in zip(operation.operands[1:3], (left[-1], right[-2]), strict=True):
+        starts = line_starts(pointers.tensor, dim)
+        assert starts is not None
+        reading.note(pointers, sum(1 << register for register in set(starts[0])))
+    for value in operation.operands[3:]:
+        reading.note(value, ALL)
+
+
 #: Operation → what it notes.
 _ROWS: dict[str, Callable[[_Reading, Operation], None]] = {
     **dict.fromkeys(_ELEMENTWISE, _elementwise),
@@ -188,6 +199,7 @@ _ROWS: dict[str, Callable[[_Reading, Operation], None]] = {
     ),
     "tt.trans": _rename(lambda operation: transposed(list(operation.attributes["order"]))),
     MULTIPLY: _multiply,
+    ROUNDS: _rounds,
     "tt.load": _access,
     "tt.store": _access,
     "scf.for": _for,

@@ -15,13 +15,13 @@ from ..ttgir.ir import Block, Function, Operation, Value
 from ..ttgir.traits import traits
 from .carried_arrays import in_array
 from .rewriting import Rewriter, erase_unused
-from .strip_loops import MULTIPLY, ROLLED
+from .strip_loops import MULTIPLY, ROLLED, ROUNDS
 
 #: %to ← %from, arrays of one type.
 COPY = "spirv.copy"
 
 _MAKES = ("spirv.array", "spirv.spill")
-_WRITES = ("spirv.assign", "spirv.put", COPY, MULTIPLY)
+_WRITES = ("spirv.assign", "spirv.put", COPY, MULTIPLY, ROUNDS)
 
 
 def merge_arrays(function: Function) -> bool:
@@ -102,6 +102,8 @@ def _step(operation: Operation) -> _Step | None:
     if name == MULTIPLY:
         total, *factors = operands[:3]
         return _Step({*factors, total} if operation.attributes["adds"] else set(factors), {total})
+    if name == ROUNDS:
+        return _Step({operands[0]}, {operands[0]})
     if name == "scf.for" and ROLLED in operation.attributes:
         return _rolled(operation)
     return None

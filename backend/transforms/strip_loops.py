@@ -25,10 +25,15 @@ from .strip_reductions import FOLD, first_tiles, fold, reduce_tiles, reduced_dim
 #: dimension is; ``adds``. Behind the arrays are tensors of pointers: from where factors will be loaded the next time.
 MULTIPLY = "spirv.multiply"
 
+#: The operation on an array C, tensors of pointers to A and B in the first round, and two i64: the bytes between rows
+#: of B, and how many rounds there are (whole_loops.py). ``turned`` as above; ``neighbours``: a column of B has its
+#: elements one behind the other.
+ROUNDS = "spirv.multiply_rounds"
+
 #: The operations on such arrays, and the operations of reductions.
 OPERATIONS = (
     *("spirv.array", "spirv.spill", "spirv.strip", "spirv.put", "spirv.collect", "spirv.assign", "spirv.copy"),
-    *(FOLD, MULTIPLY),
+    *(FOLD, MULTIPLY, ROUNDS),
 )
 
 #: Attribute of the loops that are made here: a driver should not unroll them.

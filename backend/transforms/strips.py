@@ -31,7 +31,7 @@ from ..ttgir.ir import Block, Function, Operation, Value
 from ..ttgir.traits import Effect, Memory, traits
 from ..ttgir.types import FloatType, TensorType
 from .rewriting import erase_unused
-from .strip_loops import MULTIPLY, Key, Run, roll
+from .strip_loops import MULTIPLY, ROUNDS, Key, Run, roll
 from .strip_operations import DIVISIONS, SOURCES, cost_of, is_light, is_tensor, may_be_cut, size_of, sunk
 from .strip_reductions import folds, keeps_strips, reduced_dim
 
@@ -137,7 +137,7 @@ class _Strips:
             or (self._group.get(use) != self._group[operation] and not (use in self._group and is_light(operation)))
             for result in operation.results
             for use in result.uses
-            if use.name != MULTIPLY  # of tensors it has pointers alone, of which it reads a few
+            if use.name not in (MULTIPLY, ROUNDS)  # of tensors it has pointers alone, of which it reads a few
         )
 
     def _is_index(self, value: Value) -> bool:

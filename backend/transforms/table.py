@@ -43,6 +43,7 @@ from .tile_dots import multiply_tiles
 from .transposed_operands import buffer_transposed_operands
 from .turn_dots import turn_dots
 from .verifier import verify
+from .whole_loops import multiply_rounds
 
 
 class Stage(Enum):
@@ -126,6 +127,10 @@ def _hoist_operands(module: Module, device: Capabilities, options: Options) -> b
 def _multiply_tiles(module: Module, device: Capabilities, options: Options) -> bool:
     """Not of a kernel that names its layouts, of several subgroups."""
     return _warps(module) == 1 and multiply_tiles(kernel_of(module), device.tile_products, device.subgroup_size)
+
+
+def _multiply_rounds(module: Module, device: Capabilities, options: Options) -> bool:
+    return _warps(module) == 1 and multiply_rounds(kernel_of(module), device.subgroup_size)
 
 
 def _along_rows(module: Module) -> bool:
@@ -281,6 +286,12 @@ TRANSFORMS: tuple[Transform, ...] = (
     ),
     Transform(
         "multiply whole tiles", Stage.PLANNING, _multiply_tiles, when=lambda device, options: device.tile_products
+    ),
+    Transform(
+        "multiply the tiles of loops at once",
+        Stage.PLANNING,
+        _multiply_rounds,
+        when=lambda device, options: device.tile_products and not (options.checks or options.disorder),
     ),
     Transform(
         "carry tensors in arrays",

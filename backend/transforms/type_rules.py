@@ -221,6 +221,7 @@ _RULES: dict[str, Callable[[Operation], bool]] = {
     "spirv.assign": lambda one: one.operands[0].type == one.operands[1].type,
     "spirv.copy": lambda one: one.operands[0].type == one.operands[1].type,
     "spirv.multiply": _multiplies,
+    "spirv.multiply_rounds": _multiplies,
     "spirv.strip": lambda one: _strip(one.operands[0], one.result, one),
     "spirv.put": lambda one: _strip(one.operands[0], one.operands[1], one),
 }

@@ -265,6 +265,7 @@ _ops("ttg.mask.return ttg.warp_yield ttg.warp_return", end=End.LEAVE)
 # tensors in arrays of an invocation's own (transforms/strip_loops.py)
 _ops("spirv.array spirv.spill spirv.strip spirv.put spirv.collect", pointers=Pointers.KEPT)
 _ops("spirv.assign spirv.copy spirv.multiply")  # transforms/carried_arrays.py, merged_arrays.py, tile_dots.py
+_ops("spirv.multiply_rounds", _READ)  # transforms/whole_loops.py
 _ops("spirv.store_slice", _SHARED_WRITE)  # transforms/slice_dots.py
 _ops("spirv.fold", ended_by=("tt.reduce.return",))
 

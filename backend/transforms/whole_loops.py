@@ -1,0 +1,371 @@
+"""The rounds of a loop that multiply tiles from device memory, nothing else, are one operation before the loop.
+
+    %r = scf.for %k = … iter_args(%t = %c, %at = 0)  →  %array = spirv.spill %c
+      %a = tt.load %p + %at, %steps < %K - %k            spirv.multiply_rounds %array, %p, %q, %down, %rounds
+      %b = tt.load %q + …                                scf.for %k = … + %rounds * … iter_args(%t = spirv.collect …)
+      scf.yield %t + %a · %b, %at + …                      …
+
+``%rounds`` counts those at the loop's beginning whose masks are true everywhere; it is 0 where the tiles of a round are
+not behind those of the one before. The loop does what is left. The device's function (abi/tile_products.py) reads A in
+place, and packs B as is best for it: no tile of A is copied, and C is read and written once for many rounds.
+
+How addresses are made up is read from the operations: a sum of terms, each a product of scalars, and at most one tensor
+along one dimension.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ..abi.tile_products import FACTORS
+from ..analysis.places import constant
+from ..layouts.strips import line_starts, memory_strides
+from ..ttgir.ir import Block, Function, Operation, Value
+from ..ttgir.traits import traits
+from ..ttgir.type_reader import PLAIN_TYPES
+from ..ttgir.types import IntegerType, PointerType, TensorType
+from .carried_arrays import collected, spilled
+from .rewriting import Rewriter
+from .strip_loops import MULTIPLY, ROUNDS
+
+_I1, _I64 = PLAIN_TYPES["i1"], PLAIN_TYPES["i64"]
+
+#: Fewer steps of k than a round's are not worth a loop of their own.
+_LEAST = 4
+
+
+class _UnknownError(Exception):
+    """What a value is made up of is not known."""
+
+
+def multiply_rounds(function: Function, lanes: int) -> bool:
+    """Rewrites the loops of ``function``, for subgroups of so many lanes. Whether there were any."""
+    changed = False
+    for loop in [operation for operation in function.walk() if operation.name == "scf.for"]:
+        try:
+            rounds = _Loop(loop, lanes)
+            rounds.check()
+        except _UnknownError:
+            continue
+        rounds.rewrite()
+        changed = True
+    return changed
+
+
+@dataclass(frozen=True)
+class _Term:
+    """``number`` times the ``factors``, which are scalars, times, where there is a ``dim``, a tensor that is the same
+    along all others: the index along it, or the ``tensor``."""
+
+    number: int
+    factors: tuple[Value, ...] = ()
+    dim: int | None = None
+    tensor: Value | None = None
+
+
+@dataclass(frozen=True)
+class _Factor:
+    """A factor of the product: what loads it, the dimension that k is along there, the scalars that an element is
+    multiplied with between neighbours along it, and the terms of what the loop adds to its addresses in a round."""
+
+    load: Operation
+    k: int
+    down: _Term
+    moves: tuple[_Term, ...]
+
+
+class _Loop:
+    """One loop, and what is known of it."""
+
+    def __init__(self, loop: Operation, lanes: int) -> None:
+        self._loop, self._lanes, self._body = loop, lanes, loop.regions[0].entry
+        self._step = constant(loop.operands[2]) or 0
+        found = [one for one in self._body.operations if one.name == MULTIPLY]
+        if len(found) != 1 or self._step <= 0 or loop.attributes.get("unsignedCmp"):
+            raise _UnknownError
+        self._multiply = found[0]
+        #: Of each mask's conditions: the terms whose sum has to be less than 0.
+        self._limits: list[list[_Term]] = []
+        #: Carried number → what is added to it in each round.
+        self._moved: dict[Value, Value] = {}
+        self._total = -1
+
+    # -- what is known -----------------------------------------------------------------------------------------------
+    def check(self) -> None:
+        """Raises _UnknownError for a loop that is not of this kind."""
+        body = self._body
+        if any(one.regions or (traits(one).effects and one.name != "tt.load") for one in body.operations):
+            raise _UnknownError
+        array = self._multiply.operands[0]
+        spill = array.owner
+        if not isinstance(spill, Operation) or spill.name != "spirv.spill" or not self._multiply.attributes["adds"]:
+            raise _UnknownError
+        for number, (argument, following) in enumerate(zip(body.arguments[1:], body.terminator.operands, strict=True)):
+            step = following.owner
+            if argument is spill.operands[0]:
+                if not isinstance(step, Operation) or step.name != "spirv.collect" or step.operands[0] is not array:
+                    raise _UnknownError
+                self._total = number
+            elif (
+                isinstance(argument.type, IntegerType)
+                and isinstance(step, Operation)
+                and step.name == "arith.addi"
+                and step.operands[0] is argument
+                and self._is_invariant(step.operands[1])
+            ):
+                self._moved[argument] = step.operands[1]
+            else:
+                raise _UnknownError
+        total = body.arguments[1 + self._total] if self._total >= 0 else None
+        if total is None or len(total.uses) != 1 or len(array.uses) != 2:
+            raise _UnknownError
+        left, right = self._multiply.attributes["turned"]
+        self._a, self._b = self._factor(1, left[-1]), self._factor(2, right[-2])
+        c = memory_strides(array.tensor)
+        (_, n), element = array.tensor.shape, str(array.tensor.element)
+        k = self._a.load.result.tensor.shape[self._a.k]
+        if c is None or c[1] != 1 or n < self._lanes or k < _LEAST or element not in ("f32", "f64"):
+            raise _UnknownError
+        if self._a.down != _Term(1) or None in (
+            line_starts(one.load.operands[0].tensor, one.k) for one in (self._a, self._b)
+        ):
+            raise _UnknownError
+
+    def _factor(self, number: int, k: int) -> _Factor:
+        spill = self._multiply.operands[number].owner
+        if not isinstance(spill, Operation) or spill.name != "spirv.spill" or spill.block is not self._body:
+            raise _UnknownError
+        load = spill.operands[0].owner
+        while isinstance(load, Operation) and load.name in ("arith.extf", "ttg.convert_layout"):
+            load = load.operands[0].owner
+        if (
+            not isinstance(load, Operation)
+            or load.name != "tt.load"
+            or load.block is not self._body
+            or load.attributes.get("isVolatile")
+            or load.result.tensor.rank != 2
+            or str(load.result.tensor.element) not in FACTORS
+        ):
+            raise _UnknownError
+        pointers, type_ = load.operands[0], load.result.tensor
+        assert isinstance(type_, TensorType)
+        along, moves = list[_Term](), list[_Term]()
+        for term in self._terms(pointers, (0, 1)):
+            if term.dim == k:
+                along.append(term)
+            elif counters := [one for one in term.factors if not self._is_invariant(one)]:
+                moves.append(self._moves(term, counters))
+        if len(along) != 1 or along[0].tensor is not None or not all(map(self._is_invariant, along[0].factors)):
+            raise _UnknownError
+        for mask in load.operands[1:2]:
+            self._mask(mask, (0, 1), type_.shape)
+        return _Factor(load, k, replace(along[0], dim=None), tuple(moves))
+
+    def _moves(self, term: _Term, counters: list[Value]) -> _Term:
+        """What a term that depends on the round grows by in each."""
+        rest = [one for one in term.factors if one not in counters]
+        if len(counters) != 1 or term.dim is not None:
+            raise _UnknownError
+        if counters[0] is self._body.arguments[0]:
+            return _Term(term.number * self._step, tuple(rest))
+        if counters[0] in self._moved:
+            return _Term(term.number, (*rest, self._moved[counters[0]]))
+        raise _UnknownError
+
+    def _is_invariant(self, value: Value) -> bool:
+        owner = value.owner
+        return owner is not self._body if isinstance(owner, Block) else not self._body.holds(owner)
+
+    def _terms(self, value: Value, dims: tuple[int, ...]) -> list[_Term]:
+        """The terms of a scalar, or of a tensor whose dimensions are ``dims`` of the factor's."""
+        owner, known = value.owner, constant(value)
+        if known is not None:
+            return [_Term(known)] if known else []
+        name = owner.name if isinstance(owner, Operation) else ""
+        if isinstance(owner, Operation):
+            if name in ("arith.addi", "tt.addptr"):
+                return [term for operand in owner.operands for term in self._terms(operand, dims)]
+            if name == "arith.subi":
+                first, second = (self._terms(operand, dims) for operand in owner.operands)
+                return [*first, *(replace(term, number=-term.number) for term in second)]
+            if name == "arith.muli":
+                first, second = (self._terms(operand, dims) for operand in owner.operands)
+                return [_product(one, other) for one in first for other in second]
+            if name in ("arith.extsi", "ttg.convert_layout", "tt.broadcast"):
+                return self._terms(owner.operands[0], dims)
+            if name == "tt.splat":
+                return self._terms(owner.operands[0], ())
+            if name == "tt.expand_dims":
+                axis = owner.attributes["axis"]
+                return self._terms(owner.operands[0], dims[:axis] + dims[axis + 1 :])
+            if name == "tt.make_range":
+                start = owner.attributes["start"]
+                return [_Term(1, dim=dims[0]), *([_Term(start)] if start else [])]
+        if not isinstance(value.type, TensorType):
+            return [_Term(1, (value,))]
+        wide = [dim for dim, extent in zip(dims, value.type.shape, strict=True) if extent > 1]
+        if len(wide) > 1 or not self._is_invariant(value):
+            raise _UnknownError
+        return [_Term(1, dim=wide[0] if wide else dims[0], tensor=value)]
+
+    def _mask(self, mask: Value, dims: tuple[int, ...], shape: tuple[int, ...]) -> None:
+        """Adds the conditions of a mask."""
+        owner = mask.owner
+        if not isinstance(owner, Operation):
+            raise _UnknownError
+        if owner.name in ("ttg.convert_layout", "tt.broadcast"):
+            self._mask(owner.operands[0], dims, shape)
+        elif owner.name == "tt.splat":
+            self._mask(owner.operands[0], (), shape)
+        elif owner.name == "tt.expand_dims":
+            axis = owner.attributes["axis"]
+            self._mask(owner.operands[0], dims[:axis] + dims[axis + 1 :], shape)
+        elif owner.name == "arith.andi":
+            for operand in owner.operands:
+                self._mask(operand, dims, shape)
+        elif owner.name == "arith.cmpi" and owner.attributes["predicate"] == "slt":
+            self._limits.append(self._limit(owner, dims, shape))
+        else:
+            raise _UnknownError
+
+    def _limit(self, compare: Operation, dims: tuple[int, ...], shape: tuple[int, ...]) -> list[_Term]:
+        """The terms of the largest difference of a comparison's operands."""
+        first, second = (self._terms(operand, dims) for operand in compare.operands)
+        found = []
+        for term in (*first, *(replace(term, number=-term.number) for term in second)):
+            if term.dim is not None:
+                if term.tensor is not None or term.factors:
+                    raise _UnknownError
+                term = _Term(max(0, term.number) * (shape[term.dim] - 1))
+            if term.factors == (self._body.arguments[0],):
+                if term.number < 0:
+                    raise _UnknownError
+            elif not all(map(self._is_invariant, term.factors)):
+                raise _UnknownError
+            found.append(term)
+        if sum(term.factors == (self._body.arguments[0],) for term in found) > 1:
+            raise _UnknownError
+        return found
+
+    # -- what is made ------------------------------------------------------------------------------------------------
+    def rewrite(self) -> None:
+        """Puts the operation before the loop, which begins behind its rounds."""
+        loop, rewriter = self._loop, Rewriter.before(self._loop)
+        emit = _Arithmetic(rewriter)
+        lower, upper = (emit.wide(operand) for operand in loop.operands[:2])
+        step = emit.integer(self._step)
+        rounds = emit.divided(emit.add(emit.most(emit.subtract(upper, lower), 0), emit.integer(self._step - 1)), step)
+        for limit in self._limits:
+            rounds = emit.least(rounds, self._rounds_of(emit, limit, lower))
+        k = self._a.load.result.tensor.shape[self._a.k]
+        for factor in (self._a, self._b):
+            behind = emit.times(emit.term(factor.down), k)
+            moved = emit.integer(0)
+            for term in factor.moves:
+                moved = emit.add(moved, emit.term(term))
+            rounds = emit.where(emit.compare("eq", moved, behind), rounds, emit.integer(0))
+        initial = loop.operands[3 + self._total]
+        array = spilled(rewriter, initial)
+        known = {self._body.arguments[0]: loop.operands[0]}
+        known |= dict(zip(self._body.arguments[1:], loop.operands[3:], strict=True))
+        pointers = [self._before(factor.load.operands[0], known, rewriter) for factor in (self._a, self._b)]
+        element = pointers[1].tensor.element
+        assert isinstance(element, PointerType)
+        down = emit.times(emit.term(self._b.down), FACTORS[str(element.pointee)])
+        attributes = {"turned": self._multiply.attributes["turned"], "neighbours": self._b.down == _Term(1)}
+        rewriter.make(ROUNDS, [array, *pointers, down, rounds], attributes=attributes)
+        done = {0: emit.narrow(emit.add(lower, emit.multiply(rounds, step)), loop.operands[0])}
+        for number, argument in enumerate(self._body.arguments[1:], 3):
+            if number == 3 + self._total:
+                done[number] = collected(rewriter, array)
+            else:
+                first, by = loop.operands[number], emit.wide(self._moved[argument])
+                done[number] = emit.narrow(emit.add(emit.wide(first), emit.multiply(by, rounds)), first)
+        loop.set_operands([done.get(number, operand) for number, operand in enumerate(loop.operands)])
+
+    def _rounds_of(self, emit: _Arithmetic, limit: list[_Term], lower: Value) -> Value:
+        """The rounds from the first on in which the sum of terms is less than 0."""
+        growth = sum(term.number for term in limit if term.factors == (self._body.arguments[0],))
+        rest = emit.integer(0)
+        for term in limit:
+            if term.factors != (self._body.arguments[0],):
+                rest = emit.add(rest, emit.term(term))
+        if not growth:
+            every = emit.integer((1 << 62) - 1)
+            return emit.where(emit.compare("slt", rest, emit.integer(0)), every, emit.integer(0))
+        # growth · k ≤ -1 - rest: the largest k, where that is not negative, and how many rounds that is from the first.
+        room = emit.subtract(emit.integer(-1), rest)
+        largest = emit.divided(emit.most(room, 0), emit.integer(growth))
+        steps = emit.most(emit.subtract(largest, lower), -self._step)
+        count = emit.divided(emit.add(steps, emit.integer(self._step)), emit.integer(self._step))
+        return emit.where(emit.compare("slt", room, emit.integer(0)), emit.integer(0), count)
+
+    def _before(self, value: Value, known: dict[Value, Value], rewriter: Rewriter) -> Value:
+        """A value of the body in its first round, before the loop."""
+        if value in known or self._is_invariant(value):
+            return known.get(value, value)
+        owner = value.owner
+        assert isinstance(owner, Operation) and not traits(owner).effects
+        operands = [self._before(operand, known, rewriter) for operand in owner.operands]
+        rewriter.copy(owner, known, operands=operands)
+        return known[value]
+
+
+def _product(one: _Term, other: _Term) -> _Term:
+    if one.dim is not None and other.dim is not None:
+        raise _UnknownError
+    dim, tensor = (one.dim, one.tensor) if one.dim is not None else (other.dim, other.tensor)
+    return _Term(one.number * other.number, (*one.factors, *other.factors), dim, tensor)
+
+
+class _Arithmetic:
+    """Arithmetic of i64."""
+
+    def __init__(self, rewriter: Rewriter) -> None:
+        self._rewriter = rewriter
+
+    def _make(self, name: str, *operands: Value) -> Value:
+        return self._rewriter.make(f"arith.{name}", operands, [operands[-1].type]).result
+
+    def integer(self, value: int) -> Value:
+        return self._rewriter.integer(value, _I64)
+
+    def wide(self, value: Value) -> Value:
+        return value if value.type == _I64 else self._rewriter.make("arith.extsi", [value], [_I64]).result
+
+    def narrow(self, value: Value, like: Value) -> Value:
+        return value if like.type == _I64 else self._rewriter.make("arith.trunci", [value], [like.type]).result
+
+    def add(self, one: Value, other: Value) -> Value:
+        return self._make("addi", one, other)
+
+    def subtract(self, one: Value, other: Value) -> Value:
+        return self._make("subi", one, other)
+
+    def multiply(self, one: Value, other: Value) -> Value:
+        return self._make("muli", one, other)
+
+    def times(self, one: Value, number: int) -> Value:
+        return one if number == 1 else self.multiply(one, self.integer(number))
+
+    def divided(self, one: Value, other: Value) -> Value:
+        return self._make("divsi", one, other)
+
+    def most(self, one: Value, number: int) -> Value:
+        return self._make("maxsi", one, self.integer(number))
+
+    def least(self, one: Value, other: Value) -> Value:
+        return self._make("minsi", one, other)
+
+    def where(self, condition: Value, one: Value, other: Value) -> Value:
+        return self._make("select", condition, one, other)
+
+    def compare(self, predicate: str, one: Value, other: Value) -> Value:
+        return self._rewriter.make("arith.cmpi", [one, other], [_I1], {"predicate": predicate}).result
+
+    def term(self, term: _Term) -> Value:
+        """A product of scalars."""
+        value = self.integer(term.number)
+        for factor in term.factors:
+            value = self.multiply(value, self.wide(factor))
+        return value

@@ -1,0 +1,179 @@
+"""Loops of products whose rounds are multiplied at once (transforms/whole_loops.py), against NumPy in float64: what the
+masks leave out, where addresses come around, and loops that have to stay as they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import triton
+import triton.language as tl
+
+from benchmarks.cpu.kernels import batched
+from examples.matmul import matmul_kernel
+
+from .kernels import PROFILES_HERE, compiled, run
+
+HERE = pytest.mark.parametrize("profile", PROFILES_HERE)
+
+
+def drawn(seed: int, *shape: int, dtype: Any = np.float32) -> Any:
+    return np.random.default_rng(seed).standard_normal(shape).astype(dtype)
+
+
+def close(found: Any, a: Any, b: Any) -> bool:
+    left, right = a.astype(np.float64), b.astype(np.float64)
+    steps = 2.0**-22 * a.shape[-1]
+    return bool((np.abs(found - left @ right) <= np.abs(left) @ np.abs(right) * steps).all())
+
+
+@HERE
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+@pytest.mark.parametrize("shape", [(64, 64, 256), (130, 70, 333), (17, 150, 31), (200, 64, 32)], ids=str)
+def test_example(shape: tuple[int, int, int], dtype: Any, profile: str) -> None:
+    """Rows and columns that come around, and a K that is no multiple of a round's."""
+    m, n, k = shape
+    a, b = drawn(1, m, k, dtype=dtype), drawn(2, k, n, dtype=dtype)
+    guarded = np.full((m + 2, n), 7.0, np.float32)
+    constants = {"BLOCK_M": 64, "BLOCK_N": 64, "BLOCK_K": 32, "GROUP": 8, "ACTIVATION": ""}
+    arguments = [a, b, guarded[1:-1], m, n, k, k, 1, n, 1, n, 1]
+    grid = (triton.cdiv(m, 64) * triton.cdiv(n, 64),)
+    run(profile, matmul_kernel, grid, *arguments, **constants)
+    assert close(guarded[1:-1], a, b)
+    assert (guarded[[0, -1]] == 7).all()
+
+
+@triton.jit
+def counted(a, b, c, M, N, K, am, bk, bn, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    """Rounds are counted from 0, and pointers are computed in each; B at any strides."""
+    row, column = tl.program_id(0) * BM + tl.arange(0, BM), tl.program_id(1) * BN + tl.arange(0, BN)
+    total = tl.full((BM, BN), 1.0, tl.float32)
+    for number in range(0, tl.cdiv(K, BK)):
+        step = number * BK + tl.arange(0, BK)
+        left = tl.load(a + row[:, None] * am + step[None, :], mask=(row[:, None] < M) & (step[None, :] < K), other=0.0)
+        right = tl.load(
+            b + step[:, None] * bk + column[None, :] * bn, mask=(step[:, None] < K) & (column[None, :] < N), other=0.0
+        )
+        total = tl.dot(left, right, total, input_precision="ieee")
+    place = c + row[:, None] * N + column[None, :]
+    tl.store(place, total - 1.0, mask=(row[:, None] < M) & (column[None, :] < N))
+
+
+@triton.jit
+def loaded_transposed(a, b, c, M, N, K, am, bk, bn, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    """B is loaded with K along its rows, and turned."""
+    row, column, step = tl.arange(0, BM), tl.arange(0, BN), tl.arange(0, BK)
+    left_at = a + row[:, None] * am + step[None, :]
+    right_at = b + column[:, None] * bn + step[None, :] * bk
+    total = tl.zeros((BM, BN), tl.float32)
+    for first in range(0, K, BK):
+        left = tl.load(left_at, mask=step[None, :] < K - first, other=0.0)
+        right = tl.load(right_at, mask=step[None, :] < K - first, other=0.0)
+        total += tl.dot(left, tl.trans(right), input_precision="ieee")
+        left_at += BK
+        right_at += BK * bk
+    tl.store(c + row[:, None] * N + column[None, :], total)
+
+
+@triton.jit
+def skipping(a, b, c, M, N, K, am, bk, bn, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    """Only every other round's columns of A: a round is not behind the one before."""
+    row, column, step = tl.arange(0, BM), tl.arange(0, BN), tl.arange(0, BK)
+    total = tl.zeros((BM, BN), tl.float32)
+    for first in range(0, K, BK):
+        left = tl.load(a + row[:, None] * am + 2 * first + step[None, :])
+        right = tl.load(b + (first + step)[:, None] * bk + column[None, :] * bn)
+        total = tl.dot(left, right, total, input_precision="ieee")
+    tl.store(c + row[:, None] * N + column[None, :], total)
+
+
+@triton.jit
+def scaled(a, b, c, M, N, K, am, bk, bn, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    """A tile is changed before it is multiplied."""
+    row, column, step = tl.arange(0, BM), tl.arange(0, BN), tl.arange(0, BK)
+    total = tl.zeros((BM, BN), tl.float32)
+    for first in range(0, K, BK):
+        left = tl.load(a + row[:, None] * am + first + step[None, :]) * 2
+        right = tl.load(b + (first + step)[:, None] * bk + column[None, :] * bn)
+        total = tl.dot(left, right, total, input_precision="ieee")
+    tl.store(c + row[:, None] * N + column[None, :], total)
+
+
+@triton.jit
+def storing(a, b, c, M, N, K, am, bk, bn, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    """Every round stores what the next one loads."""
+    row, column, step = tl.arange(0, BM), tl.arange(0, BN), tl.arange(0, BK)
+    total = tl.zeros((BM, BN), tl.float32)
+    for first in range(0, K, BK):
+        left = tl.load(a + row[:, None] * am + first + step[None, :])
+        right = tl.load(b + (first + step)[:, None] * bk + column[None, :] * bn)
+        total = tl.dot(left, right, total, input_precision="ieee")
+        tl.store(a + row[:, None] * am + first + BK + step[None, :], left, mask=first + BK + step[None, :] < K)
+    tl.store(c + row[:, None] * N + column[None, :], total)
+
+
+def _arguments(a: Any, b: Any, c: Any) -> list[Any]:
+    (m, k), n, size = a.shape, b.shape[1], b.itemsize
+    return [a, b if b.base is None else b.base, c, m, n, k, k, b.strides[0] // size, b.strides[1] // size]
+
+
+@HERE
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("shape", [(64, 64, 128), (70, 100, 77), (5, 130, 16)], ids=str)
+def test_counted(shape: tuple[int, int, int], turned: bool, profile: str) -> None:
+    m, n, k = shape
+    a, b, c = drawn(1, m, k), drawn(2, n, k).T if turned else drawn(2, k, n), np.zeros((m, n), np.float32)
+    grid = (triton.cdiv(m, 32), triton.cdiv(n, 64))
+    run(profile, counted, grid, *_arguments(a, b, c), BM=32, BN=64, BK=16)
+    assert close(c, a, b)
+
+
+@HERE
+@pytest.mark.parametrize("k", [128, 77])
+def test_loaded_transposed(k: int, profile: str) -> None:
+    a, b, c = drawn(1, 64, k), drawn(2, 32, k).T, np.zeros((64, 32), np.float32)
+    arguments = _arguments(a, b, c)
+    arguments[7] = 1
+    run(profile, loaded_transposed, (1,), *arguments, BM=64, BN=32, BK=32)
+    assert close(c, a, b)
+
+
+@HERE
+def test_rounds_apart(profile: str) -> None:
+    a, b, c = drawn(1, 16, 128), drawn(2, 64, 32), np.zeros((16, 32), np.float32)
+    run(profile, skipping, (1,), a, b, c, 16, 32, 64, 128, 32, 1, BM=16, BN=32, BK=16)
+    chosen = a.reshape(16, 4, 2, 16)[:, :, 0].reshape(16, 64)
+    assert close(c, chosen, b)
+
+
+@HERE
+def test_changed_and_stored(profile: str) -> None:
+    a, b, c = drawn(1, 16, 64), drawn(2, 64, 32), np.zeros((16, 32), np.float32)
+    run(profile, scaled, (1,), *_arguments(a, b, c), BM=16, BN=32, BK=16)
+    assert close(c, 2 * a, b)
+    first = np.tile(a[:, :16], 4)
+    run(profile, storing, (1,), *_arguments(a, b, c), BM=16, BN=32, BK=16)
+    assert close(c, first, b)
+
+
+@HERE
+def test_batches(profile: str) -> None:
+    a, b, c = drawn(1, 3, 70, 50), drawn(2, 3, 50, 90), np.zeros((3, 70, 90), np.float32)
+    run(profile, batched, (2, 2, 3), a, b, c, 70, 90, 50, M=64, N=64, K=16)
+    assert close(c, a, b)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "at_once"),
+    [(counted, True), (loaded_transposed, True), (skipping, True), (scaled, False), (storing, False)],
+    ids=lambda one: getattr(one, "__name__", str(one)),
+)
+def test_which_loops(kernel: Any, at_once: bool) -> None:
+    """``skipping`` finds out when it runs."""
+    a, b, c = drawn(1, 16, 64), drawn(2, 64, 32), np.zeros((16, 32), np.float32)
+    constants = {"BM": 16, "BN": 32, "BK": 16}
+    made = compiled("cpu-x86-64-v3", kernel, _arguments(a, b, c), constants)
+    assert (b"tile_rounds_" in made.asm["spv"]) == at_once
+    checked = compiled("cpu-x86-64-v3", kernel, _arguments(a, b, c), constants, check_bounds=True)
+    assert b"tile_rounds_" not in checked.asm["spv"]
