@@ -1,7 +1,7 @@
 // Launch kernels that `triton-spirv compile` wrote, from any Vulkan 1.3 program, or on the processor from any program.
 //
-// C++17, this header alone; it needs Vulkan's headers, and no Triton. docs/internals/abi.md of Triton for every Vulkan device
-// describes the files.
+// C++17, this header alone; it needs Vulkan's headers, and no Triton. docs/internals/abi.md of Triton for every Vulkan
+// device describes the files.
 //
 //     triton_spirv::Kernel add(physical_device, device, "add.spv");
 //     add.record(commands, {groups, 1, 1}, {pointer(x), pointer(y), pointer(out), n, 0.5});
