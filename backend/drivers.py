@@ -277,6 +277,7 @@ DRIVERS = {
         unrolled_in_loop=800,
         unrolled_elementwise=100,
         unrolled_unpacking=400,
+        machine_code="Assembly",  # of LLVM
         each_lane=2,  # of AVX-512: sums of rows 0.84 of torch's speed instead of 0.69, of columns 0.77 instead of 0.70
     ),
     # The name of its figure: yuzu, src/video_core/renderer_vulkan/pipeline_statistics.cpp.

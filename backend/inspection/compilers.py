@@ -65,8 +65,11 @@ class Answer:
 
 
 def asked(spirv: bytes, capabilities: Capabilities) -> Answer:
-    """What the driver that ``capabilities`` name says of a module, where it is on this machine."""
+    """What the driver that ``capabilities`` name says of a module, where it is on this machine; of a processor, what
+    its code is."""
     driver = capabilities.driver
+    if capabilities.processor:
+        return _of_processor(spirv, capabilities)
     try:
         if (device := _device(driver)) is not None:
             return _answer(device, spirv, capabilities.subgroup_size)
@@ -88,6 +91,16 @@ def asked(spirv: bytes, capabilities: Capabilities) -> Answer:
             return Answer(why=f"the driver {driver} did not compile the module within {SECONDS} s")
         except RuntimeError as error:
             return Answer(why=str(error).splitlines()[-1])
+
+
+def _of_processor(spirv: bytes, capabilities: Capabilities) -> Answer:
+    from ..cpu.machine import NoHostTarget
+    from .processor_code import executables
+
+    try:
+        return Answer(f"a processor of {capabilities.processor}", "", tuple(executables(spirv, capabilities)))
+    except NoHostTarget as error:
+        return Answer(why=str(error))
 
 
 def compiled_offline(

@@ -14,7 +14,7 @@ from ..spirv.decode import DecodedInstruction, decode
 from ..spirv.disassemble import heading_lines
 from .compilers import asked
 from .instructions import placed
-from .kernels import STAGES, CachedKernel, NotInCache, find
+from .kernels import STAGES, CachedKernel, NotInCache, NotPlannable, find
 from .nvidia_code import NoMachineCode
 
 #: What was decided of a kernel before it was emitted (planning/show.py).
@@ -96,8 +96,22 @@ def stage_text(kernel: CachedKernel, stage: str) -> str:
         return plan_of(kernel)
     if stage == MACHINE:
         capabilities = Capabilities.parse(str(kernel.metadata["target"]["arch"]))
-        return machine_text(kernel.path("spv").read_bytes(), capabilities)
+        spirv = kernel.path("spv").read_bytes()
+        return machine_text(_with_lines(kernel, spirv) if capabilities.processor else spirv, capabilities)
     return _module_text(kernel.path(stage)) if stage == "spv" else kernel.text(stage)
+
+
+def _with_lines(kernel: CachedKernel, spirv: bytes) -> bytes:
+    """The module ``spirv`` of a kernel with the lines of its source, which its instructions are the same with; without
+    them where another version of this backend emitted it."""
+    from ..lowering.entry_point import emit
+    from .plan import cached_plan  # needs Triton's compiled library
+
+    try:
+        same = emit(cached_plan(kernel)).spirv == spirv
+        return emit(cached_plan(kernel, debug_info=True)).spirv if same else spirv
+    except NotPlannable:
+        return spirv
 
 
 def text_of(wanted: str, stage: str) -> str:

@@ -5,31 +5,66 @@ They are the two lines of a roofline (Williams, Waterman, Patterson: Roofline, C
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import triton
 import triton.language as tl
 
-#: 4-byte elements of the copy, more than caches hold; programs, and multiply-adds of each element, of the other.
-COPIED, PROGRAMS, STEPS = 1 << 24, 2048, 256
-BLOCK, CHAINS, RUNS = 1024, 8, 5
+RUNS = 5
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """``copied``: 4-byte elements of the copy, more than caches hold, which ``copy_programs`` share in blocks of
+    ``copy_block``. ``programs`` of multiply-adds, of ``steps`` for each of ``block`` elements of the chains."""
+
+    copied: int = 1 << 24
+    copy_programs: int = 1 << 14
+    copy_block: int = 1024
+    programs: int = 2048
+    steps: int = 256
+    block: int = 1024
+
+
+#: What suits a GPU, whose threads hide latencies; and a processor, whose registers hold the chains of a program.
+_GPU = Sizes()
+_PROCESSOR = Sizes(copied=1 << 25, copy_programs=64, copy_block=4096, programs=64, steps=1 << 17, block=32)
+CHAINS = 8
 
 
 @dataclass(frozen=True)
 class Peaks:
-    """Measured on a device: ``bytes_a_second``, and f32 ``operations_a_second``, of which a multiply-add is two."""
+    """Measured on a device: ``bytes_a_second``, and f32 ``operations_a_second``, of which a multiply-add is two. Of a
+    processor the same of one thread, else None."""
 
     device: str
     bytes_a_second: float
     operations_a_second: float
+    bytes_of_a_thread: float | None = None
+    operations_of_a_thread: float | None = None
+
+    def describe(self) -> str:
+        """One line."""
+        text = (
+            f"at best {self.bytes_a_second / 1e9:,.1f} GB/s of a copy and "
+            f"{self.operations_a_second / 1e9:,.1f} GFLOP/s of f32 multiply-adds on {self.device}"
+        )
+        if self.bytes_of_a_thread is None or self.operations_of_a_thread is None:
+            return text
+        return (
+            f"{text}; one thread at best {self.bytes_of_a_thread / 1e9:,.1f} GB/s and "
+            f"{self.operations_of_a_thread / 1e9:,.1f} GFLOP/s"
+        )
 
 
 @triton.jit
-def copy(x, out, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
-    """out = x, of 4 bytes an element."""
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    tl.store(out + i, tl.load(x + i))
+def copy(x, out, blocks, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    """out = x, of 4 bytes an element: so many blocks each program."""
+    first = tl.program_id(0) * blocks * BLOCK + tl.arange(0, BLOCK)
+    for block in range(blocks):
+        i = first + block * BLOCK
+        tl.store(out + i, tl.load(x + i))
 
 
 @triton.jit
@@ -45,16 +80,30 @@ def multiply_adds(out, factor, steps, BLOCK: tl.constexpr):  # type: ignore[no-u
 
 
 def measured() -> Peaks:
-    """Measures the current device: some tenths of a second. Raises DeviceUnavailable."""
+    """Measures the current device: some tenths of a second, and of a processor some seconds. Raises
+    DeviceUnavailable."""
     from ..runtime import context
+
+    current = context.current()
+    sizes = _PROCESSOR if current.capabilities.processor else _GPU
+    memory, operations = _rates(sizes, sizes.copy_programs, sizes.programs)
+    if not current.capabilities.processor:
+        return Peaks(current.device.name, memory, operations)
+    # One program runs on one thread. It is no faster than all: where it is, others used the processor meanwhile.
+    alone = _rates(replace(sizes, steps=8 * sizes.steps), 1, 1)
+    return Peaks(current.device.name, max(memory, alone[0]), max(operations, alone[1]), *alone)
+
+
+def _rates(sizes: Sizes, copy_programs: int, programs: int) -> tuple[float, float]:
+    """Bytes of a copy and operations of multiply-adds a second, by so many programs each."""
     from ..runtime.buffer import zeros
 
-    x, out = zeros(COPIED, "int32"), zeros(COPIED, "int32")
-    copied = _fastest(lambda: copy[(COPIED // BLOCK,)](x, out, BLOCK=BLOCK))
-    result = zeros(BLOCK, "float32")
-    computed = _fastest(lambda: multiply_adds[(PROGRAMS,)](result, 0.5, STEPS, BLOCK=BLOCK))
-    operations = 2 * CHAINS * STEPS * BLOCK * PROGRAMS
-    return Peaks(context.current().device.name, 8 * COPIED / copied, operations / computed)
+    x, out = zeros(sizes.copied, "int32"), zeros(sizes.copied, "int32")
+    blocks = sizes.copied // sizes.copy_block // copy_programs
+    copied = _fastest(lambda: copy[(copy_programs,)](x, out, blocks, BLOCK=sizes.copy_block))
+    result = zeros(sizes.block, "float32")
+    computed = _fastest(lambda: multiply_adds[(programs,)](result, 0.5, sizes.steps, BLOCK=sizes.block))
+    return 8 * sizes.copied / copied, 2 * CHAINS * sizes.steps * sizes.block * programs / computed
 
 
 def _fastest(launch: Any) -> float:

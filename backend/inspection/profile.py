@@ -443,11 +443,7 @@ def run_profile(options: argparse.Namespace) -> int:
         from .peaks import measured  # compiles kernels
 
         peaks = measured()
-        print(
-            f"at best {peaks.bytes_a_second / 1e9:,.1f} GB/s of a copy and "
-            f"{peaks.operations_a_second / 1e9:,.1f} GFLOP/s of f32 multiply-adds on {peaks.device}",
-            file=sys.stderr,
-        )
+        print(peaks.describe(), file=sys.stderr)
     if options.trace is not None:
         write_whole(options.trace, chrome_trace(launches, peaks).encode())
     if options.html is not None:

@@ -7,6 +7,7 @@ import html
 import json
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from ..ahead_of_time.errors import RequestError, in_one_line
 from ..ahead_of_time.kernel_source import find_kernel, split_request
 from ..ahead_of_time.widening import wider
 from ..capabilities import Capabilities
+from ..cpu.machine import NoHostTarget
 from ..options import CHOICES, chosen
 from ..planning.module_plan import Planned
 from ..runtime.errors import DeviceUnavailable
@@ -31,6 +33,7 @@ from .compilers import asked
 from .flows import dots
 from .kernels import CachedKernel, NotInCache, NotPlannable, find
 from .lines import Line, mlir_lines, source_lines, spirv_lines
+from .processor_code import code_lines
 from .speed import speed
 from .verdict import verdict
 
@@ -176,6 +179,9 @@ def collected(metadata: Mapping[str, Any], asm: Mapping[str, Any], planned: Plan
     layout = [Line(text, ()) for text in layout_lines(metadata)]
     stages["plan"] = ("Plan", [*layout, *lines_of(planned)])
     stages["spv"] = ("SPIR-V", spirv_lines(spirv))
+    if capabilities.processor:
+        with suppress(NoHostTarget):  # the section about the driver says why
+            stages["machine"] = ("Machine code", code_lines(spirv, capabilities)[0])
     source = source_lines([lines for _, lines in stages.values()])
     places = {place: None for _, lines in stages.values() for line in lines for place in line.places}
     places |= {place: None for line in source for place in line.places}

@@ -73,7 +73,7 @@ function stageOf(stage, visible) {
   document.getElementById("shown").append(make("label", {}, check, " " + stage.title));
 }
 
-for (const stage of data.stages) stageOf(stage, ["source", "ttgir", "spv"].includes(stage.id));
+for (const stage of data.stages) stageOf(stage, ["source", "ttgir", "spv", "machine"].includes(stage.id));
 
 // Focuses a line without scrolling its list sideways.
 function focusLine(line) {
@@ -310,6 +310,7 @@ function rooflineDrawing(peaks, intensity, rate) {
   if (flops) rows.push(["operations", about + amount(flops, "")], ["operations a second", about + amount(flops / seconds, "op/s")]);
   if (bytes && flops) rows.push(["operations a byte", about + (flops / bytes).toPrecision(3)]);
   if (peaks) rows.push(["the device at best", `${amount(peaks.bytes_a_second, "B/s")}, ${amount(peaks.operations_a_second, "op/s")} (${peaks.device})`]);
+  if (peaks && peaks.bytes_of_a_thread) rows.push(["one thread of it at best", `${amount(peaks.bytes_of_a_thread, "B/s")}, ${amount(peaks.operations_of_a_thread, "op/s")}`]);
   table("speed", ["", ""], rows);
   if (estimated) box.append(make("p", { class: "hint" }, "≈ is an estimate from the kernel's loads, stores and arithmetic: masked elements count, caches do not."));
   if (!peaks || !bytes) return;

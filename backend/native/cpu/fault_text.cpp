@@ -30,7 +30,9 @@ std::string fault_text(const Fault& fault) {
     case Fault::kRefused:
       return fault.text;
     case SIGSEGV:
-      if (fault.overflow) return "needs more stack than its thread has (SIGSEGV at " + hexadecimal(fault.address) + ")";
+      if (fault.overflow)
+        return "needs more stack than its thread has (SIGSEGV at " + hexadecimal(fault.address) +
+               "); smaller blocks need less";
       if (fault.code == SEGV_ACCERR && fault.has_address)
         return (fault.wrote ? "wrote to address " : "accessed address ") + hexadecimal(fault.address) +
                ", where this process may not do so (SIGSEGV)" + kCheckBounds;

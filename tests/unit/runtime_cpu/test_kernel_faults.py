@@ -86,8 +86,8 @@ WILD = (
     "process (SIGSEGV); run it with TRITON_SPIRV_CHECK_BOUNDS=1, which names the tensor, or look for a missing mask"
 )
 READ = (
-    f"KernelFault: program.py:{line_of('read')}: kernel 'load_at' accessed an address that no process can have (SIGSEGV); "
-    "run it with TRITON_SPIRV_CHECK_BOUNDS=1, which names the tensor, or look for a missing mask"
+    f"KernelFault: program.py:{line_of('read')}: kernel 'load_at' accessed an address that no process can have "
+    "(SIGSEGV); run it with TRITON_SPIRV_CHECK_BOUNDS=1, which names the tensor, or look for a missing mask"
 )
 
 
