@@ -118,7 +118,7 @@ def test_the_roofline_has_peaks_of_one_thread_and_of_all(folder: Path) -> None:
 
 def test_info_and_doctor(folder: Path) -> None:
     known = json.loads(verb(folder, "info", "--json").stdout)
-    (device,) = known["devices"]
+    device = known["devices"][known["used"]["index"]]
     assert (device["driver"], device["driver_version"], device["kind"]) == ("cpu", LEVEL, "cpu")
     text = verb(folder, "doctor").stdout
     assert re.search(r"a tiny kernel ran on CPU \(", text), text
