@@ -17,7 +17,7 @@ from pathlib import Path
 from .. import settings
 from ..autoload.others import HOW_TO_CLAIM, other_accelerator
 from ..autoload.versions import OLDEST_TORCH, is_too_old
-from ..capabilities import FEATURES
+from ..capabilities import FEATURES, Capabilities
 from ..runtime import context
 from ..runtime.device_choice import choose, devices, installed
 from ..runtime.device_kind import DeviceInfo
@@ -122,6 +122,9 @@ def _devices() -> Iterator[Finding]:
             continue
         lacking = sorted(name for name in FEATURES if not device.capabilities.has(name))
         yield Finding(GOOD, text + (f"; optional features it lacks: {', '.join(lacking)}" if lacking else ""))
+    for number, device in enumerate(found):
+        if device.capabilities is not None and (said := small(device.capabilities)):
+            yield Finding(NOTE, f"device {number}: {said}")
     yield from _time_limits(found)
     try:
         chosen, reason = choose(devices())
@@ -136,6 +139,38 @@ def _devices() -> Iterator[Finding]:
         )
     else:
         yield Finding(GOOD, f"kernels run on {chosen.name}, because: {reason}")
+
+
+#: Features without which something is computed in another way, and those without which it is refused → what is said.
+_EMULATED = {"float16": "float16 is computed in float32", "float32_atomic_add": "atomic additions of float32 are loops"}
+_REFUSED = {
+    "float64": "kernels with float64",
+    "int8": "kernels with 8-bit integers",
+    "int16": "kernels with 16-bit integers",
+    "storage8": "tensors of 8-bit elements",
+    "storage16": "tensors of 16-bit elements",
+    "int64_atomics": "atomic operations on 64-bit elements",
+}
+#: What most kernels are written for: bytes of shared memory, and invocations of a program of four warps on such a GPU.
+_USUAL_SHARED, _USUAL_INVOCATIONS = 32768, 256
+
+
+def small(capabilities: Capabilities) -> str:
+    """What a small device computes in another way, and what it refuses, before the first kernel says so; "" if
+    nothing."""
+    emulated = [text for feature, text in _EMULATED.items() if not capabilities.has(feature)]
+    refused = [text for feature, text in _REFUSED.items() if not capabilities.has(feature)]
+    parts = []
+    if capabilities.shared_bytes < _USUAL_SHARED:
+        emulated.append(f"tiles beyond {capabilities.shared_bytes // 1024} KiB of shared memory go in slices")
+        refused.append("those that still need more (OutOfResources)")
+    if capabilities.max_workgroup_invocations < _USUAL_INVOCATIONS:
+        refused.append(f"programs of more than {capabilities.max_workgroup_invocations} invocations (num_warps)")
+    if emulated:
+        parts.append(f"emulated: {', '.join(emulated)}")
+    if refused:
+        parts.append(f"refused: {', '.join(refused)}")
+    return "; ".join(parts)
 
 
 def _time_limits(found: Sequence[DeviceInfo]) -> Iterator[Finding]:

@@ -80,6 +80,8 @@ DeviceFunctions::DeviceFunctions(const InstanceFunctions& instance, VkDevice dev
       instance.vkGetDeviceProcAddr(device, "vkGetMemoryHostPointerPropertiesEXT"));
   vkQueueBindSparse =
       reinterpret_cast<PFN_vkQueueBindSparse>(instance.vkGetDeviceProcAddr(device, "vkQueueBindSparse"));
+  vkGetDeviceFaultInfoEXT =
+      reinterpret_cast<PFN_vkGetDeviceFaultInfoEXT>(instance.vkGetDeviceProcAddr(device, "vkGetDeviceFaultInfoEXT"));
   vkGetSemaphoreFdKHR =
       reinterpret_cast<PFN_vkGetSemaphoreFdKHR>(instance.vkGetDeviceProcAddr(device, "vkGetSemaphoreFdKHR"));
 }

@@ -85,6 +85,8 @@ struct DeviceFunctions {
   PFN_vkGetMemoryHostPointerPropertiesEXT vkGetMemoryHostPointerPropertiesEXT = nullptr;
   // Absent if no queue binds sparse memory.
   PFN_vkQueueBindSparse vkQueueBindSparse = nullptr;
+  // Absent without VK_EXT_device_fault.
+  PFN_vkGetDeviceFaultInfoEXT vkGetDeviceFaultInfoEXT = nullptr;
   // Absent without VK_KHR_external_semaphore_fd.
   PFN_vkGetSemaphoreFdKHR vkGetSemaphoreFdKHR = nullptr;
 };

@@ -80,7 +80,8 @@ void VulkanDevice::fail(const char* function, VkResult result) {
   const std::string work = running();
   lost_ = true;
   throw VulkanError(std::string(function) + " failed: VK_ERROR_DEVICE_LOST (-4): the device reset or " + work +
-                        " accessed memory that is not there; results of unfinished kernels are lost" + kOpenedAgain,
+                        " accessed memory that is not there" + fault() + "; results of unfinished kernels are lost" +
+                        kOpenedAgain,
                     result);
 }
 

@@ -161,6 +161,8 @@ class VulkanDevice final : public Device {
   void wait_until(uint64_t value);
   // The kernels that the device may be running, as an error's subject: "add.py:7: kernel 'add'".
   std::string running() const;
+  // What the driver says of a lost device (VK_EXT_device_fault), as the end of a sentence; "" if it says nothing.
+  std::string fault() const;
   // Whether the driver has less than two submissions to work on.
   bool nearly_idle() { return seen(queued_before_.load(std::memory_order_acquire)); }
   // The flusher's loop: submits recorded work when the device is about to run out of work.

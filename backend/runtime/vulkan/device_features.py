@@ -20,6 +20,7 @@ EXTENSIONS = (
     "VK_KHR_cooperative_matrix",
     "VK_KHR_shader_bfloat16",
     "VK_KHR_pipeline_executable_properties",
+    "VK_EXT_device_fault",
     *SHARING_EXTENSIONS,
 )
 
@@ -96,6 +97,7 @@ FEATURE_STRUCTS: dict[str, tuple[str | None, tuple[str, ...]]] = {
         "VK_KHR_shader_bfloat16",
         ("shaderBFloat16Type", "shaderBFloat16CooperativeMatrix"),
     ),
+    "VkPhysicalDeviceFaultFeaturesEXT": ("VK_EXT_device_fault", ("deviceFault",)),
     "VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR": (
         "VK_KHR_pipeline_executable_properties",
         ("pipelineExecutableInfo",),

@@ -67,6 +67,7 @@ _STRUCTURE_TYPES = {
     "VkInstanceCreateInfo": "INSTANCE_CREATE_INFO",
     "VkPhysicalDeviceCooperativeMatrixFeaturesKHR": "PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR",
     "VkPhysicalDeviceExternalMemoryHostPropertiesEXT": "PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT",
+    "VkPhysicalDeviceFaultFeaturesEXT": "PHYSICAL_DEVICE_FAULT_FEATURES_EXT",
     "VkPhysicalDeviceFeatures2": "PHYSICAL_DEVICE_FEATURES_2",
     "VkPhysicalDeviceMemoryBudgetPropertiesEXT": "PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT",
     "VkPhysicalDeviceMemoryProperties2": "PHYSICAL_DEVICE_MEMORY_PROPERTIES_2",

@@ -1,6 +1,7 @@
 // A Vulkan layer that makes the device fail, for tests of what the runtime does then.
 //
 // FAULTY_SUBMIT=<n>: the n-th vkQueueSubmit and all later ones report a lost device.
+// FAULTY_FAULT=1: there is vkGetDeviceFaultInfoEXT, which says that a write to 0x12345678 was wrong, within 4 KiB.
 // FAULTY_MEMORY=<bytes>: vkAllocateMemory has no room for more than that in all.
 // FAULTY_BIND=1: vkBindBufferMemory has no room. A file is opened before, under the lowest number that is free.
 // FAULTY_BARRIERS=1: vkCmdPipelineBarrier does nothing.
@@ -249,6 +250,16 @@ VKAPI_ATTR VkResult VKAPI_CALL begin_command_buffer(VkCommandBuffer commands, co
   return reinterpret_cast<PFN_vkBeginCommandBuffer>(next_device(the_device, "vkBeginCommandBuffer"))(commands, info);
 }
 
+VKAPI_ATTR VkResult VKAPI_CALL fault_info(VkDevice, VkDeviceFaultCountsEXT* counts, VkDeviceFaultInfoEXT* info) {
+  counts->addressInfoCount = 1;
+  counts->vendorInfoCount = 0;
+  counts->vendorBinarySize = 0;
+  if (info == nullptr) return VK_SUCCESS;
+  std::strcpy(info->description, "page fault");
+  info->pAddressInfos[0] = {VK_DEVICE_FAULT_ADDRESS_TYPE_WRITE_INVALID_EXT, 0x12345678, 4096};
+  return VK_SUCCESS;
+}
+
 PFN_vkVoidFunction own(const char* name);
 
 VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL device_function(VkDevice device, const char* name) {
@@ -286,6 +297,8 @@ PFN_vkVoidFunction own(const char* name) {
       {"vkBeginCommandBuffer", reinterpret_cast<PFN_vkVoidFunction>(Watched<begin_command_buffer>::call)},
       {"vkGetSemaphoreCounterValue", reinterpret_cast<PFN_vkVoidFunction>(Watched<counter_value>::call)},
   };
+  if (std::strcmp(name, "vkGetDeviceFaultInfoEXT") == 0 && setting("FAULTY_FAULT") != 0)
+    return reinterpret_cast<PFN_vkVoidFunction>(fault_info);
   for (const auto& entry : functions) {
     if (std::strcmp(entry.name, name) == 0) return entry.function;
   }

@@ -279,6 +279,55 @@ for call in (lambda: [(add((1, 1, 1), x, x, x, 64), current().native.synchronize
     assert done.returncode == 0 and done.stderr == ""
 
 
+def test_what_the_driver_says_of_a_lost_device(add_file: Path, faulty_layer: dict[str, str]) -> None:
+    """VK_EXT_device_fault: the address is known to the driver's precision."""
+    script = """
+add = load()
+x = buffers.zeros(64, "float32")
+try:
+    for _ in range(20):
+        add((1, 1, 1), x, x, x, 64)
+        current().native.synchronize()
+except RuntimeError as error:
+    print(error, flush=True)
+"""
+    lost = {"FAULTY_SUBMIT": "10", "FAULTY_FAULT": "1", "TRITON_SPIRV_VALIDATE": "0"}
+    done = run_script(script, add_file, **lost, **faulty_layer)
+    assert (
+        "accessed memory that is not there (the driver says: page fault; a write at 0x12345000 to 0x12345fff); results"
+        in done.stdout
+    ), done.stderr
+
+
+def test_a_driver_whose_allocations_are_held(add_file: Path) -> None:
+    """Larger ones than maxMemoryAllocationSize are refused before the driver is asked."""
+    script = """
+from dataclasses import replace
+from triton.backends.spirv.field_reports import Care
+from triton.backends.spirv.runtime.context import devices
+from triton.backends.spirv.runtime.vulkan.loader import Chain, vulkan
+from triton.backends.spirv.runtime.vulkan.open_device import OpenVulkanDevice
+info = devices()[0]
+properties = Chain(["VkPhysicalDeviceProperties2", "VkPhysicalDeviceVulkan11Properties"])
+vulkan().lib.vkGetPhysicalDeviceProperties2(info.handle, properties.head)
+most = properties["VkPhysicalDeviceVulkan11Properties"].maxMemoryAllocationSize
+for held in (False, True):
+    opened = OpenVulkanDevice(replace(info, care=Care(holds_allocations=held)), False)
+    for bytes_ in (1 << 20, most + 4096):
+        try:
+            opened.native.allocate_device(bytes_).free()
+            print("passed")
+        except RuntimeError as error:
+            print("maxMemoryAllocationSize" in str(error), flush=True)
+    opened.native.close()
+    opened.close()
+"""
+    done = run_script(script, add_file, TRITON_SPIRV_VALIDATE="0")
+    assert done.returncode == 0, done.stderr
+    usual, large, held_usual, held_large = done.stdout.split()
+    assert usual == held_usual == "passed" and large in ("passed", "False") and held_large == "True"
+
+
 def test_memory_runs_out_and_comes_back(add_file: Path, faulty_layer: dict[str, str]) -> None:
     script = """
 from triton.backends.spirv.runtime import OutOfDeviceMemory
