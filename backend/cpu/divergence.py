@@ -243,12 +243,10 @@ class Divergence:
         return changed
 
     def _copy(self, to: Sequence[Key], sources: Sequence[Key]) -> bool:
-        changed = False
-        for key, source in zip(to, sources, strict=True):
-            if self._same.get(key) != source:
-                self._same[key] = source
-                changed = True
-        return changed
+        """Makes keys names of others. True, since it is called where those have changed: what uses the names has to
+        know."""
+        self._same.update(zip(to, sources, strict=True))
+        return True
 
     def _same_kind(self, a: int, b: int) -> bool:
         one, other = self._program.type(a), self._program.type(b)

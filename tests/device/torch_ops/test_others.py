@@ -67,6 +67,8 @@ def test_searches(dtype: torch.dtype) -> None:
         x[0, 0], x[0, 1], line[-1] = float("nan"), float("inf"), float("nan")
     for right in (False, True):
         compare(lambda line, x, right=right: torch.searchsorted(line, x, right=right), line, x)
+        for few in (1, 2, 8):  # numbers, of which each lane has one at most
+            compare(lambda line, x, right=right: torch.searchsorted(line, x, right=right), line[:9], x.flatten()[:few])
     rows, queries = values(3, 2, 11, dtype=dtype).sort()[0], values(3, 2, 4, dtype=dtype)
     compare(lambda rows, x: torch.searchsorted(rows, x, out_int32=True), rows, queries)
     compare(
