@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import linecache
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ..capabilities import Capabilities
 from ..cpu.host import host_of
@@ -26,12 +27,13 @@ _VECTOR = re.compile(r"\tv|\t\S+\t(?:\{ )?v\d+\.|\t\S+\tq\d+")
 _STACK = re.compile(r"\tsubq\t\$(\d+), %rsp|\tsub\tsp, sp, #(\d+)")
 
 
-def code_lines(spirv: bytes, capabilities: Capabilities) -> tuple[list[Line], int]:
+@functools.lru_cache(maxsize=1)  # the page asks twice
+def code_lines(spirv: bytes, capabilities: Capabilities) -> tuple[tuple[Line, ...], int]:
     """The functions of a module's machine code, and bytes of scratch memory of a thread. The module may have lines of
     its source. Raises Untranslatable, InvalidCode and NoHostTarget."""
     host = host_of(capabilities.processor)
     kernel = translate(spirv, host, capabilities.subgroup_size)
-    return list(_read(assembly(kernel.text, host))), kernel.scratch
+    return tuple(_read(assembly(kernel.text, host))), kernel.scratch
 
 
 def _read(text: str) -> Iterator[Line]:
@@ -81,7 +83,7 @@ def executables(spirv: bytes, capabilities: Capabilities) -> list[Executable]:
     return [Executable("the kernel and its functions", capabilities.subgroup_size, statistics, (shown,))]
 
 
-def _listing(lines: list[Line]) -> str:
+def _listing(lines: Iterable[Line]) -> str:
     """The lines, with those of the source in between."""
     shown, last = [], ""
     for line in lines:

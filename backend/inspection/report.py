@@ -181,7 +181,7 @@ def collected(metadata: Mapping[str, Any], asm: Mapping[str, Any], planned: Plan
     stages["spv"] = ("SPIR-V", spirv_lines(spirv))
     if capabilities.processor:
         with suppress(NoHostTarget):  # the section about the driver says why
-            stages["machine"] = ("Machine code", code_lines(spirv, capabilities)[0])
+            stages["machine"] = ("Machine code", [*code_lines(spirv, capabilities)[0]])
     source = source_lines([lines for _, lines in stages.values()])
     places = {place: None for _, lines in stages.values() for line in lines for place in line.places}
     places |= {place: None for line in source for place in line.places}
