@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[1]
 PAGE = Path(__file__).parent / "internals" / "gallery.md"
 IMAGES = Path(__file__).parent / "images"
 
-#: Pixels: the width of every picture.
+#: Pixels: the width of a picture.
 WIDTH = 1200
 
 
@@ -38,6 +38,8 @@ class Picture:
     height: int
     what: str
     script: str = ""
+    width: int = WIDTH
+    dark: bool = False
 
 
 def _number(example: str, text: str = "") -> int:
@@ -52,6 +54,8 @@ _PIN_DOT = (
 
 PICTURES = (
     Picture("top", _MATMUL, "nvidia-hopper", "#title", 560, "What limits the kernel, and the shape of a launch"),
+    Picture("dark", _MATMUL, "nvidia-hopper", "#title", 560, "The same in a browser with a dark theme", dark=True),
+    Picture("narrow", _MATMUL, "nvidia-hopper", "#title", 700, "The same in a narrow window", width=420),
     Picture("code", _MATMUL, "nvidia-hopper", "#code", 800, "`tl.dot` marked in Python, TTGIR and SPIR-V", _PIN_DOT),
     Picture("dots", _MATMUL, "amd-rdna3", "#dots", 400, "Where a dot's operands come from, and where its result goes"),
     Picture("layouts", _MATMUL, "amd-rdna3", "#layouts", 620, "Which warp, lane and register holds each element"),
@@ -100,7 +104,7 @@ def page(folder: Path) -> str:
             "",
             f"`{kernel}` of examples/{example}.py for the profile `{picture.profile}`.",
         ]
-        if picture.section == "#title":
+        if picture.name == "top":
             lines += ["", f"> {_verdict(path)}"]
         lines += ["", f"![{picture.what}](../images/inspect-{picture.name}.png)"]
     return "\n".join(lines) + "\n"
@@ -116,8 +120,10 @@ def _photograph(folder: Path) -> None:
     browser = webdriver.Chrome(options=options, service=webdriver.ChromeService(shutil.which("chromedriver")))
     try:
         for picture in PICTURES:
-            size = {"width": WIDTH, "height": picture.height, "deviceScaleFactor": 1, "mobile": False}
+            size = {"width": picture.width, "height": picture.height, "deviceScaleFactor": 1, "mobile": False}
             browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+            scheme = {"name": "prefers-color-scheme", "value": "dark" if picture.dark else "light"}
+            browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
             browser.get((folder / f"{picture.name}.html").as_uri())
             browser.execute_script(
                 "document.querySelector('nav').style.position = 'static';"

@@ -294,6 +294,11 @@ function rooflineDrawing(peaks, intensity, rate) {
     text.textContent = value.toPrecision(2) + " op/B";
     svg.append(text);
   }
+  const across = draw("text", { x: width - 10, y: height - bottom - 6, "text-anchor": "end" });
+  across.textContent = "operations per byte →";
+  const upwards = draw("text", { x: left + 4, y: 12 });
+  upwards.textContent = "↑ operations per second";
+  svg.append(across, upwards);
   return svg;
 }
 

@@ -176,7 +176,8 @@ def _tell() -> None:
 def summary() -> str:
     """How often each operation ran on the CPU, in a line, the most frequent first."""
     named = ", ".join(f"{name} {count}" for name, count in FALLBACKS.most_common())
-    return f"torch on '{NAME}': {FALLBACKS.total()} operations ran on the CPU, on copies: {named}".removesuffix(": ")
+    count = f"{FALLBACKS.total()} operation{'' if FALLBACKS.total() == 1 else 's'}"
+    return f"torch on '{NAME}': {count} ran on the CPU, on copies: {named}".removesuffix(": ")
 
 
 def _each(function: Callable[[Any], Any], value: Any) -> Any:

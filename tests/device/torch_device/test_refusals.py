@@ -94,6 +94,7 @@ def test_tensors_of_other_layouts(make: Callable[[Any], Any], what: str) -> None
             "torch.linalg.eigvals(x); torch.linalg.eigvals(x)",
             "2 operations ran on the CPU, on copies: aten::_linalg_eigvals 2\n",
         ),
+        ("torch.linalg.eigvals(x)", "1 operation ran on the CPU, on copies: aten::_linalg_eigvals 1\n"),
         ("x + 1", "0 operations ran on the CPU, on copies\n"),
     ],
 )
