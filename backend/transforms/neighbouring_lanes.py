@@ -111,9 +111,21 @@ def _meant(chosen: dict[BlockedEncoding, BlockedEncoding], encoding: Encoding) -
 
 def _is_wrong(operation: Operation) -> bool:
     """Whether the encodings of an operation do not follow from each other any more."""
-    if operation.name == "tt.reshape" and "allow_reorder" not in operation.attributes:
-        return not _same_elements(operation.operands[0].tensor, operation.result.tensor)
+    if operation.name == "tt.reshape":
+        types = operation.operands[0].tensor, operation.result.tensor
+        reorders = "allow_reorder" in operation.attributes and _as_many(*types)
+        return not reorders and not _same_elements(*types)
     return operation.name in _BY_RULES and not _joins(operation) or any(True for _ in apart(operation))
+
+
+def _as_many(one: TensorType, other: TensorType) -> bool:
+    """Whether lanes hold as many different elements of both: a reshape may reorder the elements of a lane alone."""
+    try:
+        found = [layout_of(type_).inputs for type_ in (one, other)]
+    except LayoutError:
+        return False
+    counts = [[sum(map(bool, inputs[place])) for place in (REGISTER, LANE)] for inputs in found]
+    return counts[0] == counts[1]
 
 
 def _same_elements(one: TensorType, other: TensorType) -> bool:

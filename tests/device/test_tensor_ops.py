@@ -185,3 +185,19 @@ def test_a_tile_of_more_bytes_than_there_is_shared_memory_is_transposed(shape, n
     compiled = turned_tile_kernel[(1,)](x, y, rows, columns, num_warps=num_warps)
     assert torch.equal(y[:-1].reshape(columns, rows), x.T) and y[-1] == -1
     assert compiled.metadata.shared <= device_capabilities().shared_bytes
+
+
+@triton.jit
+def sum_of_joined(x_ptr, out_ptr, M: tl.constexpr, N: tl.constexpr):
+    at = tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :]
+    x = tl.load(x_ptr + at)
+    pairs = tl.sum(tl.reshape(tl.join(x, x), [M, N, 2]), 2)
+    tl.store(out_ptr + at, tl.sum(tl.reshape(pairs, [M * N])) + pairs)
+
+
+def test_what_pairs_of_lanes_share_is_summed():
+    """The sum over the last dimension is in pairs of lanes, and is read in the order of a whole vector's."""
+    x = torch.arange(32, dtype=torch.int32).reshape(2, 16)
+    out = torch.zeros_like(x)
+    sum_of_joined[(1,)](x, out, M=2, N=16)
+    assert torch.equal(out, 2 * x.sum().int() + 2 * x)
