@@ -19,6 +19,7 @@ from selenium.webdriver.common.keys import Keys
 from triton import knobs
 from triton.backends.spirv import cli
 from triton.backends.spirv.capabilities import PROFILES
+from triton.backends.spirv.cpu.objects import made_here
 from triton.backends.spirv.runtime.context import current
 from triton.backends.spirv.runtime.vulkan.manifests import installed
 
@@ -159,7 +160,11 @@ def test_every_kernel_of_the_examples_has_a_page(profile: str, tmp_path: Path) -
     for path, status, _ in written(tmp_path, [profile]):
         assert status == 0, path.name
         data = embedded(path)
-        assert [stage["id"] for stage in data["stages"]] == ["source", "ttir", "ttgir", "plan", "spv"], path.name
+        machine = ["machine"] * bool(PROFILES[profile].processor and data["driver"]["executables"])
+        stages = [stage["id"] for stage in data["stages"]]
+        assert stages == ["source", "ttir", "ttgir", "plan", "spv", *machine], path.name
+        if PROFILES[profile].processor and made_here(PROFILES[profile].processor):
+            assert machine, path.name
         assert all(stage["lines"] for stage in data["stages"]) and data["accesses"] and data["layouts"], path.name
         assert data["shared"]["total"] <= data["shared"]["limit"] == limit
         assert data["driver"]["why"] or data["driver"]["executables"], path.name
