@@ -112,7 +112,7 @@ WALKS = {
         Step(_spirv("kernels", "add"), "add"),
         Step(_spirv("inspect", "add", "--launches", "trace.json"), r"add\.html"),
         Step(_spirv("inspect", "add.py:add"), r'A draft to correct: --signature "x=\*fp32:16', 1),
-        Step(_spirv("compile", "add.py:add", "-s", _PLAIN), r"':16' would widen accesses"),
+        Step(_spirv("compile", "add.py:add", "-s", _PLAIN, "-t", "amd-rdna3"), r"':16' would widen accesses"),
     ),
     "torch": (Step(("python", "train.py"), "the loss fell"), Step(("python", "train.py"), "the loss fell")),
     "vendor": (
