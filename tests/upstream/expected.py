@@ -27,11 +27,25 @@ EXPECTED = (
         "test_subprocess.py::test_print[device_print_scalar-*",
         "a number is printed once, and not by each thread (docs/debugging.md)",
     ),
-    Expected("test_subprocess.py::test_print[no_arg_print-*", "a number is printed once, and not by each thread (docs/debugging.md)"),
-    Expected("test_subprocess.py::test_print[print_no_arg-*", "a text without values is printed once (docs/debugging.md)"),
-    Expected("test_core.py::test_scaled_dot*", "scaled products that need more shared memory than there is"),
-    Expected("test_matmul.py::test_*mxfp*", "scaled products that need more shared memory than there is"),
-    Expected("test_matmul.py::test_*nvfp*", "scaled products that need more shared memory than there is"),
+    Expected(
+        "test_subprocess.py::test_print[no_arg_print-*",
+        "a number is printed once, and not by each thread (docs/debugging.md)",
+    ),
+    Expected(
+        "test_subprocess.py::test_print[print_no_arg-*", "a text without values is printed once (docs/debugging.md)"
+    ),
+    Expected(
+        "test_core.py::test_scaled_dot*",
+        "large tiles took more shared memory, or longer to compile, than there is (2026-11; not run since they fit)",
+    ),
+    Expected(
+        "test_matmul.py::test_*mxfp*",
+        "large tiles took more shared memory, or longer to compile, than there is (2026-11; not run since they fit)",
+    ),
+    Expected(
+        "test_matmul.py::test_*nvfp*",
+        "large tiles took more shared memory, or longer to compile, than there is (2026-11; not run since they fit)",
+    ),
     Expected(
         "test_core.py::test_dot*tf32*",
         "float32 is multiplied in bfloat16 parts without the product of the low ones (docs/internals/matrix-units.md)",

@@ -26,8 +26,6 @@ def _short(name: str) -> str:
     return Path(path).name + separator + rest
 
 
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keep one part of the shuffled tests, in their own order: the same in each process."""
     number, _, of = os.environ.get(SAMPLE, "0/1").partition("/")
