@@ -89,7 +89,7 @@ def test_a_call_like_an_earlier_one_goes_through_no_python(monkeypatch: pytest.M
         torch.arange(14, device="spirv")
         torch.ops.aten.select_backward(x[0], (6, 14), 0, 3)
     launches: list[Any] = []
-    monkeypatch.setattr(launching.TypedKernel, "launch", lambda *args, **how: launches.append(args))
+    monkeypatch.setattr(launching.OperationKernel, "launch", lambda *args, **how: launches.append(args))
     made = (x + y).mul_(y).sum(-1), F.layer_norm(x, (14,)), x.t().contiguous()
     F.interpolate(x[None, None], scale_factor=2.0)
     torch.arange(14, device="spirv")
@@ -109,7 +109,7 @@ def test_convolutions_like_earlier_ones_go_through_no_python(monkeypatch: pytest
         y = torch.ops.aten.convolution(x, w, None, *how)
         torch.ops.aten.convolution_backward(y, x, w, None, *how, [True, True, False])
     launches: list[Any] = []
-    monkeypatch.setattr(launching.TypedKernel, "launch", lambda *args, **how: launches.append(args))
+    monkeypatch.setattr(launching.OperationKernel, "launch", lambda *args, **how: launches.append(args))
     y = torch.ops.aten.convolution(images[0], w, None, *how)
     gradients = torch.ops.aten.convolution_backward(y, images[0], w, None, *how, [True, True, False])[:2]
     assert launches == []
@@ -245,8 +245,9 @@ def launches(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Launches that go through Python from now on."""
     _needs_prepared_calls()
     seen: list[Any] = []
-    launch = launching.TypedKernel.launch
-    monkeypatch.setattr(launching.TypedKernel, "launch", lambda *args, **how: (seen.append(args), launch(*args, **how)))
+    kernel = launching.OperationKernel
+    launch = kernel.launch
+    monkeypatch.setattr(kernel, "launch", lambda *args, **how: (seen.append(args), launch(*args, **how)))
     return seen
 
 
