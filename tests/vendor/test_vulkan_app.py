@@ -23,6 +23,8 @@ INCLUDE = ROOT / "backend/include"
 PROBE = Path(__file__).parent / "vulkan_app/probe.cpp"
 CLI = [sys.executable, "-m", "triton.backends.spirv.cli"]
 
+pytestmark = pytest.mark.only_on("Vulkan", "a program in C++ runs kernels that were compiled for its Vulkan device")
+
 
 def output(*command: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, env=os.environ | environment, capture_output=True, text=True, check=False)
