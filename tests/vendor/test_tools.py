@@ -155,7 +155,7 @@ def test_the_lock_has_no_wheel(lock: Lock, python: tuple[int, int], free_threade
 )
 def test_the_platform_tag(monkeypatch: pytest.MonkeyPatch, needed: list[int | None], expected: str) -> None:
     libraries = {Path(f"lib{number}.so"): value for number, value in enumerate(needed)}
-    monkeypatch.setattr(tags, "needed_glibc", libraries.__getitem__)
+    monkeypatch.setattr(tags, "needed_glibc", lambda library, *_: libraries[library])
     monkeypatch.setattr(tags.platform, "machine", lambda: "x86_64")
     assert tags.platform_tag("upstream", list(libraries)) == expected
 
