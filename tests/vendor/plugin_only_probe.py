@@ -27,7 +27,7 @@ def main() -> None:
     out = np.zeros(size, np.float32)
     add[(triton.cdiv(size, 512),)](array(x), array(y), array(out), size, BLOCK=512)
     driver = triton.runtime.driver.active
-    error = float(np.abs(out - (x + np.exp(y))).max())
+    difference = float(np.abs(out - (x + np.exp(y))).max())
     spirv = get_backend("spirv")
     backend = spirv.compiler.__module__
     another = register_backend("another", spirv.compiler, spirv.driver)
@@ -40,7 +40,7 @@ def main() -> None:
             {
                 "driver": type(driver).__name__,
                 "module": backend,
-                "error": error,
+                "error": difference,
                 "registered": triton.backends.backends["another"] is another and refused,
                 "one_module": alias is arrays and triton.backends.spirv.runtime.array is array,
             }

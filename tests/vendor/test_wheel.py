@@ -266,7 +266,7 @@ def test_options_that_make_no_wheel(options: list[str], message: str, tmp_path: 
 def test_the_plugin_alone(plugin_wheel: Path) -> None:
     project = Project(ROOT)
     assert plugin_wheel.name.startswith(f"triton_spirv-{project.settings()['version']}+h")
-    assert plugin_wheel.stat().st_size < 2_000_000
+    assert plugin_wheel.stat().st_size < 2_200_000
     with zipfile.ZipFile(plugin_wheel) as archive:
         tops = {name.split("/")[0] for name in archive.namelist()}
         assert tops == {"triton_spirv", "triton_spirv_autoload", "triton", dist_info(archive)}
