@@ -15,36 +15,30 @@ _STRUCT = "{ " + ", ".join(type_ for type_, _ in _TOLD) + " }"
 FRAME = f"  %frame = alloca {_STRUCT}, align 16\n"
 
 
+def _fields(line: str) -> list[str]:
+    """For each field of the struct its place, %at<number>, and a line with its number, type and value."""
+    lines = []
+    for number, (type_, value) in enumerate(_TOLD):
+        lines.append(f"  %at{number} = getelementptr {_STRUCT}, ptr %frame, i32 0, i32 {number}")
+        lines.append(line.format(number=number, type=type_, value=value))
+    return lines
+
+
 def run(subgroups: int, shared_bytes: int) -> str:
     """Lines of the entry that run a program's subgroups."""
-    lines = [
-        line
-        for number, (type_, value) in enumerate(_TOLD)
-        for line in (
-            f"  %at{number} = getelementptr {_STRUCT}, ptr %frame, i32 0, i32 {number}",
-            f"  store {type_} {value}, ptr %at{number}",
-        )
-    ]
     told = f"ptr @subgroup, ptr %frame, i32 {subgroups}, ptr %scratch, i64 {shared_bytes}"
-    return "\n".join([*lines, f"  call void @triton_spirv_run_subgroups({told})"]) + "\n"
+    stores = _fields("  store {type} {value}, ptr %at{number}")
+    return "\n".join([*stores, f"  call void @triton_spirv_run_subgroups({told})"]) + "\n"
 
 
 def function() -> str:
     """The function of a subgroup, and what runs it."""
-    lines = [
-        line
-        for number, (type_, _) in enumerate(_TOLD)
-        for line in (
-            f"  %at{number} = getelementptr {_STRUCT}, ptr %frame, i32 0, i32 {number}",
-            f"  %value{number} = load {type_}, ptr %at{number}",
-        )
-    ]
     values = ", ".join(f"{type_} %value{number}" for number, (type_, _) in enumerate(_TOLD))
     return "\n".join(
         [
             "declare void @triton_spirv_run_subgroups(ptr, ptr, i32, ptr, i64)",
             "define internal void @subgroup(ptr %frame, i32 %number) nounwind {",
-            *lines,
+            *_fields("  %value{number} = load {type}, ptr %at{number}"),
             f"  call void @program({values}, i32 %number)",
             "  ret void",
             "}",

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <limits>
 
+#include "cpu/emulation.h"
 #include "cpu/fault_text.h"
 #include "cpu/forks.h"
 #include "cpu/interrupts.h"
@@ -233,6 +234,7 @@ bool CpuDevice::run_at_once(const Dispatch& dispatch, AtOnce when, uint64_t& val
   const cpu::Kernel& kernel = kernel_of(dispatch);
   if (!is_aligned(dispatch.block)) return false;
   cpu::Launch launch(dispatch);
+  const cpu::LentMemory block(dispatch.block, emulates_ && dispatch.indirect ? dispatch.block_bytes : 0);
   const float expected = kernel.program_ns() * static_cast<float>(launch.programs());
   if (when != AtOnce::kIfIdle && (expected == 0 || expected > (when == AtOnce::kIfShort ? kShort : kTiny)))
     return false;
@@ -352,6 +354,7 @@ void CpuDevice::run_in_turn(const Task& task) {
 
 void CpuDevice::execute(const Dispatch& dispatch) {
   cpu::Launch launch(dispatch);
+  const cpu::LentMemory block(dispatch.block, emulates_ && dispatch.indirect ? dispatch.block_bytes : 0);
   execute(launch, dispatch.name);
 }
 

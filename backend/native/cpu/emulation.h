@@ -14,6 +14,22 @@ void set_subgroup_order(uint64_t seed);
 void add_device_memory(uint64_t address, uint64_t bytes);
 void remove_device_memory(uint64_t address);
 
+// Memory that they may access during one launch: nothing where `bytes` is 0.
+class LentMemory {
+ public:
+  LentMemory(const void* memory, uint64_t bytes) : address_(bytes == 0 ? 0 : reinterpret_cast<uint64_t>(memory)) {
+    if (address_ != 0) add_device_memory(address_, bytes);
+  }
+  ~LentMemory() {
+    if (address_ != 0) remove_device_memory(address_);
+  }
+  LentMemory(const LentMemory&) = delete;
+  LentMemory& operator=(const LentMemory&) = delete;
+
+ private:
+  uint64_t address_;
+};
+
 // The address of a function that code may call by this name; 0 if there is none.
 uint64_t emulation_function(std::string_view name);
 

@@ -55,7 +55,7 @@ KERNEL_TESTS = (
 #: cover exchanges between lanes, products on matrix units, reductions, scans and atomics in little time.
 EVERY_TIME = {
     "amd-rdna3": "test_convert_layout.py",
-    "apple-m1": "test_histogram.py",
+    "apple-m1": "test_descriptors.py",
     "intel-xe": "test_hints.py",
     "nvidia-hopper": "test_atomics.py",
     "nvk-ampere": "test_barriers.py",
