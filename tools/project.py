@@ -108,6 +108,11 @@ def is_free_threaded() -> bool:
     return bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 
 
+def base_interpreter() -> str:
+    """The interpreter that the running one's environment was made from, or the running one itself."""
+    return os.path.realpath(getattr(sys, "_base_executable", sys.executable))
+
+
 @dataclass(frozen=True)
 class Project:
     """A checkout of this repository; every path that the tools use hangs off its root."""

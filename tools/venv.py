@@ -16,7 +16,7 @@ from backend.settings import TOOLS_IN_PLACE
 from .errors import ToolError
 from .hold import hold
 from .progress import COUNT, step, steps
-from .project import Project, replace_file
+from .project import Project, base_interpreter, replace_file
 
 # The requirement files of a level, each level with those before it.
 REQUIREMENTS = {
@@ -60,7 +60,7 @@ def inside(project: Project) -> bool:
 
 def interpreter() -> str:
     """What a .venv is bound to: the interpreter it was made from."""
-    return json.dumps([sys.version, os.path.realpath(getattr(sys, "_base_executable", sys.executable))])
+    return json.dumps([sys.version, base_interpreter()])
 
 
 def ensure_venv(project: Project) -> None:

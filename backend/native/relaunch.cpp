@@ -203,7 +203,12 @@ py::object Relaunch::launch(const py::object& function, const py::object& grid, 
     for (std::size_t index = 0; index < parameters_.size(); ++index) {
       bound[parameters_[index].name] = py::handle(argument(*found, found->sources[index], args, keywords));
     }
-    sizes = checked(PyObject_CallOneArg(grid.ptr(), bound.ptr()));
+    sizes = py::reinterpret_steal<py::object>(PyObject_CallOneArg(grid.ptr(), bound.ptr()));
+    if (!sizes) {
+      if (PyErr_ExceptionMatches(PyExc_KeyError) == 0) throw py::error_already_set();
+      PyErr_Clear();
+      return py::none();  // Triton's own code calls the grid again, and says which names a launch has
+    }
   }
   const Py_ssize_t axes = PyObject_Size(sizes.ptr());
   if (axes < 0 && !PyErr_ExceptionMatches(PyExc_TypeError)) throw py::error_already_set();

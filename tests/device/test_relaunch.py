@@ -158,6 +158,8 @@ def test_errors_are_those_of_tritons_way(function: Any, x: Any, out: Any) -> Non
         ((limit,), (out, x, 5, 2.0)),
         ((-1,), (out, x, 5, 2.0)),
         ((), (out, x, 5, 2.0)),
+        (lambda meta: (meta["BLOK"],), (out, x, 5, 2.0)),
+        (lambda meta: ({}["mine"],), (out, x, 5, 2.0)),
         ((1,), (out, object(), 5, 2.0)),
         ((1,), (out, x, 1 << 70, 2.0)),
         ((1,), (out, x, numpy.int32(5), 2.0)),

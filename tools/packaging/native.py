@@ -21,7 +21,7 @@ from .. import system
 from ..errors import ToolError
 from ..faults import point
 from ..progress import Progress, note, step
-from ..project import exchange
+from ..project import base_interpreter, exchange
 from .plugins import Plugin
 from .refresh import STAMP, source_times
 from .sbom import Part, purl
@@ -61,8 +61,11 @@ def _run(plugin: Plugin, command: list[str], progress: Progress | None = None) -
 
 
 def native_folder(plugin: Plugin, build: Path) -> Path:
-    """Where it is built: one folder for each interpreter and source folder, as CMake's cache fits no other."""
-    key = hashlib.sha256(f"{plugin.folder}\0{sys.executable}\0{sys.version}".encode()).hexdigest()[:12]
+    """Where it is built: one folder for each interpreter and source folder, as CMake's cache fits no other.
+
+    Environments of one interpreter have the same headers, so that `pip install .` and `tools wheel` share a folder.
+    """
+    key = hashlib.sha256(f"{plugin.folder}\0{base_interpreter()}\0{sys.version}".encode()).hexdigest()[:12]
     return build / "native" / f"{plugin.name}-{key}"
 
 
