@@ -35,6 +35,19 @@ class Rewriter:
         place = operations.index(operation) + 1
         return cls(operation.block, operations[place] if place < len(operations) else None, operation.location)
 
+    @classmethod
+    def behind(cls, value: Value) -> Rewriter:
+        """One that puts operations right behind the definition of ``value``, with its location."""
+        if isinstance(value.owner, Operation):
+            return cls.after(value.owner)
+        return cls(value.owner, next(iter(value.owner.operations), None), value.location)
+
+    def follows(self, value: Value) -> bool:
+        """Whether ``value`` is defined before this place, as far as this block knows: values of other blocks are."""
+        if not isinstance(value.owner, Operation) or value.owner.block is not self._block or self._place is None:
+            return True
+        return self._block.operations.index(value.owner) < self._block.operations.index(self._place)
+
     def make(
         self,
         name: str,

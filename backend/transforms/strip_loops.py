@@ -123,15 +123,18 @@ def _kept(dim: int, rows: bool) -> int:
 
 
 def _array_of(block: Block, rewriter: Rewriter, value: Value, dim: int, arrays: dict[Key, Value], rows: bool) -> Value:
+    """The array that holds ``value`` at the place of ``rewriter``. One that was made for a later loop goes up."""
     key = value, _kept(dim, rows)
-    if key not in arrays:
-        owner = value.owner
-        if rows and isinstance(owner, Operation) and owner.block is not block:
-            rewriter = Rewriter.after(owner)
-        elif rows and isinstance(owner, Block) and owner is not block:
-            rewriter = Rewriter(owner, owner.operations[0], value.location)
-        arrays[key] = rewriter.make("spirv.spill", [value], [value.type], {"dim": key[1]}).result
-    return arrays[key]
+    old = arrays.get(key)
+    if old is not None and rewriter.follows(old):
+        return old
+    owner = value.owner.block if isinstance(value.owner, Operation) else value.owner
+    if old is not None or (rows and owner is not block):
+        rewriter = Rewriter.behind(value)
+    new = arrays[key] = rewriter.make("spirv.spill", [value], [value.type], {"dim": key[1]}).result
+    if old is not None:
+        old.replace_uses(new)
+    return new
 
 
 def _extent(run: Run, sink: Operation, dim: int) -> int:

@@ -99,7 +99,7 @@ class _Strips:
                 if not count:
                     self._whole.update(self._traced(block, sinks[0]))
                 sinks = sinks[max(count, 1) :]
-        erase_unused([one for one in block.operations if one.name == "spirv.collect"])
+        erase_unused([one for one in block.operations if one.name in ("spirv.collect", "spirv.spill")])
         return changed
 
     @staticmethod

@@ -182,6 +182,33 @@ def test_a_load_goes_past_no_wait():
     assert first < order.index("ttg.convert_layout") < last
 
 
+TWO_LOADS = """
+    %i = tt.make_range {end = 1024 : i32, start = 0 : i32} : tensor<1024xi32, #row>
+    %m = arith.fptosi %given : tensor<1024xf32, #row> to tensor<1024xi32, #row>
+    %n2 = arith.fptoui %given : tensor<1024xf32, #row> to tensor<1024xi32, #row>
+    %ps = tt.splat %p : !tt.ptr<f32> -> tensor<1024x!tt.ptr<f32>, #row>
+    %qs = tt.splat %q : !tt.ptr<f32> -> tensor<1024x!tt.ptr<f32>, #row>
+    %a = tt.addptr %ps, %m : tensor<1024x!tt.ptr<f32>, #row>, tensor<1024xi32, #row>
+    %b = tt.addptr %qs, %n2 : tensor<1024x!tt.ptr<f32>, #row>, tensor<1024xi32, #row>
+    %x = tt.load %a : tensor<1024x!tt.ptr<f32>, #row>
+    %y = tt.load %b : tensor<1024x!tt.ptr<f32>, #row>
+    %v = ttg.convert_layout %given : tensor<1024xf32, #row> -> tensor<1024xf32, #twos>
+    %w = ttg.convert_layout %v : tensor<1024xf32, #twos> -> tensor<1024xf32, #row>
+    %both = arith.addf FIRST, SECOND : tensor<1024xf32, #row>
+    %sum = arith.addf %both, %w : tensor<1024xf32, #row>
+    %to = tt.addptr %qs, %i : tensor<1024x!tt.ptr<f32>, #row>, tensor<1024xi32, #row>
+    tt.store %to, %sum : tensor<1024x!tt.ptr<f32>, #row>
+"""
+
+
+@pytest.mark.parametrize("order", [("%x", "%y"), ("%y", "%x")], ids=["in order", "the later one first"])
+def test_an_array_that_an_earlier_loop_reads_as_well_is_made_before_both(order: tuple[str, str]):
+    function, loops = cut(TWO_LOADS.replace("FIRST", order[0]).replace("SECOND", order[1]), 10)
+    assert [names(loop).count("tt.load") for loop in loops] == [1, 1, 0]
+    spilled = [one.operands[0].name for one in function.body.entry.operations if one.name == "spirv.spill"]
+    assert sorted(spilled) == ["given", "w"]
+
+
 def test_stores_of_one_size_share_a_loop():
     _, loops = cut(row(after="    tt.store %a, %y : tensor<1024x!tt.ptr<f32>, #row>"))
     (loop,) = loops
