@@ -28,6 +28,7 @@ from .merged_arrays import merge_arrays
 from .neighbouring_lanes import neighbouring_lanes
 from .operand_buffers import place_operands
 from .prefetch import prefetch_dot_operands
+from .promises import leave_promises_out
 from .refill_buffers import refill_buffers
 from .reload_operands import reload_operands
 from .rewriting import encode_again
@@ -176,6 +177,12 @@ TRANSFORMS: tuple[Transform, ...] = (
         Stage.LANES,
         _alone(neighbouring_lanes),
         when=lambda device, options: device.tile_products and not options.units,
+    ),
+    Transform(
+        "leave promises of runs out",
+        Stage.LANES,
+        _alone(leave_promises_out),
+        when=lambda device, options: device.tile_products,
     ),
     Transform(
         "fill buffers late",

@@ -58,7 +58,7 @@ class FloatBits:
     width: int
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, repr=False)
 class Value:
     """An SSA value. ``owner`` is the Operation that defines it (``index`` is the result number), or the Block whose
     argument it is (``index`` is the argument number, ``location`` its own). ``uses`` has each user once an operand;
@@ -68,8 +68,11 @@ class Value:
     owner: Operation | Block
     index: int
     name: str = ""
-    uses: list[Operation] = field(default_factory=list, repr=False)
+    uses: list[Operation] = field(default_factory=list)
     location: Location = UNKNOWN
+
+    def __repr__(self) -> str:
+        return f"<%{self.name}: {self.type} of {self.owner}>"
 
     def __hash__(self) -> int:
         return id(self)
@@ -98,7 +101,7 @@ class Value:
         self.uses[:] = kept
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, repr=False)
 class Operation:
     """One operation. ``name`` is the full name, ``dialect.mnemonic``. ``block`` is the block that holds it.
 
@@ -115,6 +118,9 @@ class Operation:
     segments: tuple[int, ...] = ()
     location: Location = UNKNOWN
     block: Block | None = None
+
+    def __repr__(self) -> str:
+        return f"<{self.name} at {self.location}>"
 
     @classmethod
     def make(
@@ -206,7 +212,7 @@ class Operation:
             yield from region.walk()
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, repr=False)
 class Block:
     """A basic block. ``parent`` is the region that holds it."""
 
@@ -235,7 +241,7 @@ class Block:
         self.operations.append(operation)
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, repr=False)
 class Successor:
     """A branch target with the values passed to its block arguments."""
 
@@ -243,7 +249,7 @@ class Successor:
     arguments: list[Value]
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, repr=False)
 class Region:
     """A list of blocks; ``parent`` is the operation that owns it."""
 
@@ -271,7 +277,7 @@ class Region:
                     yield from region.values()
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, repr=False)
 class Function:
     """A ``tt.func``. ``argument_attributes`` holds one dict an argument (``tt.divisibility`` and the like);
     ``visibility`` is ``public``, ``private``, ``nested``, or empty if it is not written; ``body`` is None for a
@@ -296,7 +302,7 @@ class Function:
             yield from self.body.walk()
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, repr=False)
 class Module:
     """A ``module``: its attributes (``ttg.num-warps``, ``ttg.shared``, …) and its functions in order.
 

@@ -287,7 +287,7 @@ def test_a_tile_that_takes_more_shared_memory_than_there_is_is_multiplied_in_sli
     compiled = tall_steps_kernel[(1,)](to_torch(a), to_torch(b), out.tensor, 201, 128, 64, 128)
     device = device_capabilities()
     assert compiled.metadata.shared <= device.shared_bytes
-    assert (compiled.metadata.shared == 0) == bool(device.tile_products)
+    assert (compiled.metadata.shared <= 16) == bool(device.tile_products)  # what is said of none
     check(out.values(), a, b, None, "float32", "float32")
 
 

@@ -118,3 +118,23 @@ def test_loops_that_are_to_be_flattened_stay_nested(k: int) -> None:
         assert (c[-1] == -1).all()
         found.append((c, kernel.asm["ttgir"].count("scf.for"), kernel.asm["spv"]))
     assert torch.equal(found[0][0], found[1][0]) and found[0][1:] == found[1][1:]
+
+
+@triton.jit
+def promises_of_remainders(a, b, out, copied, N: tl.constexpr, K: tl.constexpr, BLOCK: tl.constexpr):
+    """As templates of torch for batches of matrices: rows of N elements are not aligned, so that no GPU is misled."""
+    columns = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = tl.max_contiguous(tl.multiple_of(columns % N, BLOCK), BLOCK)
+    rows = tl.arange(0, K)
+    right = tl.load(b + rows[:, None] * N + inside[None, :])
+    tl.store(copied + rows[:, None] * N + columns[None, :], right, mask=columns[None, :] < N)
+    total = tl.dot(tl.load(a + rows[:, None] * K + rows[None, :]), right)
+    tl.store(out + rows[:, None] * N + columns[None, :], total, mask=columns[None, :] < N)
+
+
+def test_a_promise_that_alignment_makes_good() -> None:
+    a, b = torch.randint(-4, 5, (32, 32)).float(), torch.randint(-4, 5, (32, 17)).float()
+    out, copied = torch.zeros(32, 17), torch.zeros(32, 17)
+    promises_of_remainders[(2,)](a, b, out, copied, N=17, K=32, BLOCK=16)
+    numpy.testing.assert_array_equal(copied.numpy(), b.numpy())
+    numpy.testing.assert_array_equal(out.numpy(), a.numpy() @ b.numpy())

@@ -129,7 +129,8 @@ def package_files(
             entries[f"{package}/{inside}"] = Entry(path, os.access(path, os.X_OK))
     overlay = overlay_files(project)
     for name, file in _FROM_OVERLAY.items():
-        entries.setdefault(f"{package}/{name}", Entry(overlay[file], False))
+        if file in overlay:  # of a project that has it
+            entries.setdefault(f"{package}/{name}", Entry(overlay[file], False))
     initial = entries.get(f"{package}/__init__.py")
     text = initial.source.read_text() if initial else ""
     guard = _GUARD.format(name=plugin.name, distribution=distribution, requirement=f"{lock.name}=={lock.version}")

@@ -299,6 +299,7 @@ except RuntimeError as error:
     ), done.stderr
 
 
+@pytest.mark.only_on("Vulkan", "it asks the driver for its properties")
 def test_a_driver_whose_allocations_are_held(add_file: Path) -> None:
     """Larger ones than maxMemoryAllocationSize are refused before the driver is asked."""
     script = """

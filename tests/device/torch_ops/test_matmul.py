@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 from triton import knobs
+from triton.backends.spirv.launching import typed_kernels
 from triton.backends.spirv.runtime import context as vulkan_context
 from triton.backends.spirv.runtime.measuring.measured import capabilities_of
 from triton.backends.spirv.runtime.reports.failures import LoopLimitExceeded
@@ -155,7 +156,7 @@ def test_kernels_are_compiled_for_what_was_measured_of_the_device(
     assert own is not None
     other = replace(own, native_math=frozenset({"exp2"}) - own.native_math)
     assert other.arch() != own.arch()
-    monkeypatch.setattr(launching, "capabilities_of", lambda device: other)
+    monkeypatch.setattr(typed_kernels, "capabilities_of", lambda device: other)
     monkeypatch.setattr(launching, "_kernels", {})
     monkeypatch.setattr(matmul, "_plans", Plans())
     compare(torch.mm, values(5, 6), values(6, 7))
