@@ -11,6 +11,7 @@ from ..transforms.kernel import kernel_of
 from ..transforms.schedule import Options
 from ..ttgir.ir import Module
 from .kernel_plan import KernelPlan, plan_kernel
+from .returned_values import warn_of_returned_values
 
 
 @dataclass(frozen=True, repr=False)
@@ -40,6 +41,7 @@ def arrange(source: Module, capabilities: Capabilities, options: Options) -> boo
 def plan_arranged(source: Module, capabilities: Capabilities, options: Options) -> Planned:
     """What is left of ``plan_module`` then."""
     _check_shape(source, capabilities)
+    warn_of_returned_values(source)
     transforms.rewrite(source, transforms.Stage.PLANNING, capabilities, options)
     return Planned(source, plan_kernel(kernel_of(source), source, capabilities, options), capabilities, options)
 
