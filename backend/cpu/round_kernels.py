@@ -3,7 +3,7 @@
 As many rows of B as fit in half of the nearest cache are packed, for the columns that a block of C has: row by row, in
 the type that is added in. Blocks of rows of C are then multiplied with them, each in registers for all of these k. A is
 read in place, one element of each row after the other; narrower elements are widened in memory of the function's own
-before. Columns of B whose addresses are neighbours are packed by vectors; those whose elements are neighbours by
+before. While they are, the rows of B that are packed next are brought nearer. Columns of B whose addresses are neighbours are packed by vectors; those whose elements are neighbours by
 transposed blocks; all others one by one.
 """
 
@@ -23,6 +23,11 @@ _PACKED = 32 << 10
 
 #: Steps of k in the body of the loop over k.
 _STEPS = 4
+
+#: Bytes of a cache's line, and the level that lines of the rows of B that are packed next are brought to, as
+#: llvm.prefetch counts them: with the second, products of 1024³ in tiles of 64×64×32 are 6 to 11% faster on a Sapphire
+#: Rapids, and those of 512³ 5%; with the nearest, 9 to 23% and 0%.
+_LINE, _LEVEL = 64, 2
 
 
 def define_rounds(product: RoundsProduct, host: Host) -> tuple[str, frozenset[str]]:
@@ -64,6 +69,7 @@ class _Rounds:
                 count = text.call("i64", "llvm.umin.i64", [("i64", left), ("i64", str(self._most))])
                 offset = text.value(f"mul i64 {start}, {down}")
                 self._pack(column, offset, down, count, together)
+                self._following = self._next_rows(column, offset, down)
                 whole = product.m // block.rows * block.rows
                 text.loop(whole, block.rows, lambda row, _: self._rows(row, block.rows, column, start, count))
                 if whole < product.m:
@@ -178,6 +184,41 @@ class _Rounds:
 
         text.counted(count, lanes, rows)
 
+    def _next_rows(self, column: str, offset: str, down: str) -> tuple[list[str], str]:
+        """Where the lines begin of the row of B behind those that are packed, and how far the rows are apart. Empty
+        where the columns' elements are not beside each other."""
+        text, product, block = self._text, self._product, self._block
+        if product.turned or product.b[1] != 1:
+            return [], down
+        behind = text.sum(offset, text.value(f"mul i64 {down}, {self._most}"))
+        first = text.element("i8", self._address("%b", 1, column), behind)
+        size = block.columns * FACTORS[product.b[0]]
+        return [text.element("i8", first, str(at)) for at in range(0, size, _LINE)], down
+
+    def _fetch(self, row: str, k: str) -> None:
+        """In the loop over ``k`` of the block at ``row``, asks for a share of the rows that are packed next. The shares
+        are equal, so that the last are of rows behind those: what is not there is not brought."""
+        text, block, (lines, down) = self._text, self._block, self._following
+        if not lines:
+            return
+        blocks = -(-self._product.m // block.rows)
+        share = 1
+        while share * blocks < _STEPS * len(lines):
+            share *= 2
+        apart = max(len(lines) // share, 1)
+        turn = text.value(f"udiv exact i64 {k}, {_STEPS}")
+        if row != "0":
+            turn = text.sum(turn, text.times(text.value(f"udiv exact i64 {row}, {block.rows}"), self._most // _STEPS))
+        # Share number `turn` has some of a row's lines, or all of some rows.
+        number = text.value(f"udiv i64 {turn}, {apart}") if apart > 1 else turn
+        rows = max(share // len(lines), 1)
+        for each in range(rows):
+            at = text.value(f"mul i64 {text.add(text.times(number, rows), each)}, {down}")
+            if apart > 1:
+                at = text.sum(at, text.times(text.value(f"urem i64 {turn}, {apart}"), share * _LINE))
+            for line in lines[: min(share, len(lines))]:
+                text.prefetch(text.element("i8", line, at), _LEVEL)
+
     # -- C -----------------------------------------------------------------------------------------------------------
     def _rows(self, row: str, rows: int, column: str, start: str, count: str) -> None:
         """The block of ``rows`` rows that begins at (``row``, ``column``), for ``count`` k from ``start`` on."""
@@ -195,6 +236,7 @@ class _Rounds:
         initial = [text.value(f"load {vector}, ptr {pointer}, align {self._bytes}") for pointer in pointers]
 
         def body(k: str, totals: list[str]) -> list[str]:
+            self._fetch(row, k)
             for step in range(_STEPS):
                 at = text.add(k, step)
                 below = [self._place(at, str(j * block.lanes)) for j in range(block.vectors)]

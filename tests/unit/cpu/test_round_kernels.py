@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-from triton.backends.spirv.abi.tile_products import RoundsProduct
+from triton.backends.spirv.abi.tile_products import RoundsProduct, TileProduct
 from triton.backends.spirv.capabilities import PROFILES
 from triton.backends.spirv.cpu.host import host_of
+from triton.backends.spirv.cpu.micro_kernels import block_of
 from triton.backends.spirv.cpu.round_kernels import define_rounds
 
 from .kernels import PROFILES_HERE, run_text
@@ -67,3 +69,20 @@ def test_rounds(
     np.testing.assert_array_equal(result[:, n:], initial[:, n:])
     np.testing.assert_array_equal(guarded[:_GUARD], before[:_GUARD])
     np.testing.assert_array_equal(guarded[-_GUARD:], before[-_GUARD:])
+
+
+@pytest.mark.parametrize("profile", PROFILES_HERE)
+@pytest.mark.parametrize("b", ["f16", "f32"])
+@pytest.mark.parametrize("m", [4, 8, 32, 64, 128])
+def test_rows_of_b_that_are_packed_next_are_all_asked_for_meanwhile(m: int, b: str, profile: str) -> None:
+    host = host_of(PROFILES[profile].processor)
+    one = RoundsProduct("f32", m, 64, 32, 64, ("f32", 16), (b, 1), False)
+    text, _ = define_rounds(one, host)
+    block = block_of(TileProduct("f32", 1, m, 64, 32, True, (0, 0, 0), (0, 0, 0), (0, 0, 0)), host)
+    rows = (32 << 10) // (4 * block.columns)  # that are packed at a time
+    kinds, blocks = 1 + bool(m % block.rows and m > block.rows), -(-m // block.rows)
+    asked = text.count("call void @llvm.prefetch") // kinds * (rows // 4) * blocks
+    lines = rows * block.columns * {"f16": 2, "f32": 4}[b] // 64
+    assert lines <= asked <= 2 * lines + blocks * (rows // 4)
+    turned, _ = define_rounds(replace(one, turned=True), host)
+    assert "prefetch" not in turned
