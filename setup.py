@@ -40,7 +40,7 @@ class Build(Command):
         pass
 
     def run(self) -> None:
-        wheel.build_tree(Project(ROOT), Path(self.build_lib).absolute() if self.build_lib else None)
+        wheel.build_tree(Project(ROOT), Path(self.build_lib).resolve() if self.build_lib else None)
 
 
 class BdistWheel(Command):
@@ -54,9 +54,10 @@ class BdistWheel(Command):
         ("backends=", None, "leave out the backends that are not named (separated by commas)"),
         ("target=", None, "for another interpreter or machine, such as cp314t-aarch64 (see --list)"),
         ("release", None, "leave the digest out of the version; refused but for the commit of a release's tag"),
+        ("strict", None, "refuse a plugin that imports what is not installed here"),
         ("list", None, "tell which wheels can be built here, and build none"),
     ]
-    boolean_options: ClassVar[list[str]] = ["source", "plugin-only", "release", "list"]
+    boolean_options: ClassVar[list[str]] = ["source", "plugin-only", "release", "strict", "list"]
 
     def initialize_options(self) -> None:
         self.dist_dir: str | None = None
@@ -65,29 +66,31 @@ class BdistWheel(Command):
         self.backends: str | None = None
         self.target: str | None = None
         self.release = False
+        self.strict = False
         self.list = False
 
     def finalize_options(self) -> None:
         pass
 
     def run(self) -> None:
-        project, folder = Project(ROOT), Path(self.dist_dir).absolute() if self.dist_dir else None
+        project, folder = Project(ROOT), Path(self.dist_dir).resolve() if self.dist_dir else None
         names = tuple(filter(None, (name.strip() for name in (self.backends or "").split(","))))
         if self.backends is not None and not names:
             raise ToolError("--backends names none")
         if sum([self.source, self.plugin_only, bool(names) or bool(self.target)]) > 1:
             raise ToolError("--source and --plugin-only go with none of --backends, --target and each other")
         kind = metadata.Kind.RELEASE if self.release else metadata.Kind.BUILD
-        if self.release and self.source:
-            raise ToolError("--release does not go with --source")
+        if self.source and (self.release or self.strict):
+            raise ToolError(f"--{'release' if self.release else 'strict'} does not go with --source")
         if self.list:
             print("\n".join(targets.table(project.lock(), wheel.check_plugins(project))))
         elif self.source:
             source_form.build_wheel(project, folder)
         elif self.plugin_only:
-            plugin_wheel.build_wheel(project, folder, self.release)
+            plugin_wheel.build_wheel(project, folder, self.release, self.strict)
         else:
-            wheel.build_wheel(project, folder, names, targets.parse(self.target) if self.target else None, kind)
+            target = targets.parse(self.target) if self.target else None
+            wheel.build_wheel(project, folder, names, target, kind, self.strict)
 
 
 # Commands that would leave half an installation → what does it whole.

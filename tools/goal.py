@@ -65,7 +65,11 @@ def release_goal(project: Project, version: str, commit: str, needs_commit: bool
         if found and commit and found != commit:
             raise ToolError(f"v{version} at {url} is commit {found}, --commit names {commit}: leave --commit out")
         if not found and not commit:
-            raise ToolError(f"the commit of v{version} could not be looked up at {url} ({why}): give it as --commit")
+            raise ToolError(
+                f"the commit of v{version} could not be looked up at {url} ({why}): give it as --commit; "
+                f"`git ls-remote {url} 'v{version}*'` prints it on a machine that reaches that address, in the line "
+                "that ends with ^{} if there is one"
+            )
         if not found:
             text = f"{_UNCHECKED}v{version} could not be looked up at {url} ({why})"
             note(f"--commit {commit[:12]} is {text}")

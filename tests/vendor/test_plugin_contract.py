@@ -119,6 +119,14 @@ def test_the_variable_names_the_folders() -> None:
     assert plugin_folders({"TRITON_PLUGIN_DIRS": "/a; /b-c;"}, default) == [Path("/a"), Path("/b-c")]
 
 
+def test_a_folder_is_named_by_its_own_path(tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "there")
+    (tmp_path / "plugin").mkdir()
+    value = f"{tmp_path}/there/../plugin/;{tmp_path}/link/../plugin;../plugin"
+    assert plugin_folders({"TRITON_PLUGIN_DIRS": value}, tmp_path) == [tmp_path / "plugin"] * 2 + [Path("../plugin")]
+
+
 def test_folders_that_a_colon_separates(plugin: Path) -> None:
     with pytest.raises(ToolError) as caught:
         load_plugin(Path(f"{plugin}:{ROOT}"))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import shlex
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -275,6 +277,22 @@ def test_the_commit_of_a_tag_is_looked_up(project: Project, tmp_path: Path) -> N
         rebase.run(project, ["--to", "1.0", "--no-test"])
     assert rebase.run(project, ["--to", "1.1", "--no-test"]) == 0
     assert project.lock().commit == git(origin, "rev-parse", "HEAD").strip()
+
+
+def test_the_error_of_a_rebase_offline_has_the_command_that_prints_the_commit(project: Project, tmp_path: Path) -> None:
+    release(tmp_path, "1.1")
+    with pytest.raises(ToolError, match="could not be looked up") as raised:
+        rebase.run(project, ["--to", "1.1", "--no-test"])
+    (command,) = re.findall("`(git ls-remote [^`]*)`", str(raised.value))
+    # The same command at a place that can be reached.
+    origin = tmp_path / "origin"
+    origin.mkdir()
+    git(origin, "init", "-q", ".")
+    git(origin, "commit", "-q", "--allow-empty", "-m", "one")
+    git(origin, "tag", "-a", "-m", "a tag that is an object", "v1.1")
+    words = [word.replace(project.lock().url, str(origin)) for word in shlex.split(command)]
+    lines = subprocess.run(words, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert [line.split()[0] for line in lines if line.endswith("^{}")] == [git(origin, "rev-parse", "HEAD").strip()]
 
 
 def test_the_contract_tests_are_run(project: Project, tmp_path: Path) -> None:

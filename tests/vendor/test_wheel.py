@@ -10,6 +10,7 @@ import io
 import json
 import os
 import re
+import shutil
 import struct
 import subprocess
 import sys
@@ -261,6 +262,23 @@ def test_options_that_make_no_wheel(options: list[str], message: str, tmp_path: 
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].startswith("error: ") and message in done.stderr.splitlines()[-1]
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("options", [[], ["--plugin-only"]])
+def test_strict_refuses_a_plugin_that_cannot_be_imported(options: list[str], tmp_path: Path) -> None:
+    plugin = tmp_path / "plugin"
+    shutil.copytree(ROOT / "tests/vendor/plugins/toy-backend", plugin)
+    with (plugin / "backend/driver.py").open("a") as driver:
+        driver.write("\nimport no_such_package\n")
+    command = [sys.executable, "setup.py", "--quiet", "bdist_wheel", "-d", str(tmp_path / "dist"), "--strict", *options]
+    environment = os.environ | {"TRITON_PLUGIN_DIRS": str(plugin)}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == (
+        f"error: plugin {plugin}: it imports no_such_package, which is not installed here: install no_such_package, or "
+        "build without --strict"
+    )
+    assert not (tmp_path / "dist").exists()
 
 
 def test_the_plugin_alone(plugin_wheel: Path) -> None:

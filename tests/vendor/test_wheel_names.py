@@ -202,6 +202,8 @@ def test_a_plugin_that_needs_what_is_not_here_is_told(
     append(plugin, "driver.py", "\nimport no_such_package.part\n")
     check_classes(tree, plugin, {})
     assert "it imports no_such_package, which is not installed here" in capfd.readouterr().err
+    with pytest.raises(ToolError, match="it imports no_such_package, which is not installed here: install .*--strict"):
+        check_classes(tree, plugin, {}, strict=True)
 
 
 def test_a_plugin_is_checked_once(tree: Project, plugin: Plugin, monkeypatch: pytest.MonkeyPatch) -> None:

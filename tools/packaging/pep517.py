@@ -12,25 +12,28 @@ from ..project import ROOT, Project
 
 
 def _choose(settings: dict[str, Any]) -> Callable[[Project, Path], Path]:
-    """The builder for some config settings: `source=1`, `plugin-only=1` or `backends=spirv,…`; `release=1`."""
+    """The builder for some config settings: `source=1`, `plugin-only=1` or `backends=spirv,…`; `release=1`,
+    `strict=1`."""
     from . import plugin_wheel, source_form, wheel
     from .metadata import Kind
 
     def on(name: str) -> bool:
         return str(settings.get(name, "")).lower() in ("1", "true", "on", "yes")
 
-    unknown = sorted(settings.keys() - {"source", "plugin-only", "backends", "release"})
+    unknown = sorted(settings.keys() - {"source", "plugin-only", "backends", "release", "strict"})
     if unknown:
-        raise ToolError(f"there is no setting {unknown[0]!r}: there are source, plugin-only, backends and release")
+        raise ToolError(
+            f"there is no setting {unknown[0]!r}: there are source, plugin-only, backends, release and strict"
+        )
     names = tuple(filter(None, str(settings.get("backends", "")).split(",")))
     if sum([on("source"), on("plugin-only"), bool(names)]) > 1:
         raise ToolError("the settings source, plugin-only and backends exclude each other")
     if on("source"):
         return source_form.build_wheel
     if on("plugin-only"):
-        return lambda project, folder: plugin_wheel.build_wheel(project, folder, on("release"))
+        return lambda project, folder: plugin_wheel.build_wheel(project, folder, on("release"), on("strict"))
     kind = Kind.RELEASE if on("release") else Kind.BUILD
-    return lambda project, folder: wheel.build_wheel(project, folder, names, kind=kind)
+    return lambda project, folder: wheel.build_wheel(project, folder, names, kind=kind, strict=on("strict"))
 
 
 def _built(build: Callable[[Project, Path], Path], folder: str) -> str:

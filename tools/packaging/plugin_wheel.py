@@ -140,7 +140,7 @@ def package_files(
     return entries, left_out
 
 
-def collect(project: Project, release: bool = False) -> Content:
+def collect(project: Project, release: bool = False, strict: bool = False) -> Content:
     """Work out the wheel's content."""
     plugins = check_plugins(project)
     if len(plugins) != 1:
@@ -151,7 +151,7 @@ def collect(project: Project, release: bool = False) -> Content:
     package = f"triton_{plugin.name}"
     prepare(project)
     native = build_native(plugin, project.build)
-    check_classes(project, plugin, native)
+    check_classes(project, plugin, native, strict)
     entries, left_out = package_files(project, plugin, who.name, native)
     if left_out:
         note(f"left out, as they would lie in triton's own folder: {', '.join(left_out)}")
@@ -177,11 +177,11 @@ def collect(project: Project, release: bool = False) -> Content:
     return Content(who, tags, dict(sorted(entries.items())), dist_info)
 
 
-def build_wheel(project: Project, folder: Path | None = None, release: bool = False) -> Path:
+def build_wheel(project: Project, folder: Path | None = None, release: bool = False, strict: bool = False) -> Path:
     """`setup.py bdist_wheel --plugin-only`."""
     if release:
         check_release(project, check_plugins(project))
     with hold(project):
-        wheel = write_wheel(collect(project, release), folder or project.dist)
+        wheel = write_wheel(collect(project, release, strict), folder or project.dist)
     note(f"{wheel}: {wheel.stat().st_size / 1e6:.2f} MB")
     return wheel

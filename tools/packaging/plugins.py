@@ -99,11 +99,12 @@ def _walk(folder: Path) -> dict[str, Path]:
 
 
 def plugin_folders(environment: Mapping[str, str], default: Path) -> list[Path]:
-    """The folders that TRITON_PLUGIN_DIRS names; `default` where it is unset."""
+    """The folders that TRITON_PLUGIN_DIRS names, without `..` in them; `default` where it is unset."""
     value = environment.get("TRITON_PLUGIN_DIRS")
     if value is None:
         return [default]
-    return [Path(entry.strip()) for entry in value.split(";") if entry.strip()]
+    named = [Path(entry.strip()) for entry in value.split(";") if entry.strip()]
+    return [path.resolve() if path.is_absolute() and ".." in path.parts else path for path in named]
 
 
 def load_plugin(folder: Path) -> Plugin:

@@ -130,13 +130,18 @@ def choose_backends(plugins: list[Plugin], in_tree: frozenset[str], wanted: tupl
 
 
 def collect(
-    project: Project, backends: tuple[str, ...] = (), target: Target | None = None, kind: Kind = Kind.BUILD
+    project: Project,
+    backends: tuple[str, ...] = (),
+    target: Target | None = None,
+    kind: Kind = Kind.BUILD,
+    strict: bool = False,
 ) -> Content:
     """Work out the wheel's content: patched tree, plugins, native parts, metadata.
 
     Plugins and settings are checked first, so that a mistake there stops the run before anything is fetched or built.
     Where `backends` are named, the others are left out, with their tool chains. With a `target` it is for that
-    interpreter, not the running one; refused with the reason where that cannot be.
+    interpreter, not the running one; refused with the reason where that cannot be. If `strict`, a plugin that cannot be
+    imported here is refused, too.
     """
     target = target or here()
     plugins = check_plugins(project)
@@ -164,7 +169,7 @@ def collect(
             texts = stubs(project, plugin, native_folder(plugin, project.build))
             of_plugin = {name: Entry(plugin.folder, False, data=text.encode()) for name, text in texts.items()}
         else:
-            check_classes(project, plugin, native)
+            check_classes(project, plugin, native, strict)
             files = {**plugin.files(), **native}
             of_plugin = {name: Entry(path, os.access(path, os.X_OK)) for name, path in files.items()}
         for name, entry in of_plugin.items():
@@ -295,13 +300,14 @@ def build_wheel(
     backends: tuple[str, ...] = (),
     target: Target | None = None,
     kind: Kind = Kind.BUILD,
+    strict: bool = False,
 ) -> Path:
     """`setup.py bdist_wheel`: the wheel, in dist/ unless told otherwise."""
     start = time.monotonic()
     if kind is Kind.RELEASE:
         check_release(project, check_plugins(project))
     with hold(project):
-        wheel = write_wheel(collect(project, backends, target, kind), folder or project.dist)
+        wheel = write_wheel(collect(project, backends, target, kind, strict), folder or project.dist)
         upstream = wheel_path(project, (target or here()).wheel(project.lock())).stat().st_size
     note(
         f"{wheel}: {wheel.stat().st_size / 1e6:.0f} MB (upstream's: {upstream / 1e6:.0f} MB), "
