@@ -345,10 +345,11 @@ def rewrite(module: Module, stage: Stage, device: Capabilities, options: Options
 
 def transform(module: Module, rows: Collection[Transform], device: Capabilities, options: Options) -> bool:
     """Runs rewrites in their order. Whether one changed the module. Raises InvalidTTGIR where TRITON_SPIRV_VERIFY is
-    set and one has left the module in pieces."""
-    changed, verifies = False, VERIFY.get()
+    set and one has left the module in pieces: behind each that says that it changed something, and at the end."""
+    rows, changed, verifies = [*rows], False, VERIFY.get()
     for row in rows:
-        changed = row.run(module, device, options) or changed
-        if verifies:
+        changes = row.run(module, device, options)
+        changed = changes or changed
+        if verifies and (changes or row is rows[-1]):
             verify(module, row.name)
     return changed
