@@ -40,6 +40,16 @@ def product_kernel(a_ptr, b_ptr, c_ptr, N: tl.constexpr):
     tl.store(c_ptr + rows * N + columns, tl.dot(a, b))
 
 
+@triton.jit
+def summed_kernel(x_ptr, sums_ptr, running_ptr, total_ptr, N: tl.constexpr):
+    rows, columns = tl.arange(0, N)[:, None], tl.arange(0, N)[None, :]
+    x = tl.load(x_ptr + rows * N + columns)
+    sums = tl.sum(x, 1)
+    tl.store(sums_ptr + tl.arange(0, N), sums.to(tl.float16).to(tl.float32))
+    tl.store(running_ptr + rows * N + columns, tl.cumsum(x, 0))
+    tl.atomic_add(total_ptr + tl.arange(0, N) % 4, sums)
+
+
 def launch(kernel: Any) -> None:
     """Runs a kernel that turns an array around, and says whether it did."""
     x, y = np.arange(SIZE, dtype=np.int32), np.zeros(SIZE, np.int32)
@@ -58,7 +68,25 @@ def product() -> None:
     print("right" if np.array_equal(c.array, a.astype(np.float32) @ b.astype(np.float32)) else "wrong", used)
 
 
+def summed() -> None:
+    """Sums along both axes, in float16 as well, and sums of several lanes in memory."""
+    x = np.random.default_rng(6).integers(-4, 5, (64, 64)).astype(np.float32)
+    sums, running, total = (array(np.zeros(shape, np.float32)) for shape in (64, (64, 64), 4))
+    summed_kernel[(1,)](array(x), sums, running, total, N=64, num_warps=4)
+    right = [
+        np.array_equal(sums.array, x.sum(1)),
+        np.array_equal(running.array, x.cumsum(0)),
+        np.array_equal(total.array, x.sum(1).reshape(16, 4).sum(0)),
+    ]
+    print("right" if all(right) else f"wrong {right}")
+
+
 def main(name: str) -> None:
+    if name == "everything":
+        launch(turned_kernel)
+        product()
+        summed()
+        return
     if name == "product":
         product()
         return
