@@ -270,6 +270,7 @@ def test_strict_refuses_a_plugin_that_cannot_be_imported(options: list[str], tmp
     shutil.copytree(ROOT / "tests/vendor/plugins/toy-backend", plugin)
     with (plugin / "backend/driver.py").open("a") as driver:
         driver.write("\nimport no_such_package\n")
+    (plugin / "pyproject.toml").write_text('[project]\nname = "triton-toy"\nversion = "1"\n')
     command = [sys.executable, "setup.py", "--quiet", "bdist_wheel", "-d", str(tmp_path / "dist"), "--strict", *options]
     environment = os.environ | {"TRITON_PLUGIN_DIRS": str(plugin)}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
