@@ -173,10 +173,10 @@ ROWS: tuple[Report, ...] = (
     ),
     Report(
         5,
-        "large tiles of products on matrix units are slow",
+        "large tiles of matmul on matrix units are slow",
         "llama.cpp 18763",
         drivers=("amd_proprietary",),
-        instead="torch's products take tiles of 64 columns (the driver's row in drivers.py)",
+        instead="torch's matmul takes tiles of 64 columns (the driver's row in drivers.py)",
     ),
     Report(
         6,
@@ -187,7 +187,7 @@ ROWS: tuple[Report, ...] = (
     ),
     Report(
         7,
-        "products on matrix units run at 0.0007 to 20 times the speed of multiply-adds",
+        "matmul on matrix units runs at 0.0007 to 20 times the speed of multiply-adds",
         "llama.cpp 24404",
         drivers=("intel_proprietary_windows",),
         where=lambda facts: facts.least_lanes != 16,
@@ -196,7 +196,7 @@ ROWS: tuple[Report, ...] = (
     ),
     Report(
         8,
-        "products on matrix units hang",
+        "matmul on matrix units hangs",
         "IGCIT 1487",
         drivers=("intel_proprietary_windows",),
         since=(101, 8826),
@@ -324,7 +324,7 @@ ROWS: tuple[Report, ...] = (
     ),
     Report(
         22,
-        "loops over K of products must stay loops",
+        "loops over K of a matmul must stay loops",
         "ggml-vulkan",
         drivers=("mesa_honeykrisp",),
         instead="dots are unrolled little (the driver's row in drivers.py)",

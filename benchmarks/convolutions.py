@@ -1,7 +1,7 @@
 """Convolutions of a ResNet on ``spirv`` beside torch on CUDA or on the CPU: the result, and the gradients of x and w.
 
 Each device runs in its own process. A line of JSON is printed for each shape, type, order of memory and part as it
-is measured: milliseconds, and TFLOP/s of the products that the convolution is made of. A table follows.
+is measured: milliseconds, and TFLOP/s of the matmul that the convolution is made of. A table follows.
 
     python -m benchmarks.convolutions --device spirv,cuda
     python -m benchmarks.convolutions --device spirv,cpu --batch 1 3x3-512

@@ -17,7 +17,7 @@ The parts of a configuration, which each line names:
 - ``host``: microseconds of the thread for each operation of an eager step of a model that is too small to wait for;
 - ``generate``: tokens a second of a greedy generation with a cache of keys and values, of one sequence.
 
-fp32 is fp32: TF32 is off for CUDA's products and convolutions.
+fp32 is fp32: TF32 is off for CUDA's matmul and convolutions.
 """
 
 from __future__ import annotations

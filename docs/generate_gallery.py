@@ -55,7 +55,7 @@ _PIN_DOT = (
 PICTURES = (
     Picture("top", _MATMUL, "nvidia-hopper", "#title", 560, "What limits the kernel, and the shape of a launch"),
     Picture("dark", _MATMUL, "nvidia-hopper", "#title", 560, "The same in a browser with a dark theme", dark=True),
-    Picture("narrow", _MATMUL, "nvidia-hopper", "#title", 700, "The same in a narrow window", width=420),
+    Picture("narrow", _MATMUL, "nvidia-hopper", "#title", 1080, "The same in a narrow window", width=420),
     Picture("code", _MATMUL, "nvidia-hopper", "#code", 800, "`tl.dot` marked in Python, TTGIR and SPIR-V", _PIN_DOT),
     Picture("dots", _MATMUL, "amd-rdna3", "#dots", 400, "Where a dot's operands come from, and where its result goes"),
     Picture("layouts", _MATMUL, "amd-rdna3", "#layouts", 620, "Which warp, lane and register holds each element"),

@@ -14,6 +14,11 @@ from ..ahead_of_time.errors import RequestError
 _DATA = re.compile(r'<script id="data" type="application/json">(.*?)</script>', re.DOTALL)
 
 
+def _words(text: str) -> str:
+    """A text as HTML, with what stands between backticks as code."""
+    return re.sub("`([^`]*)`", r"<code>\1</code>", html.escape(text))
+
+
 def read_page(path: Path) -> tuple[str, dict[str, Any]]:
     """A page that inspect wrote, and its data. Raises RequestError."""
     try:
@@ -58,7 +63,7 @@ def compared(first: Path, second: Path) -> str:
         for path, (text, _) in zip((first, second), pages, strict=True)
     )
     names = [html.escape(path.name) for path in (first, second)]
-    verdicts = "".join(f"<td>{html.escape(known.get('verdict', ''))}</td>" for _, known in pages)
+    verdicts = "".join(f"<td>{_words(known.get('verdict', ''))}</td>" for _, known in pages)
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{names[0]} and {names[1]}</title><style>

@@ -31,7 +31,7 @@ _CLEAN = (
     "Nothing in the code stands out: loads and stores of tensors move 128 bits at once, or all that a lane has; no "
     "spill and no bank conflict is known."
 )
-_PROFILE = "triton-spirv profile --roofline --trace says which limit a launch meets."
+_PROFILE = "`triton-spirv profile --roofline --trace` says which limit a launch meets."
 _UNKNOWN = "The trace does not say which limit a launch meets: it has no roofline, or the kernel's bytes are not known."
 _SMALL = (
     "Nothing in the code explains it: more programs, or more subgroups in flight, may hide the time that each access "
@@ -97,7 +97,7 @@ def _accesses(known: Facts) -> str:
         worst = single[0]
         moves = "moves one value at a time, in a loop: a tensor of tl.arange() offsets moves many"
     instead = known.get("wider")
-    write = f' Compile it with "{instead.signature}" for up to {instead.then.widest} bits.' if instead else ""
+    write = f' Compile it with `-s "{instead.signature}"` for up to {instead.then.widest} bits.' if instead else ""
     return f"Most likely, accesses to memory limit it: the {worst['what']} of {_place(worst)} {moves}.{write}"
 
 

@@ -97,7 +97,7 @@ def _row(result: dict[str, Any]) -> str:
 
 def main() -> int:
     """Measure, print, write. 1 where a result is wrong."""
-    every = ["elementwise", "rows", "products", "attention", "places", "scans"]
+    every = ["elementwise", "rows", "matmul", "attention", "places", "scans"]
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.cpu", description="the CPU device beside NumPy and torch"
     )

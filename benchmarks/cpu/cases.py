@@ -185,7 +185,7 @@ def _rows(data: _Data) -> Iterator[Case]:
         )
 
 
-def _products(data: _Data) -> Iterator[Case]:
+def _matmul(data: _Data) -> Iterator[Case]:
     for m, n, k, dtype, goal in (
         (512, 512, 512, torch.float32, 0.8),
         (1024, 1024, 1024, torch.float32, 0.8),
@@ -196,7 +196,7 @@ def _products(data: _Data) -> Iterator[Case]:
         a, b = data.normal(m, k), data.normal(k, n)
         left, right, out = a.to(dtype), b.to(dtype), torch.zeros(m, n, dtype=dtype)
         yield Case(
-            f"product {m}x{n}x{k} {str(dtype).removeprefix('torch.')}",
+            f"matmul {m}x{n}x{k} {str(dtype).removeprefix('torch.')}",
             goal,
             lambda left=left, right=right, out=out, size=(m, n, k): matmul.matmul(left, right, out, *size),  # type: ignore[misc]
             out,
@@ -211,7 +211,7 @@ def _products(data: _Data) -> Iterator[Case]:
     batches, m, n, k = 16, 128, 128, 96
     a, b, out = data.normal(batches, m, k), data.normal(batches, k, n), torch.zeros(batches, m, n)
     yield Case(
-        "batched product 16x128x128x96",
+        "batched matmul 16x128x128x96",
         0.8,
         lambda: kernels.batched[(2, 2, batches)](a, b, out, m, n, k, M=64, N=64, K=32),
         out,
@@ -394,7 +394,7 @@ def _scans(data: _Data) -> Iterator[Case]:
 FAMILIES: dict[str, Callable[[_Data], Iterator[Case]]] = {
     "elementwise": _elementwise,
     "rows": _rows,
-    "products": _products,
+    "matmul": _matmul,
     "attention": _attention,
     "places": _places,
     "scans": _scans,

@@ -56,7 +56,7 @@ class CudaMemory:
 @dataclass(frozen=True)
 class Sizes:
     """How large the problems are. ``elements`` of vectors; ``rows``, ``columns`` of matrices whose rows are mapped;
-    ``square``, ``large``: extents of products; ``heads``, ``length`` of attention."""
+    ``square``, ``large``: extents of matmul; ``heads``, ``length`` of attention."""
 
     elements: int = 1 << 27
     rows: int = 8192

@@ -1,4 +1,4 @@
-"""Matrix products: fp32 in full precision and as tf32, fp16, bf16, int8."""
+"""Matmul: fp32 in full precision and as tf32, fp16, bf16, int8."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def matmul_kernel(
 def _product(
     memory: Any, size: int, dtype: Any, tolerance: float, blocks: Iterable[tuple[int, ...]], precision: str = "ieee"
 ) -> Case:
-    """C = A B of square matrices; ``precision`` is that of products of fp32."""
+    """C = A B of square matrices; ``precision`` is that of matmul in fp32."""
     whole = dtype == np.int8
     a, b = (
         RNG.integers(-128, 128, (size, size), np.int8) if whole else normal(size, size, dtype=dtype) for _ in range(2)
@@ -80,7 +80,7 @@ def _product(
     )
 
 
-#: Tiles of products on matrix units: BLOCK_M, BLOCK_N, BLOCK_K, num_warps, num_stages.
+#: Tiles of matmul on matrix units: BLOCK_M, BLOCK_N, BLOCK_K, num_warps, num_stages.
 TILES = (
     (128, 128, 32, 4, 3),
     (128, 256, 64, 8, 3),

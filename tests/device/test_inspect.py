@@ -153,6 +153,47 @@ def test_the_page_fits(matmul_page: Path, browser: webdriver.Chrome, width: int)
     assert (len(set(tops)) == 1) == (width > 800), "stages lie side by side only where there is room"
 
 
+@pytest.mark.parametrize("width", [360, 1400])
+def test_the_shape_of_a_launch_is_whole(matmul_page: Path, browser: webdriver.Chrome, width: int) -> None:
+    browser.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 800},
+    )
+    browser.get(matmul_page.as_uri())
+    places = browser.execute_script(
+        "return [...document.querySelectorAll('#shape svg, #shape svg text, #shape svg rect')].map("
+        "one => [one.getBoundingClientRect().right, one.getBoundingClientRect().height, one.textContent])"
+    )
+    rows = browser.execute_script(
+        "return new Set([...document.querySelectorAll('#shape svg')].map(one => one.getBoundingClientRect().top)).size"
+    )
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    assert all(right <= width for right, _, _ in places), [place for place in places if place[0] > width]
+    assert rows == (1 if width > 800 else 3)
+    texts = [text for _, height, text in places if height < 30]
+    assert any(text.startswith("one program: ") for text in texts), texts
+
+
+def test_commands_are_code(tmp_path: Path, browser: webdriver.Chrome) -> None:
+    file, page = tmp_path / "verdicts.py", tmp_path / "page.html"
+    file.write_text(VERDICTS)
+    assert (
+        cli.main(["inspect", f"{file}:wide", "-s", "*fp32:16, *fp32:16, 1024", "-t", "amd-rdna3", "-o", str(page)]) == 0
+    )
+    browser.get(page.as_uri())
+    assert browser.find_element(By.CSS_SELECTOR, "#verdict code").text.startswith("triton-spirv profile")
+    assert "`" not in browser.find_element(By.ID, "verdict").text
+
+
+def test_drawings_say_what_their_axes_are(matmul_page: Path, browser: webdriver.Chrome) -> None:
+    browser.get(matmul_page.as_uri())
+    axes = [text.text for text in browser.find_elements(By.CSS_SELECTOR, "#shared svg text:not(.name)")]
+    assert any("bytes" in axis for axis in axes) and any("order of the program" in axis for axis in axes), axes
+    for section in ("conversions", "layouts"):
+        captions = browser.find_elements(By.CSS_SELECTOR, f"#{section} details[open] figcaption")
+        assert captions and all("(down)" in one.text and "(across)" in one.text for one in captions), section
+
+
 @pytest.mark.parametrize("profile", sorted(PROFILES))
 def test_every_kernel_of_the_examples_has_a_page(profile: str, tmp_path: Path) -> None:
     """Without a GPU: as ``python -m benchmarks.example_pages`` makes them."""
@@ -372,7 +413,7 @@ def product(a, b, out, SIZE: tl.constexpr):
         (
             "wide",
             "*fp32, *fp32:16, 1024",
-            r'load of verdicts\.py:8 .*Compile it with "\*fp32:16, \*fp32:16, 1024" for up to 128 bits\.$',
+            r'load of verdicts\.py:8 .*Compile it with `-s "\*fp32:16, \*fp32:16, 1024"` for up to 128 bits\.$',
         ),
         ("scalar", "*fp32:16, *fp32:16, i32", r"accesses to memory limit it.*load of verdicts\.py:19 .* one value"),
         (

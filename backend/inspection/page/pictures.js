@@ -9,23 +9,29 @@ function label(svg, x, y, text, attributes = {}) {
   const box = document.getElementById("shape"), known = data.shape;
   if (!known) { box.append(make("p", {}, "The kernel works on scalars alone.")); return; }
   const grid = data.speed ? data.speed.grid.join(" × ") + " programs" : "a grid of programs";
-  const svg = draw("svg", { viewBox: "0 0 760 190", width: 760, role: "img", "aria-label": "the grid, one program of it, and its tile" });
-  for (let y = 0; y < 5; y += 1) for (let x = 0; x < 6; x += 1) svg.append(draw("rect", { x: 10 + 26 * x, y: 10 + 26 * y,
+  const panels = make("div", { class: "panels" });
+  // One after the other in a wide window, below each other in a narrow one.
+  function panel(width, what, ...lines) {
+    const svg = draw("svg", { viewBox: `0 0 ${width} 184`, width, role: "img", "aria-label": what });
+    lines.forEach((line, index) => label(svg, 2, 160 + 16 * index, line));
+    panels.append(svg);
+    return svg;
+  }
+  const programs = panel(210, "the programs of the grid", grid);
+  for (let y = 0; y < 5; y += 1) for (let x = 0; x < 6; x += 1) programs.append(draw("rect", { x: 2 + 26 * x, y: 10 + 26 * y,
     width: 22, height: 22, fill: x === 2 && y === 2 ? "var(--accent)" : "var(--line)" }));
-  label(svg, 10, 160, grid);
-  svg.append(draw("line", { x1: 84, y1: 73, x2: 218, y2: 73, stroke: "currentColor", "stroke-dasharray": "3 3" }));
+  programs.append(draw("line", { x1: 76, y1: 73, x2: 210, y2: 73, stroke: "currentColor", "stroke-dasharray": "3 3" }));
   const warps = Math.min(known.warps, 8), high = 126 / warps;
-  for (let warp = 0; warp < warps; warp += 1) svg.append(draw("rect", { x: 220, y: 10 + warp * high, width: 190, height: high - 2,
+  const program = panel(300, "the warps of one program", `one program: ${known.warps} warps × ${known.lanes} lanes`);
+  for (let warp = 0; warp < warps; warp += 1) program.append(draw("rect", { x: 2, y: 10 + warp * high, width: 190, height: high - 2,
     fill: color(warp, warps, 60) }, `warp ${warp}: ${known.lanes} lanes`));
-  label(svg, 220, 160, `one program: ${known.warps} warps × ${known.lanes} lanes`);
-  svg.append(draw("line", { x1: 412, y1: 73, x2: 518, y2: 73, stroke: "currentColor", "stroke-dasharray": "3 3" }));
+  program.append(draw("line", { x1: 194, y1: 73, x2: 300, y2: 73, stroke: "currentColor", "stroke-dasharray": "3 3" }));
   const [rows, columns] = [known.tile.length > 1 ? known.tile[known.tile.length - 2] : 1, known.tile[known.tile.length - 1]];
   const scale = Math.min(210 / columns, 126 / rows), wide = Math.max(8, columns * scale), tall = Math.max(8, rows * scale);
-  svg.append(draw("rect", { x: 520, y: 10, width: wide, height: tall, fill: "var(--soft)", stroke: "currentColor" },
-    `${known.elements} elements`));
-  label(svg, 520, 160, `its tile: ${known.tile.join(" × ")}, ${known.what}`);
-  label(svg, 520, 176, `a lane holds ${known.registers} elements`);
-  box.append(make("div", { class: "scroll" }, svg), make("p", { class: "hint" }, "The largest tensor that the program " +
+  panel(240, "the tile of the program", `its tile: ${known.tile.join(" × ")}, ${known.what}`,
+    `a lane holds ${known.registers} elements`).append(draw("rect", { x: 2, y: 10, width: wide, height: tall,
+    fill: "var(--soft)", stroke: "currentColor" }, `${known.elements} elements`));
+  box.append(panels, make("p", { class: "hint" }, "The largest tensor that the program " +
     (known.what === "stored" ? "stores" : "loads") + " is its tile here: ", placeButton(known.places)));
 })();
 

@@ -8,6 +8,9 @@ function make(name, attributes = {}, ...children) {
   return element;
 }
 
+// A text with what stands between backticks as code.
+const words = (text) => text.split("`").map((part, index) => index % 2 ? make("code", {}, part) : part);
+
 function draw(name, attributes, title) {
   const element = document.createElementNS("http://www.w3.org/2000/svg", name);
   for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
@@ -21,11 +24,11 @@ function draw(name, attributes, title) {
 
 // ---- the head --------------------------------------------------------------------------------------------------
 document.getElementById("title").textContent = data.title;
-document.getElementById("verdict").textContent = data.verdict;
+document.getElementById("verdict").append(...words(data.verdict));
 for (const [name, value] of data.facts) {
   document.getElementById("facts").append(make("div", {}, make("dt", {}, name), make("dd", {}, String(value))));
 }
-if (data.note) document.getElementById("facts").after(make("p", { class: "note", role: "note" }, data.note));
+if (data.note) document.getElementById("facts").after(make("p", { class: "note", role: "note" }, ...words(data.note)));
 
 // ---- stages, and the lines that belong together ------------------------------------------------------------------
 const byPlace = new Map(); // "file:line" → the lines of every stage with that innermost frame
@@ -149,7 +152,7 @@ function movesDrawing(what, counts) {
   counts.forEach((row, y) => row.forEach((count, x) => svg.append(draw("rect", { class: "cell", x: x * size + 1,
     y: y * size + 1, width: size - 0.5, height: size - 0.5, fill: "var(--accent)", "fill-opacity": 0.06 + 0.94 * count / most },
   `${count} elements from ${what} ${y} to ${what} ${x}`))));
-  return make("figure", {}, svg, make("figcaption", {}, `${what} (down) to ${what} (across)`));
+  return make("figure", {}, svg, make("figcaption", {}, `From each ${what} (down) to each ${what} (across); the darkest cell is ${most} ${most === 1 ? "element" : "elements"}`));
 }
 
 if (!data.conversions.length) document.getElementById("conversions").append(make("p", {}, "There are none."));
@@ -181,7 +184,8 @@ function layoutDrawing(layout) {
     `element [${y}, ${x}]: warp ${warp}, lane ${lane}, register ${register}` +
       (copies > 1 ? `; ${copies} invocations hold a copy` : "")));
   }));
-  return svg;
+  return make("figure", {}, svg, make("figcaption", {}, layout.shape.length > 1 ? "Rows (down) and columns (across) of the tensor" :
+    "Elements of the tensor, from left to right"));
 }
 
 const layouts = document.getElementById("layouts");
@@ -218,6 +222,10 @@ if (layouts.querySelector("details:not(.others)")) layouts.querySelector("detail
     text.textContent = String(offset);
     svg.append(text);
   }
+  const down = draw("text", { x: 0, y: y(shared.extent / 2) + 4 }), across = draw("text", { x: width - 10, y: height - 2, "text-anchor": "end" });
+  down.textContent = "bytes ↓";
+  across.textContent = "operations, in the order of the program →";
+  svg.append(down, across);
   shared.buffers.forEach((buffer, index) => {
     const rect = draw("rect", { class: "buffer", x: x(buffer.start), y: y(buffer.offset),
       width: Math.max(3, x(buffer.end + 1) - x(buffer.start)), height: Math.max(2, y(buffer.size) - y(0)),
