@@ -60,6 +60,8 @@ class Code:
         #: Functions that this one calls, by name.
         self.helpers: dict[str, str] = {}
         self.block = "entry"
+        #: How many lines there were when it was begun.
+        self._begun = 0
         #: What is known of the current place: texts that were made where they dominate it.
         self._known: list[dict[object, str]] = [{}]
         self._next = 0
@@ -86,7 +88,7 @@ class Code:
     def label(self, name: str) -> None:
         """Starts a block."""
         self.lines.append(f"{name}:")
-        self.block = name
+        self.block, self._begun = name, len(self.lines)
 
     def jump(self, target: str) -> None:
         """Ends the block by a branch."""
@@ -95,6 +97,14 @@ class Code:
     def branch(self, condition: str, true: str, false: str) -> None:
         """Ends the block by a conditional branch."""
         self.do(f"br i1 {condition}, label %{true}, label %{false}")
+
+    def cut(self, longest: int, never: str, elsewhere: str) -> None:
+        """Begins another block if this one has so many lines. It is left for ``elsewhere`` if ``never`` holds, so that
+        LLVM does not make one block of both again."""
+        if len(self.lines) - self._begun >= longest:
+            following = self.name("on")
+            self.branch(never, elsewhere, following)
+            self.label(following)
 
     def phi(self, type_: str, incoming: Sequence[tuple[str, str]] = ()) -> str:
         """A phi, whose (value, block) pairs may be added to until the end."""

@@ -19,6 +19,13 @@ _UNDER_MASK = frozenset(
 )
 _MOST_UNDER_MASK = 64
 
+#: A condition that never holds, of which LLVM does not know that.
+NEVER = "%never"
+
+#: Lines of a block of straight code, which LLVM takes more than linear time for. A scaled product of 128×256×256 in
+#: e2m1 takes 6.0 s with 1,000, 5.8 s with 300 and 13.5 s in whole blocks.
+_LONGEST = 1000
+
 
 class Control:
     """Translates the blocks of a program, in the order of its structure (section 2.11)."""
@@ -65,6 +72,7 @@ class Control:
 
     def _body(self, block: BasicBlock) -> None:
         for item in block.body:
+            self._t.code.cut(_LONGEST, NEVER, "end")
             self._one(item)
 
     def _one(self, item: ModuleInstruction) -> None:

@@ -8,7 +8,7 @@ from ..spirv.opcodes import StorageClass
 from . import arithmetic, atomics, cooperative, exchanges, functions, memory  # noqa: F401  (fill the registry)
 from . import subgroup_entry as subgroups
 from .code import literal, type_name
-from .control import Control
+from .control import NEVER, Control
 from .emulation import Emulation
 from .errors import Untranslatable
 from .host import Host
@@ -33,9 +33,11 @@ def translate(spirv: bytes, host: Host, subgroup: int, emulation: Emulation | No
     for variable, value in program.initial.items():
         _begin(t, variable, value)
     Control(t).run()
-    places = [
-        f"  %place{variable} = add i64 {_area(t, variable)}, {offset}" for variable, offset in sorted(t.places.items())
-    ]
+    places = []
+    for variable, offset in sorted(t.places.items()):
+        places.append(f"  %offset{variable} = add i64 {_area(t, variable)}, {offset}")
+        # LLVM asks of each access whether it could add the offset there, and looks through the whole block for that.
+        places.append(f"  %place{variable} = freeze i64 %offset{variable}")
     places += [f"  %place{variable} = ptrtoint ptr @table{variable} to i64" for variable in program.tables]
     tables = [_table(t, variable) for variable in program.tables]
     attached = f" !dbg {t.lines.scope}" if t.lines.scope else ""
@@ -51,6 +53,7 @@ def translate(spirv: bytes, host: Host, subgroup: int, emulation: Emulation | No
             f"  %before = mul i64 %skipped, {t.own_bytes}",
             f"  %behind = add i64 %before, {t.shared_bytes}",
             "  %own = add i64 %memory, %behind",
+            f"  {NEVER} = icmp eq i64 %own, 0",
             *places,
             "  br label %start",
             "start:",
