@@ -1,6 +1,7 @@
 """How long compiling a kernel may take, and what is printed meanwhile.
 
-After ``NOTICE`` seconds a line on stderr says which kernel is being compiled by what, and what would help. After
+After ``NOTICE`` seconds a line on stderr says which kernel is being compiled by what, and what would help. Of torch's
+own kernels, which nobody can change, one line tells for all. After
 TRITON_SPIRV_COMPILE_TIMEOUT seconds of work that is an error. Work is processor time of the thread that compiles, so
 that a machine which is busy with other things ends nothing; ``CLOCK`` bounds the time by the clock. All parts of the
 compiler share the seconds, from upstream's front end to the driver; they follow each other.
@@ -9,16 +10,21 @@ compiler share the seconds, from upstream's front end to the driver; they follow
 from __future__ import annotations
 
 import contextlib
+import re
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from . import settings
+from .notices import tell_once
 
 #: Seconds after which a line says which part of the compiler is working.
 NOTICE = 5.0
+
+#: The names of kernels that torch.compile writes: pointwise, reductions, templates, lists, scans.
+_BY_INDUCTOR = re.compile(r"triton_(poi|red|per|tem|for|spl|mix)_")
 
 #: Seconds between looks at a meter, at least.
 _LOOK = 0.05
@@ -98,22 +104,60 @@ class TooLong(RuntimeError):
     """A kernel that did not compile in the time that it may take. The message names it, and says what would help."""
 
 
+class _OfTorch(threading.local):
+    """Whether this thread compiles a kernel of torch's."""
+
+    inside = False
+
+
+_of_torch = _OfTorch()
+#: Seconds by the clock that torch's kernels took in this process, and the lock of those who add to them.
+_torch_took, _torch_lock = 0.0, threading.Lock()
+
+
+@contextlib.contextmanager
+def kernel_of_torch() -> Iterator[None]:
+    """Around compiling and loading a kernel of torch's operations. One line tells once these took NOTICE seconds."""
+    global _torch_took
+    before, start = _of_torch.inside, time.monotonic()
+    _of_torch.inside = True
+    try:
+        yield
+    finally:
+        _of_torch.inside = before
+        with _torch_lock:
+            _torch_took += time.monotonic() - start
+        if _torch_took >= NOTICE:
+            _tell_of_torch()
+
+
+def _tell_of_torch() -> None:
+    tell_once(
+        "first kernels of torch",
+        f"torch's kernels are compiled when they are first used, which has taken {NOTICE:g} s so far; later runs take "
+        "them from Triton's cache, and `triton-spirv warm` fills it before a run",
+    )
+
+
 @dataclass(frozen=True)
 class CompilingPart:
-    """What works on a kernel: a compiler's name. ``helps``: says what would make the kernel compile sooner."""
+    """What works on a kernel: a compiler's name. ``helps``: says what would make the kernel compile sooner.
+    ``of_torch``: whether the kernel is torch's own, so that nobody can follow that."""
 
     kernel: str
     name: str
     helps: Callable[[], str]
+    of_torch: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "of_torch", _of_torch.inside or _BY_INDUCTOR.match(self.kernel) is not None)
 
     def too_long(self, work: bool) -> TooLong:
         """The error after too much ``work``, or else too long by the clock."""
         name, limit = settings.COMPILE_TIMEOUT.name, most()
         within = f"{limit.work:g} s" if work else f"{limit.clock:g} s by the clock, {CLOCK} times {name}"
-        return TooLong(
-            f"kernel '{self.kernel}': {self.name} did not end within {within}: {self.helps()}; "
-            f"{name}=<seconds> allows more"
-        )
+        advice = f"{name}=<seconds> allows more" if self.of_torch else f"{self.helps()}; {name}=<seconds> allows more"
+        return TooLong(f"kernel '{self.kernel}': {self.name} did not end within {within}: {advice}")
 
     @contextlib.contextmanager
     def told_of(self, meter: Meter) -> Iterator[None]:
@@ -125,6 +169,9 @@ class CompilingPart:
             while (left := NOTICE - meter.spent.clock) > 0:
                 if ended.wait(max(left, _LOOK)):
                     return
+            if self.of_torch:
+                _tell_of_torch()
+                return
             print(
                 f"triton: kernel '{self.kernel}': {self.name} has worked on it for {NOTICE:g} s, of at most "
                 f"{settings.COMPILE_TIMEOUT.get():g} s ({settings.COMPILE_TIMEOUT.name}): {self.helps()}",

@@ -217,6 +217,13 @@ COMPILE_TIMEOUT = Setting(
     "processor time that compiling a kernel may take, from Triton's front end to the driver, and a tenth of what it "
     "may take by the clock; default: 60",
 )
+NOTICES = Setting(
+    "TRITON_SPIRV_NOTICES",
+    flag,
+    True,
+    "0",
+    "no lines about what takes long: the first kernels of torch, and a device that is a CPU",
+)
 CPU_THREADS = Setting[int | None](
     "TRITON_SPIRV_CPU_THREADS",
     count,

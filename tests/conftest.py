@@ -15,6 +15,10 @@ from tests import kinds
 os.environ.setdefault("TRITON_SPIRV_TORCH_DEVICE", "1")
 
 
+#: Tests compare what programs write.
+os.environ.setdefault("TRITON_SPIRV_NOTICES", "0")
+
+
 @pytest.fixture(scope="session", autouse=True)
 def verified_rewrites() -> None:
     """TTGIR is verified behind each rewrite, in the processes that tests start, too."""

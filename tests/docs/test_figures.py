@@ -34,6 +34,7 @@ def span(*cells: str) -> str:
 _KERNELS = {name: cells[0] for name, cells in table(SPEED, "Kernels on an NVIDIA H100").items()}
 _TRAINED = [cell for name, row in table(SPEED, "torch on an NVIDIA H100").items() if "," in name for cell in row]
 _CPU = {name: cells[0] for name, cells in table(SPEED, "On a CPU").items()}
+_TRAINED_ON_CPU = re.search(r"Transformer blocks in fp32 train at (\S+ to \S+) of", text_of(SPEED))
 _FP32 = span(*(_KERNELS[name] for name in ("vector add, fp32", "softmax, fp32", "layer norm, fp32", "matmul, fp32")))
 _HALF = span(_KERNELS["matmul, fp16"], _KERNELS["matmul, bf16"])
 
@@ -49,6 +50,8 @@ _HALF = span(_KERNELS["matmul, fp16"], _KERNELS["matmul, bf16"])
         ("README.md", f"| attention in fp16 on an H100 | {_KERNELS['attention, fp16']} |"),
         ("README.md", f"| training models of torch on an H100 | {span(*_TRAINED)} |"),
         ("README.md", f"matmul in fp32; attention | {_CPU['matmul, fp32']}; {_CPU['attention']} |"),
+        ("docs/faq.md", f"Transformers train at {_TRAINED_ON_CPU and _TRAINED_ON_CPU[1]} of the speed of torch's own"),
+        ("backend/torch/ops/launching.py", f'"CPU": "{_TRAINED_ON_CPU and _TRAINED_ON_CPU[1]}"'),
         ("CHANGELOG.md", f"On an H100 models train at {span(*_TRAINED)} of the speed of torch on CUDA"),
         ("CHANGELOG.md", f"{len(MODELS)} small models of transformers"),
         ("docs/internals/torch-models.md", f"Of {len(MODELS)} models, "),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from triton.backends.spirv import notices, patience
 from triton.backends.spirv.patience import (
     CompilingPart,
     Meter,
@@ -17,6 +19,7 @@ from triton.backends.spirv.patience import (
     check,
     compiling,
     end,
+    kernel_of_torch,
     left_for_driver,
 )
 from triton.backends.spirv.runtime.vulkan.compilations import Compilations
@@ -85,6 +88,46 @@ def test_waiting_is_no_work_but_has_an_end() -> None:
         with compiling("k", "a part", lambda: "less of it helps"):
             time.sleep(2.5)
             check()
+
+
+@pytest.mark.parametrize("name", ["add_kernel", "triton_poi_fused_add_0"])
+def test_of_torchs_kernels_one_line_tells_for_all(
+    name: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(patience, "NOTICE", 0.1)
+    monkeypatch.setattr(notices, "_told", set())
+    monkeypatch.setenv("TRITON_SPIRV_NOTICES", "1")
+    monkeypatch.setenv("TRITON_SPIRV_COMPILE_TIMEOUT", "60")
+    for number in range(3):
+        with contextlib.nullcontext() if name.startswith("triton_") else kernel_of_torch():
+            with compiling(f"{name}{number}", "a part", lambda: "num_warps=8 instead of 4"):
+                time.sleep(0.3)
+    (told,) = caplog.messages
+    assert told.startswith("torch's kernels are compiled when they are first used") and "num_warps" not in told
+    assert "has worked on it" not in capfd.readouterr().err
+    with compiling("mine", "a part", lambda: "num_warps=8 instead of 4"):
+        time.sleep(0.3)
+    assert "kernel 'mine': a part has worked on it for 0.1 s" in capfd.readouterr().err
+
+
+def test_many_short_kernels_of_torch_are_told_of_too(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(patience, "_torch_took", 0.0)
+    monkeypatch.setattr(patience, "NOTICE", 0.25)
+    monkeypatch.setattr(notices, "_told", set())
+    monkeypatch.setenv("TRITON_SPIRV_NOTICES", "1")
+    for number in range(4):
+        with kernel_of_torch():
+            time.sleep(0.1)
+        assert len(caplog.messages) == (number >= 2)
+
+
+def test_the_error_of_a_kernel_of_torchs_has_no_advice_about_it() -> None:
+    with pytest.raises(
+        TooLong, match=r"did not end within 0\.3 s: TRITON_SPIRV_COMPILE_TIMEOUT=<seconds> allows more$"
+    ):
+        part("triton_red_fused_sum_1", 0.5)
 
 
 def driver(make: Callable[[Meter], Any], most: Seconds, of: Compilations | None = None) -> Any:

@@ -11,6 +11,9 @@ from triton.runtime.jit import JITFunction
 from ... import runtime
 from ...collector import paused_collector
 from ...launching import typed_kernels
+from ...notices import tell_once
+from ...patience import kernel_of_torch
+from ...runtime import NAME
 from ..device.tensor_memory import BEFORE_READING, WRITING
 from .prepared import note_launch
 from .types import NAMES, OnHost
@@ -28,6 +31,26 @@ class OperationKernel(typed_kernels.TypedKernel):
         with WRITING:
             note_launch(loaded.launcher, loaded.function, grid, arguments, loaded)
             loaded(grid, arguments)
+
+    def _load(self, device: int, aligned: bool, small: bool) -> typed_kernels.KernelOfType:
+        tell_of_cpu(device)
+        with kernel_of_torch():
+            return super()._load(device, aligned, small)
+
+
+#: The speed of models in training, relative to torch's own CPU code, by the kind of device (docs/speed.md).
+OF_TORCHS_SPEED = {"CPU": "0.6 to 0.9", "Vulkan": "0.02 to 0.15"}
+
+
+def tell_of_cpu(device: int) -> None:
+    """Tells once, where the device is a CPU, how fast that is and what it is good for."""
+    known = runtime.devices()[device]
+    if known.kind == "cpu" and known.api in OF_TORCHS_SPEED:
+        tell_once(
+            "a CPU",
+            f"the device '{NAME}' is a CPU here ({known.name}): models train at {OF_TORCHS_SPEED[known.api]} of the "
+            "speed of torch's own CPU code; it is for writing, testing and debugging kernels",
+        )
 
 
 _kernels: dict[Any, OperationKernel] = {}
