@@ -3,8 +3,8 @@
 As many rows of B as fit in half of the nearest cache are packed, for the columns that a block of C has: row by row, in
 the type that is added in. Blocks of rows of C are then multiplied with them, each in registers for all of these k. A is
 read in place, one element of each row after the other; narrower elements are widened in memory of the function's own
-before. While they are, the rows of B that are packed next are brought nearer. Columns of B whose addresses are neighbours are packed by vectors; those whose elements are neighbours by
-transposed blocks; all others one by one.
+before. While they are, the rows of B that are packed next are brought nearer. Columns of B whose addresses are
+neighbours are packed by vectors; those whose elements are neighbours by transposed blocks; all others one by one.
 """
 
 from __future__ import annotations
