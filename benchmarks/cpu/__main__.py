@@ -29,6 +29,17 @@ def _peaks() -> tuple[float, float]:
     return 2 * x.nbytes / times["copy"].processor, rounds * 16 * 8 * 2 / times["multiply"].processor
 
 
+def _launch(seconds: float) -> float:
+    """Seconds of the clock that a launch of one small program takes from Python; it has run when the call is back."""
+    import torch
+
+    from benchmarks.cpu import kernels
+    from benchmarks.cpu.measuring import interleaved
+
+    x, out = torch.ones(16), torch.zeros(16)
+    return interleaved({"launch": lambda: kernels.copy[(1,)](x, out, 16, BLOCK=16)}, seconds)["launch"].clock
+
+
 def _measure(families: list[str], seconds: float, alone: bool) -> dict[str, Any]:
     """Figures of all cases. ``alone``: of the kernels only, as the process for Mesa's driver does."""
     import torch
@@ -69,6 +80,7 @@ def _measure(families: list[str], seconds: float, alone: bool) -> dict[str, Any]
         "results": found,
         "memory": memory,
         "operations": operations,
+        "launch": 0.0 if alone else _launch(seconds),
     }
 
 
@@ -95,6 +107,14 @@ def _row(result: dict[str, Any]) -> str:
     )
 
 
+def _another(options: argparse.Namespace, settings: dict[str, str]) -> dict[str, Any]:
+    """The results of the kernels in a process of their own, by their names."""
+    command = [sys.executable, "-m", "benchmarks.cpu", "--alone", "--only", options.only]
+    command += ["--seconds", str(options.seconds)]
+    done = subprocess.run(command, env={**os.environ, **settings}, check=True, capture_output=True, text=True)
+    return {entry["name"]: entry for entry in json.loads(done.stdout.splitlines()[-1])["results"]}
+
+
 def main() -> int:
     """Measure, print, write. 1 where a result is wrong."""
     every = ["elementwise", "rows", "matmul", "attention", "places", "scans"]
@@ -106,6 +126,7 @@ def main() -> int:
     parser.add_argument("--threads", type=int, default=1, help="of the CPU device")
     parser.add_argument("--json", type=Path, help="write the figures there")
     parser.add_argument("--lavapipe", action="store_true", help="measure Mesa's CPU driver, too")
+    parser.add_argument("--scaling", action="store_true", help="measure two threads beside one, too")
     parser.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     families = options.only.split(",")
@@ -118,15 +139,20 @@ def main() -> int:
     if options.alone:
         print(json.dumps(result))
         return 0
+    print(f"a synchronous launch of one small program: {result['launch'] * 1e6:.1f} µs")
     if options.lavapipe:
-        command = [sys.executable, "-m", "benchmarks.cpu", "--alone", "--only", options.only]
-        environment = {**os.environ, "TRITON_SPIRV_DEVICE": "llvmpipe", "LP_NUM_THREADS": "1"}
-        done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
-        other = {entry["name"]: entry for entry in json.loads(done.stdout.splitlines()[-1])["results"]}
+        other = _another(options, {"TRITON_SPIRV_DEVICE": "llvmpipe", "LP_NUM_THREADS": "1"})
         print("\nTimes as fast as Mesa's CPU driver, by processor time:")
         for entry in result["results"]:
             entry["lavapipe"] = other[entry["name"]]["processor"]["triton"]
             print(f"{entry['name']:34} {entry['lavapipe'] / entry['processor']['triton']:8.1f}")
+    if options.scaling:
+        sides = [_another(options, {"TRITON_SPIRV_CPU_THREADS": str(count)}) for count in (1, 2)]
+        print("\nTimes as fast with two threads as with one, by the clock:")
+        for entry in result["results"]:
+            one, two = (side[entry["name"]]["clock"]["triton"] for side in sides)
+            entry["two_threads"] = one / two
+            print(f"{entry['name']:34} {entry['two_threads']:8.2f}")
     if options.json:
         options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     return int(not all(entry["right"] for entry in result["results"]))

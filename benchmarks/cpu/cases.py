@@ -51,14 +51,13 @@ def _elementwise(data: _Data) -> Iterator[Case]:
     n = (1 << 21) - 5
     x, y, out = data.normal(n), data.normal(n), torch.zeros(n)
     grid = (triton.cdiv(n, BLOCK),)
-    spare = torch.empty(n)
     yield Case(
         "add",
         0.9,
         lambda: kernels.add[grid](x, y, out, n, BLOCK=BLOCK),
         out,
         x.double() + y.double(),
-        {"torch": lambda: torch.add(x, y, out=spare), "numpy": lambda: np.add(x.numpy(), y.numpy(), out=spare.numpy())},
+        {"torch": lambda: torch.add(x, y, out=out), "numpy": lambda: np.add(x.numpy(), y.numpy(), out=out.numpy())},
         bytes_moved=12 * n,
         error=1e-6,
     )
@@ -69,7 +68,7 @@ def _elementwise(data: _Data) -> Iterator[Case]:
         lambda: kernels.copy[grid](x, copied, n, BLOCK=BLOCK),
         copied,
         x,
-        {"torch": lambda: spare.copy_(x), "numpy": lambda: np.copyto(spare.numpy(), x.numpy())},
+        {"torch": lambda: copied.copy_(x), "numpy": lambda: np.copyto(copied.numpy(), x.numpy())},
         bytes_moved=8 * n,
     )
 
@@ -107,7 +106,10 @@ def _elementwise(data: _Data) -> Iterator[Case]:
         lambda: kernels.uniform[grid](numbers, n, 7, BLOCK=BLOCK),
         numbers,
         None,
-        {"torch": lambda: spare.uniform_(), "numpy": lambda: generator.random(n, dtype=np.float32, out=spare.numpy())},
+        {
+            "torch": lambda: numbers.uniform_(),
+            "numpy": lambda: generator.random(n, dtype=np.float32, out=numbers.numpy()),
+        },
         bytes_moved=4 * n,
     )
 
