@@ -1,4 +1,4 @@
-"""Code of thousands of instructions without a branch: blocks of LLVM IR are cut, since it takes more than linear time."""
+"""Code of thousands of instructions without a branch: blocks of LLVM IR are cut, as their time is more than linear."""
 
 from __future__ import annotations
 
