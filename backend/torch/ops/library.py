@@ -19,6 +19,8 @@ from .types import OnHost
 
 _KEY = "PrivateUse1"
 _COMPOSITE = ("CompositeExplicitAutogradNonFunctional", "CompositeExplicitAutograd")
+#: How the types of arguments begin that are a tensor, a number, or may be left out.
+_SINGLE = ("Tensor", "number", "Optional")
 #: ``op``: the operation that this thread calls with numbers that torch is to make tensors of.
 _calling = threading.local()
 _log = logging.getLogger(__package__)
@@ -120,16 +122,15 @@ def _is_composed_for_devices(op: torch._ops.OpOverload) -> bool:
 
 def _takes_numbers(op: torch._ops.OpOverload) -> bool:
     """Whether torch makes tensors of numbers that the operation is called with from Python."""
-    tensors = [argument for argument in op._schema.arguments if str(argument.type) == "Tensor"]
+    arguments = op._schema.arguments
+    tensors = [argument for argument in arguments if str(argument.type) == "Tensor"]
     if len(tensors) < 2:
         return True
-    nothing: dict[str, Any] = {"Tensor": 1.0, "number": 1.0, "Optional[str]": None}
-    given = [nothing.get(str(a.type)) for a in op._schema.arguments if not a.has_default_value() and not a.kwarg_only]
-    try:
-        op(torch.empty((), device="meta"), *given[1:])
-    except (RuntimeError, TypeError, ValueError) as error:
-        return "instead found type" not in str(error)
-    return True
+    given = [argument for argument in arguments if not argument.has_default_value() and not argument.kwarg_only]
+    if given[:1] != tensors[:1] or any(not str(one.type).startswith(_SINGLE) for one in given):
+        return False
+    named = op._schema.name.partition("::")[2]
+    return sum(one in tensors for one in given) < 2 or torch._C._should_allow_numbers_as_tensors(named)
 
 
 def _apart(op: torch._ops.OpOverload, function: Callable[..., Any]) -> Callable[..., Any]:

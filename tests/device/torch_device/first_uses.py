@@ -497,8 +497,14 @@ def _run(code: str, folder: Path) -> tuple[int, str]:
 
 def main() -> None:
     """The server."""
+    import sympy  # noqa: F401  which torch imports for the first operation
     import torch  # noqa: F401  so that no fork imports it again
     import triton.backends.spirv.torch.registration  # noqa: F401  registers nothing
+    from triton.backends.spirv.compiler import sources_digest
+    from triton.runtime.cache import triton_key
+
+    triton_key()  # what every cache key has, of the installed files: no use of the device
+    sources_digest()
 
     with tempfile.TemporaryDirectory() as folder:
         status, said = _run(PREPARED, Path(folder))
