@@ -94,12 +94,12 @@ def _each_lane(
     t: Translation, item: ModuleInstruction, name: str, operands: Sequence[Key], names: Sequence[str], body: str
 ) -> None:
     """Has the active lanes do one after the other what ``body`` says of %place and the operands, by their names. What
-    it calls %found is the lane's result."""
+    it calls %found is the lane's result, which is kept if something uses it."""
     address = t.keys(item.operands[0])[0]
     watch(t, item, address, t.program.size(t.program.type(item.operands[0]).element))
-    result = t.keys(item.result)[0] if item.result else None
-    type_ = t.type_name(result if result is not None else operands[0])
-    helper = f"atomic_{name}_{type_}"
+    result = t.keys(item.result)[0] if item.result and item.result in t.program.mentioned else None
+    type_ = t.type_name(t.keys(item.result)[0] if item.result else operands[0])
+    helper = f"atomic_{name}_{type_}{'' if result is None else '_found'}"
     if helper not in t.code.helpers:
         t.code.helpers[helper] = _helper(t, helper, type_, names, body, result is not None)
         t.code.declarations.add(f"declare i{t.lanes} @llvm.cttz.i{t.lanes}(i{t.lanes}, i1)")

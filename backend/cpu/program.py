@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 from ..spirv.decode import instruction_words, string
@@ -215,6 +216,15 @@ class KernelModule:
         self._check_tables()
         if not self.blocks:
             raise Untranslatable(self.name, "a module without an entry point")
+
+    @cached_property
+    def mentioned(self) -> frozenset[int]:
+        """The numbers that instructions have as operands: all values that are used for something are among them."""
+        found: set[int] = set()
+        for block in self.blocks.values():
+            for item in (*block.phis, *block.body, *([block.end] if block.end else ())):
+                found.update(item.operands)
+        return frozenset(found)
 
     def _check_tables(self) -> None:
         for item in self.definitions.values():

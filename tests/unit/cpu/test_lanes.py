@@ -163,6 +163,25 @@ def test_atomics_of_lanes_that_meet(profile: str) -> None:
 
 
 @triton.jit
+def ranked(bins, x, places, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    value = tl.load(x + at)
+    tl.store(places + at, tl.atomic_add(bins + value, 1))
+    tl.atomic_add(bins + 8 + value, 1)
+
+
+def test_atomics_give_what_they_found_where_it_is_used(profile: str) -> None:
+    """One is used, and the other is not: both are additions of the same type."""
+    x = RANDOM.integers(0, 7, 64).astype(np.int32)
+    bins, places = np.zeros(16, np.int32), np.full(64, -1, np.int32)
+    run(profile, ranked, (1,), bins, x, places, BLOCK=64)
+    assert bins.tolist() == 2 * np.bincount(x, minlength=8).tolist()
+    for value in range(8):
+        found = places[x == value]
+        assert sorted(found) == list(range(len(found)))
+
+
+@triton.jit
 def early(x, out, n):
     number = tl.program_id(0)
     if number >= n:
