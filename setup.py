@@ -77,8 +77,11 @@ class BdistWheel(Command):
         names = tuple(filter(None, (name.strip() for name in (self.backends or "").split(","))))
         if self.backends is not None and not names:
             raise ToolError("--backends names none")
-        if sum([self.source, self.plugin_only, bool(names) or bool(self.target)]) > 1:
-            raise ToolError("--source and --plugin-only go with none of --backends, --target and each other")
+        if sum([self.source, self.plugin_only, bool(names)]) > 1 or (self.source and self.target):
+            raise ToolError(
+                "--source and --plugin-only go with none of --backends and each other, --source not with --target"
+            )
+        target = targets.parse(self.target) if self.target else None
         kind = metadata.Kind.RELEASE if self.release else metadata.Kind.BUILD
         if self.source and (self.release or self.strict):
             raise ToolError(f"--{'release' if self.release else 'strict'} does not go with --source")
@@ -87,9 +90,8 @@ class BdistWheel(Command):
         elif self.source:
             source_form.build_wheel(project, folder)
         elif self.plugin_only:
-            plugin_wheel.build_wheel(project, folder, self.release, self.strict)
+            plugin_wheel.build_wheel(project, folder, self.release, self.strict, target)
         else:
-            target = targets.parse(self.target) if self.target else None
             wheel.build_wheel(project, folder, names, target, kind, self.strict)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import os
 import sys
@@ -149,6 +150,9 @@ def _text(known: dict[str, Any]) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; its exit status: 1 where no device can be used, nothing could be compiled, or nobody reads on."""
+    for stream in (sys.stdout, sys.stderr):  # pipes of Windows have an encoding with few letters
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     try:
         status = _run(arguments)
         sys.stdout.flush()

@@ -109,6 +109,7 @@ class SPIRVBackend(BaseBackend):
         from .options import SPIRVOptions, own, with_foreign, with_settings
         from .planning.matrix_units import matrix_units
         from .planning.native_math import native_math
+        from .upstream import fp_fusion_enabled
 
         known = with_settings(own(options))
         known["arch"] = str(self.target.arch)
@@ -117,7 +118,7 @@ class SPIRVBackend(BaseBackend):
         for name, check in (("matrix_units", matrix_units), ("native_math", native_math)):
             known[name] = str(known[name])
             check(known[name], self.capabilities)  # raises ValueError
-        known["enable_fp_fusion"] = knobs.language.fp_fusion_enabled(known.get("enable_fp_fusion"))
+        known["enable_fp_fusion"] = fp_fusion_enabled(known.get("enable_fp_fusion"))
         return with_foreign(SPIRVOptions(**known), options)
 
     def _check_warps(self, module: Any, num_warps: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import tempfile
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -268,9 +269,10 @@ def _found(order: list[str], marks: set[str]) -> frozenset[str]:
 
 def parse(text: str, context: Any) -> Any:
     """The module of a text; upstream's parser reads files."""
-    with tempfile.NamedTemporaryFile("w", suffix=".mlir") as file:
-        file.write(text)
-        file.flush()
-        module = ir.parse_mlir_module(file.name, context)
+    with tempfile.TemporaryDirectory(prefix="triton-spirv-") as folder:  # Windows opens no file a second time
+        file = os.path.join(folder, "module.mlir")
+        with open(file, "w", encoding="utf-8", newline="\n") as out:
+            out.write(text)
+        module = ir.parse_mlir_module(file, context)
     module.context = context
     return module

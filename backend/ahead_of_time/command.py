@@ -16,6 +16,7 @@ from ..runtime.compiled.kernel_file import OBJECT_SUFFIX, json_path, object_path
 from ..runtime.errors import DeviceUnavailable
 from ..runtime.files import write_whole, written_beside
 from ..runtime.measuring.measured import capabilities_of
+from ..system import replace
 from .errors import RequestError, in_one_line
 from .kernel_source import find_kernel, split_request
 from .widening import wider
@@ -223,7 +224,7 @@ def write(module: Path, data: bytes, abi: str, machine_code: bytes | None = None
             temporaries.append(written_beside(path, data))
         for path, temporary in zip(files, temporaries, strict=True):
             try:
-                os.replace(temporary, path)
+                replace(temporary, path)
             except BaseException:
                 for one, data_before in replaced.items():
                     _put_back(one, data_before)

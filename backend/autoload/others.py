@@ -27,10 +27,23 @@ HOW_TO_CLAIM = (
 )
 #: Where this backend's settings are, next to this package: in a triton that has it inside, or in the plugin-only wheel.
 _SETTINGS = (f"triton/backends/{NAME}/settings.py", f"triton_{NAME}/settings.py")
-#: What there is where NVIDIA's driver is: on Linux, in the Windows Subsystem for Linux, on Tegra.
-_CUDA_NODES = ("/dev/nvidiactl", "/usr/lib/wsl/lib/libcuda.so.1", "/dev/nvhost-gpu", "/dev/nvgpu")
+
+
+def _in_windows(name: str) -> str:
+    """Where a driver puts a library on Windows."""
+    return os.path.join(os.environ.get("SystemRoot", "C:\\Windows"), "System32", name)
+
+
+#: What there is where NVIDIA's driver is: on Linux, in the Windows Subsystem for Linux, on Tegra, on Windows.
+_CUDA_NODES = (
+    "/dev/nvidiactl",
+    "/usr/lib/wsl/lib/libcuda.so.1",
+    "/dev/nvhost-gpu",
+    "/dev/nvgpu",
+    _in_windows("nvcuda.dll"),
+)
 #: The same of AMD's driver for ROCm.
-_HIP_NODES = ("/dev/kfd",)
+_HIP_NODES = ("/dev/kfd", _in_windows("amdhip64_6.dll"), _in_windows("amdhip64_7.dll"))
 #: Of an Intel GPU in Linux' list of GPUs.
 _INTEL = "0x8086"
 
@@ -55,11 +68,10 @@ def other_accelerator() -> str | None:
     its start."""
     import torch
 
-    windows = sys.platform == "win32"
     if torch.version.hip is not None:
-        there = not _hidden("HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES") and (windows or _any(_HIP_NODES))
+        there = not _hidden("HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES") and _any(_HIP_NODES)
         return "cuda" if there else None
-    if torch.version.cuda is not None and not _hidden("CUDA_VISIBLE_DEVICES") and (windows or _any(_CUDA_NODES)):
+    if torch.version.cuda is not None and not _hidden("CUDA_VISIBLE_DEVICES") and _any(_CUDA_NODES):
         return "cuda"
     if torch.backends.mps.is_built():
         return "mps"

@@ -102,7 +102,7 @@ def _drivers() -> Iterator[Finding]:
         again = f"; to ask it again before a day has passed, remove {asking.record_of(path)}"
         yield Finding(NOTE, f"driver {path} is left out: it {fault}", f"update the driver{again}")
     for variable in manifests.REPLACING:
-        for name in filter(None, os.environ.get(variable, "").split(":")):
+        for name in filter(None, os.environ.get(variable, "").split(os.pathsep)):
             if not Path(name).exists():
                 yield Finding(FAULT, f"{variable} names {name}, which does not exist", f"correct or unset {variable}")
 

@@ -6,7 +6,8 @@ import ctypes
 from collections.abc import Iterator
 from functools import cache
 
-_LIBRARY = "libzstd.so.1"
+from ..system import INSTALL_ZSTANDARD, ZSTANDARD
+
 #: How a frame begins: 0xFD2FB528, little-endian.
 _MAGIC = b"\x28\xb5\x2f\xfd"
 #: ZSTD_getFrameContentSize: not told, and not a frame.
@@ -17,12 +18,18 @@ class NoZstandard(RuntimeError):
     """The library is not there. The message says what to do."""
 
 
+def _loaded(name: str) -> ctypes.CDLL | None:
+    try:
+        return ctypes.CDLL(name)
+    except OSError:
+        return None
+
+
 @cache
 def _library() -> ctypes.CDLL:
-    try:
-        library = ctypes.CDLL(_LIBRARY)
-    except OSError:
-        raise NoZstandard(f"{_LIBRARY}, which unpacks it, is not there: apt-get install libzstd1") from None
+    library = next(filter(None, map(_loaded, ZSTANDARD)), None)
+    if library is None:
+        raise NoZstandard(f"{ZSTANDARD[0]}, which unpacks it, is not there: {INSTALL_ZSTANDARD}")
     library.ZSTD_findFrameCompressedSize.argtypes = (ctypes.c_char_p, ctypes.c_size_t)
     library.ZSTD_findFrameCompressedSize.restype = ctypes.c_size_t
     library.ZSTD_getFrameContentSize.argtypes = (ctypes.c_char_p, ctypes.c_size_t)

@@ -1,13 +1,12 @@
 // What all kinds of devices have in common: their life, what is kept for their work, and recordings.
 #include "device.h"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <chrono>
 #include <set>
 #include <thread>
 
+#include "platform/platform.h"
 #include "recording.h"
 
 namespace triton_spirv {
@@ -17,7 +16,7 @@ namespace {
 std::atomic<unsigned> fork_generation{0};
 
 unsigned current_generation() {
-  static const int registered = pthread_atfork(nullptr, nullptr, [] { fork_generation.fetch_add(1); });
+  static const int registered = platform::after_fork_in_child([] { fork_generation.fetch_add(1); });
   (void)registered;
   return fork_generation.load();
 }

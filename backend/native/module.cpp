@@ -1,11 +1,6 @@
 // The Python module triton.backends.spirv._native.
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
-#include <unistd.h>
-
-#include <cstdio>
-#include <cstdlib>
-#include <new>
 
 #include "arguments.h"
 #include "device.h"
@@ -14,6 +9,7 @@
 #include "gil.h"
 #include "launcher.h"
 #include "memory_pool.h"
+#include "platform/platform.h"
 #include "recording.h"
 #include "relaunch.h"
 #include "specialization.h"
@@ -43,17 +39,6 @@ void tell_of_failure() {
 }
 
 PyObject* device_error = nullptr;
-
-// The function that is registered last runs first.
-void end_without_exit_handlers() {
-  static const int registered = on_exit(
-      [](int status, void*) {
-        std::fflush(nullptr);
-        _exit(status);
-      },
-      nullptr);
-  if (registered != 0) throw std::bad_alloc();
-}
 
 // Makes Ctrl-C end a wait.
 void check_signals() {
@@ -361,7 +346,7 @@ PYBIND11_MODULE(_native, m) {
       "when_failed", [](const py::object& call) { Py_XSETREF(when_failed, py::object(call).release().ptr()); },
       py::arg("call"), "Call it from then on where a call finds that a device failed, before that call raises.");
   m.def(
-      "end_without_exit_handlers", &end_without_exit_handlers,
+      "end_without_exit_handlers", &platform::end_without_exit_handlers,
       "The process ends without the exit handlers of C libraries: they would run beside a thread that is in a driver.");
   m.def("tensor_specialization", &tensor_specialization, py::arg("fallback"), py::arg("range"),
         "get_tensor_specialization(tensor, align=False) for memory of at most `range` bytes: the same as `fallback`, "

@@ -6,11 +6,12 @@ then finds its data destroyed.
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+from ..system import after_fork_in_child
 
 #: How long the end waits for calls that have begun.
 _SECONDS = 10.0
@@ -23,7 +24,7 @@ class Ending:
 
     def __init__(self) -> None:
         self._forget()
-        os.register_at_fork(after_in_child=self._forget)
+        after_fork_in_child(self._forget)
 
     def _forget(self) -> None:
         """In a forked child, too: the threads that were in a driver stayed in the parent."""

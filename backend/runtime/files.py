@@ -6,6 +6,8 @@ import os
 import tempfile
 from pathlib import Path
 
+from ..system import replace
+
 
 def kept_folder() -> Path:
     """Where what drivers compiled, and what was measured of devices, is kept: in TRITON_CACHE_DIR, or where Triton's
@@ -17,7 +19,12 @@ def kept_folder() -> Path:
 
 def write_whole(path: Path, data: bytes, private: bool = False) -> None:
     """Writes ``data`` to ``path``. Raises OSError; what was there before stays then. ``private``: for this user."""
-    os.replace(written_beside(path, data, private), path)
+    written = written_beside(path, data, private)
+    try:
+        replace(written, path)
+    except BaseException:
+        written.unlink(missing_ok=True)
+        raise
 
 
 def written_beside(path: Path, data: bytes, private: bool = False) -> Path:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import functools
-import os
 import threading
 from collections.abc import Callable
 from typing import Generic, TypeVar
+
+from ..system import after_fork_in_child
 
 Found = TypeVar("Found")
 
@@ -19,7 +20,7 @@ class OnceAProcess(Generic[Found]):
         self.__wrapped__ = function
         functools.update_wrapper(self, function)
         self._forget()
-        os.register_at_fork(after_in_child=self._forget)
+        after_fork_in_child(self._forget)
 
     def _forget(self) -> None:
         """In a forked child, too, the lock may be held by a thread that stayed in the parent."""

@@ -19,6 +19,7 @@ from typing import Any
 
 from ..launching.kernel_records import FORMAT
 from ..settings import BACKEND, RECORD_KERNELS
+from ..system import usable_processors
 from .worker import COMPILED, SKIPPED, THERE
 
 #: Kernels for which another process is worth its start, and the most processes, each of which has torch in memory.
@@ -110,7 +111,7 @@ def _warm(lines: list[dict[str, Any]], jobs: int | None) -> int:
     start = time.perf_counter()
     refused = [Outcome(line, {"status": SKIPPED, "why": why}) for line in lines if (why := _why_not(line))]
     asked = [line for line in lines if not _why_not(line)]
-    processes = min(jobs or min(len(os.sched_getaffinity(0)), _MOST), -(-len(asked) // (1 if jobs else _KERNELS_EACH)))
+    processes = min(jobs or min(usable_processors(), _MOST), -(-len(asked) // (1 if jobs else _KERNELS_EACH)))
     counts: Counter[str] = Counter()
     others = 0
     for number, answer in enumerate(_answers(asked, processes, refused), 1):

@@ -22,6 +22,7 @@ from ..errors import ToolError
 from ..faults import point
 from ..progress import Progress, note, step
 from ..project import base_interpreter, exchange
+from . import windows
 from .plugins import Plugin
 from .refresh import STAMP, source_times
 from .sbom import Part, purl
@@ -60,12 +61,12 @@ def _run(plugin: Plugin, command: list[str], progress: Progress | None = None) -
     return edges
 
 
-def native_folder(plugin: Plugin, build: Path) -> Path:
-    """Where it is built: one folder for each interpreter and source folder, as CMake's cache fits no other.
+def native_folder(plugin: Plugin, build: Path, system: str = "") -> Path:
+    """Where it is built: one folder for each interpreter, source folder and ``system``, as CMake's cache fits no other.
 
     Environments of one interpreter have the same headers, so that `pip install .` and `tools wheel` share a folder.
     """
-    key = hashlib.sha256(f"{plugin.folder}\0{base_interpreter()}\0{sys.version}".encode()).hexdigest()[:12]
+    key = hashlib.sha256(f"{plugin.folder}\0{base_interpreter()}\0{sys.version}{system}".encode()).hexdigest()[:12]
     return build / "native" / f"{plugin.name}-{key}"
 
 
@@ -89,11 +90,14 @@ def _pybind11(build: Path) -> Path:
     return place / "share" / "cmake" / "pybind11"
 
 
-def build_native(plugin: Plugin, build: Path) -> dict[str, Path]:
-    """Configure, build and install a plugin's compiled code. Returns path in the wheel → file."""
+def build_native(plugin: Plugin, build: Path, for_windows: bool = False) -> dict[str, Path]:
+    """Configure, build and install a plugin's compiled code, for this system or for Windows. Returns path in the
+    wheel → file."""
     if not plugin.has_native:
         return {}
-    folder = native_folder(plugin, build)
+    folder = native_folder(plugin, build, windows.MACHINE if for_windows else "")
+    # A compiler for another system is told where that one's Python is.
+    chosen = windows.configuration(folder / "python") if for_windows else []
     stage, fresh = folder / "stage", folder / "stage.new"
     times = source_times(plugin.folder)
     ninja = _program("ninja")
@@ -111,6 +115,7 @@ def build_native(plugin: Plugin, build: Path) -> dict[str, Path]:
         f"-DPython_EXECUTABLE={sys.executable}",
         f"-DPython3_EXECUTABLE={sys.executable}",
         f"-Dpybind11_DIR={_pybind11(build)}",
+        *chosen,
     ]
     with step(f"build the native part of {plugin.name}") as progress:
         _run(plugin, configure)
@@ -123,7 +128,8 @@ def build_native(plugin: Plugin, build: Path) -> dict[str, Path]:
         (folder / STAMP).write_text(json.dumps(times))
     if not edges:
         note(f"the native part of {plugin.name} was up to date")
-    built = {f"{plugin.package}/{path.relative_to(stage).as_posix()}": path for path in sorted(stage.rglob("*.so"))}
+    modules = sorted(stage.rglob("*.pyd" if for_windows else "*.so"))
+    built = {f"{plugin.package}/{path.relative_to(stage).as_posix()}": path for path in modules}
     if not built:
         raise ToolError(f"plugin {plugin.folder}: its CMakeLists.txt installed no library")
     return built

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import os
 import platform
+from dataclasses import replace
 from pathlib import Path
 
 from ..errors import ToolError
@@ -23,13 +24,14 @@ from ..progress import note
 from ..project import Project
 from ..queue import overlay_files
 from ..upstream import prepare
-from . import sbom
+from . import sbom, windows
 from .facts import Facts, check_release, check_upstream, facts_of
 from .metadata import Identity, digest_part, local_suffix
 from .native import build_native, native_parts
 from .plugin_check import check_classes
 from .plugins import Plugin
 from .tags import platform_tag, python_tag
+from .targets import Target, here
 from .wheel import Content, Entry, check_plugins, write_wheel
 
 #: File of the package → file of the overlay.
@@ -140,8 +142,9 @@ def package_files(
     return entries, left_out
 
 
-def collect(project: Project, release: bool = False, strict: bool = False) -> Content:
-    """Work out the wheel's content."""
+def collect(project: Project, release: bool = False, strict: bool = False, target: Target | None = None) -> Content:
+    """Work out the wheel's content. ``target``: None for the running interpreter, or its counterpart on Windows."""
+    for_windows = target is not None and _is_windows(target)
     plugins = check_plugins(project)
     if len(plugins) != 1:
         raise ToolError(f"a plugin-only wheel holds one plugin; TRITON_PLUGIN_DIRS names {len(plugins)}")
@@ -150,16 +153,16 @@ def collect(project: Project, release: bool = False, strict: bool = False) -> Co
     who, lock, facts = identity(project, plugin, release), project.lock(), facts_of(project, plugin)
     package = f"triton_{plugin.name}"
     prepare(project)
-    native = build_native(plugin, project.build)
-    check_classes(project, plugin, native, strict)
+    native = build_native(plugin, project.build, for_windows)
+    check_classes(project, plugin, {} if for_windows else native, strict)
     entries, left_out = package_files(project, plugin, who.name, native)
     if left_out:
         note(f"left out, as they would lie in triton's own folder: {', '.join(left_out)}")
-    requirement = f"{lock.name}==={lock.version}"
+    requirement = windows.TRITON if for_windows else f"{lock.name}==={lock.version}"
     tags = ("py3", "none", "any")
     if native:
         base = f"manylinux_2_28_{platform.machine()}"
-        tags = (*python_tag(), platform_tag(base, list(native.values())))
+        tags = (*python_tag(), windows.MACHINE if for_windows else platform_tag(base, list(native.values())))
     wheel = ["Wheel-Version: 1.0", "Generator: triton-spirv tools", f"Root-Is-Purelib: {'false' if native else 'true'}"]
     parts = [*native_parts(native), *(sbom.requirement_part(one) for one in (requirement, *facts.dependencies))]
     points = f"[triton.backends]\n{plugin.name} = {package}\n"
@@ -177,11 +180,29 @@ def collect(project: Project, release: bool = False, strict: bool = False) -> Co
     return Content(who, tags, dict(sorted(entries.items())), dist_info)
 
 
-def build_wheel(project: Project, folder: Path | None = None, release: bool = False, strict: bool = False) -> Path:
+def _is_windows(target: Target) -> bool:
+    """Raises ToolError for a target that is neither this interpreter nor its counterpart on Windows."""
+    if target == here():
+        return False
+    if target != replace(here(), arch=windows.MACHINE):
+        raise ToolError(
+            f"--plugin-only builds for {here().name} and {replace(here(), arch=windows.MACHINE).name} with this "
+            f"Python, not for {target.name}"
+        )
+    return True
+
+
+def build_wheel(
+    project: Project,
+    folder: Path | None = None,
+    release: bool = False,
+    strict: bool = False,
+    target: Target | None = None,
+) -> Path:
     """`setup.py bdist_wheel --plugin-only`."""
     if release:
         check_release(project, check_plugins(project))
     with hold(project):
-        wheel = write_wheel(collect(project, release, strict), folder or project.dist)
+        wheel = write_wheel(collect(project, release, strict, target), folder or project.dist)
     note(f"{wheel}: {wheel.stat().st_size / 1e6:.2f} MB")
     return wheel

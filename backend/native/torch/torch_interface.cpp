@@ -1,7 +1,5 @@
 #include "torch/torch_interface.h"
 
-#include <dlfcn.h>
-
 #include <array>
 #include <deque>
 #include <map>
@@ -10,16 +8,18 @@
 #include <type_traits>
 #include <utility>
 
+#include "platform/platform.h"
+
 namespace triton_spirv {
 namespace {
 
 // Whether all that a torch of 2.10 has were found.
 bool look_up(TorchInterface& torch) {
-  void* cpu = dlopen("libtorch_cpu.so", RTLD_LAZY | RTLD_NOLOAD);
-  void* c10 = dlopen("libc10.so", RTLD_LAZY | RTLD_NOLOAD);
-  if (cpu == nullptr || c10 == nullptr) return false;
+  void* cpu = platform::loaded_library(platform::kTorchCpu);
+  void* c10 = platform::loaded_library(platform::kTorchCore);
+  if (cpu == nullptr || c10 == nullptr || !platform::kTorchHasOurAbi) return false;
   const auto find = [](void* library, const char* name, auto& function) {
-    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
+    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(platform::function_of(library, name));
     return function != nullptr;
   };
   bool found = true;

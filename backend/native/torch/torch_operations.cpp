@@ -1,7 +1,5 @@
 #include "torch/torch_operations.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -11,6 +9,7 @@
 
 #include "gil.h"
 #include "python_api.h"
+#include "platform/platform.h"
 #include "torch/torch_interface.h"
 
 namespace py = pybind11;
@@ -575,8 +574,8 @@ bool enter_casting(TorchOperation operation, CastTo to, uint16_t key, py::object
 }
 
 std::optional<int32_t> torch_constant(const std::string& name) {
-  void* const library = dlopen("libtorch_cpu.so", RTLD_LAZY | RTLD_NOLOAD);
-  void* const function = library == nullptr ? nullptr : dlsym(library, name.c_str());
+  void* const library = platform::loaded_library(platform::kTorchCpu);
+  void* const function = library == nullptr ? nullptr : platform::function_of(library, name.c_str());
   if (function == nullptr) return std::nullopt;
   return reinterpret_cast<int32_t (*)()>(function)();
 }

@@ -1,6 +1,5 @@
 // Memory and semaphores shared with other APIs.
-#include <unistd.h>
-
+#include "platform/platform.h"
 #include "vulkan/vulkan_device.h"
 
 namespace triton_spirv {
@@ -34,7 +33,7 @@ std::unique_ptr<Buffer> VulkanDevice::import_fd(int fd, VkDeviceSize bytes) {
     check_usable();
     return make_buffer(bytes, {0, VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT}, &shared);
   } catch (...) {
-    if (!taken) ::close(fd);
+    if (!taken) platform::close_descriptor(fd);
     throw;
   }
 }

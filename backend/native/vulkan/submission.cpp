@@ -1,10 +1,10 @@
 // Submitting work to the driver: the ring of command buffers, and the flusher.
-#include <sys/prctl.h>
 
 #include <array>
 #include <cstring>
 #include <utility>
 
+#include "platform/platform.h"
 #include "vulkan/vulkan_device.h"
 
 namespace triton_spirv {
@@ -190,7 +190,7 @@ void VulkanDevice::wake_flusher() {
 }
 
 void VulkanDevice::flush_when_idle() {
-  prctl(PR_SET_TIMERSLACK, 1000);  // ns; the default of 50 µs is longer than a nap
+  platform::nap_precisely();
   std::unique_lock<std::mutex> ring(ring_mutex_);
   while (!closing_) {
     if (open_ == 0 && closed_count_ == 0 && std::chrono::steady_clock::now() - last_recorded_ >= kQuiet) {

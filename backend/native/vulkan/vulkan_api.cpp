@@ -1,6 +1,6 @@
 #include "vulkan/vulkan_api.h"
 
-#include <dlfcn.h>
+#include "platform/platform.h"
 
 namespace triton_spirv {
 namespace {
@@ -53,11 +53,12 @@ VulkanError::VulkanError(const std::string& message, VkResult result)
 
 PFN_vkGetInstanceProcAddr load_loader() {
   // The library is never closed, because driver threads may run until the process ends.
-  static void* library = dlopen("libvulkan.so.1", RTLD_NOW | RTLD_LOCAL);
+  static void* library = platform::load_library(platform::kVulkanLoader);
   if (library == nullptr)
-    throw std::runtime_error("libvulkan.so.1 could not be loaded; install it with: apt-get install libvulkan1");
-  auto function = reinterpret_cast<PFN_vkGetInstanceProcAddr>(dlsym(library, "vkGetInstanceProcAddr"));
-  if (function == nullptr) throw std::runtime_error("libvulkan.so.1 has no vkGetInstanceProcAddr");
+    throw std::runtime_error(std::string(platform::kVulkanLoader) + " could not be loaded; " +
+                             platform::kInstallVulkan);
+  auto function = reinterpret_cast<PFN_vkGetInstanceProcAddr>(platform::function_of(library, "vkGetInstanceProcAddr"));
+  if (function == nullptr) throw std::runtime_error(std::string(platform::kVulkanLoader) + " has no vkGetInstanceProcAddr");
   return function;
 }
 

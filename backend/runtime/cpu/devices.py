@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import platform
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import ClassVar
 
 from ... import settings
 from ...capabilities import PROFILES, Capabilities
+from ...system import usable_processors
 from ..device_kind import ComputeUnits, DeviceInfo
 from ..native_module import native
 from ..once import once_a_process
@@ -30,7 +30,7 @@ _GROUPS = (
 def threads() -> int:
     """How many threads a launch may use: TRITON_SPIRV_CPU_THREADS, or one for each processor that this process may
     run on."""
-    return settings.CPU_THREADS.get() or len(os.sched_getaffinity(0))
+    return settings.CPU_THREADS.get() or usable_processors()
 
 
 def model() -> str:

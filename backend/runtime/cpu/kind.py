@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...system import HAS_CPU_DEVICE
 from .devices import NAME, CpuDeviceInfo, device
 from .open_device import OpenCpuDevice
 
@@ -13,7 +14,7 @@ class Cpu:
 
     def devices(self) -> Sequence[CpuDeviceInfo]:
         """As DeviceKind's."""
-        return (device(),)
+        return (device(),) if HAS_CPU_DEVICE else ()
 
     def open(self, device: CpuDeviceInfo, again: bool) -> OpenCpuDevice:
         """As DeviceKind's."""
@@ -21,4 +22,6 @@ class Cpu:
 
     def remedy(self) -> str:
         """As DeviceKind's."""
+        if not HAS_CPU_DEVICE:
+            return "kernels cannot run on the processor itself under Windows"
         return f"TRITON_SPIRV_DEVICE={NAME} runs kernels on the processor itself"

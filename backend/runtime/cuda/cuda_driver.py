@@ -7,6 +7,8 @@ import os
 from functools import cache
 from typing import Any
 
+from ...system import CUDA_DRIVER, is_loaded
+
 #: Of CUpointer_attribute, and of CUmemorytype.
 _MEMORY_TYPE, _DEVICE_ORDINAL = 2, 9
 #: Of CUdevice_attribute: the compute capability's parts.
@@ -24,16 +26,12 @@ class CudaError(RuntimeError):
 
 @cache
 def _libcuda() -> ctypes.CDLL:
-    return ctypes.CDLL("libcuda.so.1")
+    return ctypes.CDLL(CUDA_DRIVER)
 
 
 def _is_loaded() -> bool:
     """Whether this process has CUDA's driver already."""
-    try:
-        ctypes.CDLL("libcuda.so.1", mode=os.RTLD_NOLOAD)
-    except OSError:
-        return False
-    return True
+    return is_loaded(CUDA_DRIVER)
 
 
 def _call(name: str, *args: Any) -> None:

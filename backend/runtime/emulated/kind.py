@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ... import settings
+from ...system import HAS_CPU_DEVICE
+from ..errors import DeviceUnavailable
 from .devices import EmulatedDeviceInfo, emulated
 from .open_device import OpenEmulatedDevice
 
@@ -15,6 +17,8 @@ class Emulated:
     def devices(self) -> Sequence[EmulatedDeviceInfo]:
         """As DeviceKind's."""
         name = settings.emulated_profile()
+        if name is not None and not HAS_CPU_DEVICE:
+            raise DeviceUnavailable("emulated devices run on the CPU device, which Windows does not have")
         return () if name is None else (emulated(name),)
 
     def open(self, device: EmulatedDeviceInfo, again: bool) -> OpenEmulatedDevice:

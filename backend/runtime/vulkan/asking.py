@@ -13,7 +13,6 @@ import json
 import logging
 import os
 import platform
-import signal
 import subprocess
 import sys
 import tempfile
@@ -22,6 +21,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from ...system import ending_of
 from ..errors import DeviceUnavailable
 from ..files import kept_folder, write_whole
 from ..once import once_a_process
@@ -73,16 +73,9 @@ def ask(drivers: Sequence[Path], seconds: float = SECONDS) -> Fault | None:
         if child.returncode == 0 and _MARK.encode() in out.read():
             return None
         said = errors.read().decode(errors="replace").strip().splitlines()
-    if child.returncode < 0:
-        return f"ends the process that asks it for its devices ({_signal(-child.returncode)})"
+    if (ended := ending_of(child.returncode)) is not None:
+        return f"ends the process that asks it for its devices ({ended})"
     return f"fails when it is asked for its devices: {said[-1] if said else f'status {child.returncode}'}"
-
-
-def _signal(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
 
 
 def judged(drivers: Sequence[Path], seconds: float = SECONDS) -> Faults:
@@ -186,7 +179,7 @@ def _write(record: Path, fault: Fault) -> None:
 
 
 def _only(drivers: Collection[Path]) -> Mapping[str, str]:
-    return dict.fromkeys(REPLACING, ":".join(map(str, drivers)))
+    return dict.fromkeys(REPLACING, os.pathsep.join(map(str, drivers)))
 
 
 @contextmanager

@@ -10,12 +10,13 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
+from ... import system
 from ...settings import VALIDATE
 from ..errors import DeviceUnavailable
 from ..once import once_a_process
 from . import asking, manifests
 
-INSTALL = "apt-get install mesa-vulkan-drivers libvulkan1"
+INSTALL = system.INSTALL_VULKAN
 VALIDATION_LAYER = "VK_LAYER_KHRONOS_validation"
 
 
@@ -35,7 +36,7 @@ def vulkan() -> Any:
         raise DeviceUnavailable("the Python package 'vulkan' is missing; install it with: pip install vulkan") from None
     except OSError:
         raise DeviceUnavailable(
-            f"the Vulkan loader (libvulkan.so.1) is missing; install it, and a driver, with: {INSTALL}"
+            f"the Vulkan loader ({system.VULKAN_LOADER}) is missing; install it, and a driver, with: {INSTALL}"
         ) from None
     return vulkan
 

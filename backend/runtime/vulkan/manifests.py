@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
 
+from ...system import WINDOWS
+
 #: Variables that replace the search for manifests; the loader reads the second one only without the first.
 REPLACING = ("VK_DRIVER_FILES", "VK_ICD_FILENAMES")
 #: The variable that adds manifests to those that are found.
@@ -40,6 +42,8 @@ class Manifest:
 
 
 def _search_folders(environment: Mapping[str, str]) -> Iterator[Path]:
+    if WINDOWS:  # the loader finds them in the registry there
+        return
     home = environment.get("HOME", "")
     configuration = environment.get("XDG_CONFIG_HOME") or (f"{home}/.config" if home else "")
     data = environment.get("XDG_DATA_HOME") or (f"{home}/.local/share" if home else "")
@@ -72,7 +76,7 @@ def installed(environment: Mapping[str, str] = os.environ) -> list[Manifest]:
 
 
 def _is_named(path: Path, names: str) -> bool:
-    for name in filter(None, names.split(":")):
+    for name in filter(None, names.split(os.pathsep)):
         named = Path(name)
         if path in (named, named / path.name) or (named.exists() and named.samefile(path)):
             return True
@@ -116,7 +120,7 @@ def used(environment: Mapping[str, str] = os.environ) -> list[Manifest]:
 
 
 def _named(names: str) -> Iterator[Manifest]:
-    for name in map(Path, filter(None, names.split(":"))):
+    for name in map(Path, filter(None, names.split(os.pathsep))):
         try:
             paths = sorted(name.glob("*.json")) if name.is_dir() else [name]
         except OSError:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from glob import iglob
 
+from ...system import WINDOWS
 from . import manifests
 
 #: Files by which processes reach GPUs: those of the kernel's own drivers, NVIDIA's, Qualcomm's, Arm's and, in WSL,
@@ -14,6 +15,7 @@ NODES = ("/dev/dri/renderD*", "/dev/nvidia[0-9]*", "/dev/nvidiactl", "/dev/kgsl-
 
 
 def gpu_may_be_there(environment: Mapping[str, str] = os.environ) -> bool:
-    """Whether one of NODES is there, or the environment names drivers for the loader, which may need none."""
+    """Whether one of NODES is there, or the environment names drivers for the loader, which may need none. Windows has
+    no such files; nearly all machines with Windows have a GPU."""
     names = (*manifests.REPLACING, manifests.ADDING, manifests.SELECTING)
-    return any(environment.get(name) for name in names) or any(any(iglob(node)) for node in NODES)
+    return WINDOWS or any(environment.get(name) for name in names) or any(any(iglob(node)) for node in NODES)

@@ -156,7 +156,7 @@ def test_another_architecture_than_nvdisasm_knows(code: bytes) -> None:
 
 @pytest.fixture
 def no_zstandard(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(zstandard, "_LIBRARY", "libnothing.so.1")
+    monkeypatch.setattr(zstandard, "ZSTANDARD", ("libnothing.so.1",))
     zstandard._library.cache_clear()
     yield
     zstandard._library.cache_clear()

@@ -1,0 +1,33 @@
+// What each operating system does in its own way: platform/linux.cpp, platform/windows.cpp. CMakeLists.txt names the
+// files that a system leaves out.
+#pragma once
+
+namespace triton_spirv::platform {
+
+// The Vulkan loader's library, and what to do where it is not there.
+extern const char* const kVulkanLoader;
+extern const char* const kInstallVulkan;
+// torch's libraries, by which its C and C++ functions are found.
+extern const char* const kTorchCpu;
+extern const char* const kTorchCore;
+// Whether torch was built with this module's C++ ABI.
+extern const bool kTorchHasOurAbi;
+
+// A library by its name, loaded for the rest of the process. Null if it is not there.
+void* load_library(const char* name);
+// A library that the process has loaded already. Null if it has not.
+void* loaded_library(const char* name);
+// The address of a function of a library. Null if the library has none of that name.
+void* function_of(void* library, const char* name);
+
+// Makes the naps of this thread end within microseconds of their time, where the system rounds them up.
+void nap_precisely();
+// Has a function called in each forked child from now on. Returns 0 if it could be registered.
+int after_fork_in_child(void (*function)());
+// Closes a file descriptor that another API gave to this process.
+void close_descriptor(int descriptor);
+// From now on exit() runs no exit handler of a library, and a thread that is in a driver finds its data. Throws
+// std::bad_alloc.
+void end_without_exit_handlers();
+
+}  // namespace triton_spirv::platform

@@ -1,0 +1,93 @@
+"""What Python does in another way on Windows than on Linux, each fact once. native/platform/ is the same for C++.
+
+Left out on Windows, by name: the CPU device and emulated devices (their kernels are ELF objects for the calling
+convention of Unix), memory shared with CUDA (it goes by file descriptors here), and asking each Vulkan driver in a
+process of its own (Windows lists drivers in its registry, not in files).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+WINDOWS = sys.platform == "win32"
+
+#: Whether kernels can run on the processor itself, and on emulated devices.
+HAS_CPU_DEVICE = not WINDOWS
+
+#: The libraries of the Vulkan loader, and of CUDA's driver, and the names that Zstandard's has.
+VULKAN_LOADER = "vulkan-1.dll" if WINDOWS else "libvulkan.so.1"
+CUDA_DRIVER = "nvcuda.dll" if WINDOWS else "libcuda.so.1"
+ZSTANDARD = ("libzstd.dll", "zstd.dll") if WINDOWS else ("libzstd.so.1",)
+
+#: How a Vulkan driver, and Zstandard, are installed.
+INSTALL_VULKAN = "the installer of the GPU's maker" if WINDOWS else "apt-get install mesa-vulkan-drivers libvulkan1"
+INSTALL_ZSTANDARD = "put libzstd.dll on PATH" if WINDOWS else "apt-get install libzstd1"
+
+#: How often, and how many seconds apart, a file is replaced that another process has open.
+_TRIES, _NAP = 50, 0.02
+
+
+def after_fork_in_child(call: Callable[[], None]) -> None:
+    """Call this in each forked child. Windows has no fork()."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=call)
+
+
+def usable_processors() -> int:
+    """How many processors this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    kernel: Any = ctypes.WinDLL("kernel32")  # type: ignore[attr-defined]
+    ours, all_ = ctypes.c_size_t(), ctypes.c_size_t()
+    kernel.GetCurrentProcess.restype = ctypes.c_void_p
+    kernel.GetProcessAffinityMask.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+    if not kernel.GetProcessAffinityMask(kernel.GetCurrentProcess(), ctypes.byref(ours), ctypes.byref(all_)):
+        return os.cpu_count() or 1
+    # In a process on several groups of processors the mask is 0.
+    return bin(ours.value).count("1") or os.cpu_count() or 1
+
+
+def is_loaded(library: str) -> bool:
+    """Whether this process has loaded a library of that name."""
+    if WINDOWS:
+        kernel: Any = ctypes.WinDLL("kernel32")  # type: ignore[attr-defined]
+        kernel.GetModuleHandleW.restype = ctypes.c_void_p
+        return bool(kernel.GetModuleHandleW(library))
+    try:
+        ctypes.CDLL(library, mode=os.RTLD_NOLOAD)
+    except OSError:
+        return False
+    return True
+
+
+def replace(written: str | os.PathLike[str], path: str | os.PathLike[str]) -> None:
+    """os.replace(). Windows refuses it while another process has ``path`` open, so it is tried for a second there."""
+    for _ in range(_TRIES - 1 if WINDOWS else 0):
+        try:
+            os.replace(written, path)
+        except PermissionError:
+            time.sleep(_NAP)
+        else:
+            return
+    os.replace(written, path)
+
+
+def ending_of(status: int) -> str | None:
+    """How a process was ended from outside, by its exit status: the signal's name, or the number of the exception on
+    Windows. None: it ended itself."""
+    if WINDOWS:
+        # Statuses of severity "error" (NTSTATUS): 0xC0000005 is a wild access.
+        return f"exception {status & 0xFFFFFFFF:#x}" if status & 0xC0000000 == 0xC0000000 else None
+    if status >= 0:
+        return None
+    import signal
+
+    try:
+        return signal.Signals(-status).name
+    except ValueError:
+        return f"signal {-status}"

@@ -1,0 +1,119 @@
+"""`windows`: build the plugin's wheel for Windows, and run it under Wine, beside `triton-windows`.
+
+Windows' CPython 3.11 is the one in panda3d's wheel, with the standard library of the running CPython 3.11, and a
+`python.exe` of a few lines. Wine's vulkan-1.dll reaches this machine's drivers, where there is a display.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from pathlib import Path
+from zipfile import ZipFile
+
+from ..errors import ToolError
+from ..packaging import plugin_wheel, targets, windows
+from ..progress import note, step
+from ..project import Project, pip_environment
+
+_PROBE = Path(windows.__file__).with_name("windows_probe.py")
+#: Wine 8 fails with NumPy 2.4.
+_PACKAGES = ("panda3d==1.10.16", "triton-windows==3.8.0.post29", "numpy==1.26.4", "cffi", "pycparser", "vulkan")
+_WINE = "/usr/lib/wine/wine64"
+_SECONDS = 300
+_MAIN = r"""
+#include <windows.h>
+typedef int (*Main)(int, wchar_t**);
+int wmain(int argc, wchar_t** argv) {
+  HMODULE library = LoadLibraryW(L"python311.dll");
+  if (!library) return 127;
+  return ((Main)(void*)GetProcAddress(library, "Py_Main"))(argc, argv);
+}
+"""
+#: What is run: the arguments of Windows' Python, and what has to be printed.
+_RUNS = (
+    ((str(_PROBE),), "four threads: largest error"),
+    (("-m", "triton_spirv.cli", "info"), "used: device 0"),
+    (("-m", "triton_spirv.cli", "doctor"), "a kernel"),
+)
+
+
+def run(project: Project, arguments: list[str]) -> int:
+    if len(arguments) > 1:
+        raise ToolError("windows takes at most the folder that keeps what is fetched")
+    lacks = [name for name in (_WINE, "xvfb-run", "x86_64-w64-mingw32-gcc") if shutil.which(name) is None]
+    if lacks or sys.version_info[:2] != (3, 11):
+        raise ToolError(
+            "windows needs CPython 3.11, and: apt-get install wine64 xvfb g++-mingw-w64-x86-64-posix"
+            + (f"; {', '.join(lacks)} is missing" if lacks else "")
+        )
+    kept = Path(arguments[0] if arguments else project.cache / "windows").absolute()
+    target = targets.parse(f"cp311-{windows.MACHINE}")
+    wheel = plugin_wheel.build_wheel(project, target=target)
+    with tempfile.TemporaryDirectory(prefix="tools windows ") as scratch:  # with spaces, on purpose
+        place = Path(scratch)
+        with step("lay out Windows' Python"):
+            python = lay_out(place / "python", [*_fetch(kept), wheel])
+        for given, wanted in _RUNS:
+            with step(f"run {' '.join(Path(one).name for one in given)} under Wine"):
+                print(_run(python, place, given, wanted), flush=True)
+    note("all of it ran under Wine; docs/windows.md says what that does not show")
+    return 0
+
+
+def _fetch(folder: Path) -> list[Path]:
+    """The wheels of _PACKAGES, from the package registry."""
+    if not list(folder.glob("*.whl")):
+        choice = ["--platform", windows.MACHINE, "--python-version", "3.11", "--only-binary", ":all:", "--no-deps"]
+        command = [sys.executable, "-m", "pip", "download", "--quiet", "-d", str(folder), *choice, *_PACKAGES]
+        done = subprocess.run(command, env=pip_environment(), capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise ToolError(f"the packages for Windows cannot be fetched: {done.stderr.strip().splitlines()[-1]}")
+    return sorted(folder.glob("*.whl"))
+
+
+def lay_out(folder: Path, wheels: list[Path]) -> Path:
+    """A Windows Python with these wheels in it. Returns its program."""
+    packages, modules = folder / "Lib" / "site-packages", folder / "DLLs"
+    modules.mkdir(parents=True)
+    leave = shutil.ignore_patterns("site-packages", "test", "__pycache__", "config-*", "lib-dynload")
+    shutil.copytree(sysconfig.get_path("stdlib"), folder / "Lib", ignore=leave)
+    for wheel in wheels:
+        with ZipFile(wheel) as archive:
+            if not wheel.name.startswith("panda3d-"):
+                archive.extractall(packages)
+                continue
+            for name in archive.namelist():
+                if name.startswith("deploy_libs/") and name.endswith((".dll", ".pyd")):
+                    at = modules if name.endswith(".pyd") else folder
+                    (at / Path(name).name).write_bytes(archive.read(name))
+    program, source = folder / "python.exe", folder / "python.c"
+    source.write_text(_MAIN)
+    subprocess.run(["x86_64-w64-mingw32-gcc", "-municode", "-O1", "-s", "-o", str(program), str(source)], check=True)
+    return program
+
+
+def _run(python: Path, scratch: Path, arguments: tuple[str, ...], wanted: str) -> str:
+    """What Windows' Python printed. Its input and output are pipes: it takes no other files of Linux."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("TRITON_", "PYTHON"))}
+    environment |= {"WINEPREFIX": str(scratch / "prefix"), "WINEDEBUG": "-all"}
+    environment |= {"TRITON_CACHE_DIR": f"Z:{scratch}/cache".replace("/", "\\")}
+    done = subprocess.run(
+        ["xvfb-run", "-a", _WINE, str(python), *arguments],
+        env=environment,
+        cwd=scratch,
+        input="",
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=_SECONDS,
+        check=False,
+    )
+    if done.returncode or wanted not in done.stdout:
+        sys.stderr.write(done.stdout + done.stderr)
+        raise ToolError(f"{' '.join(arguments)} failed under Wine (status {done.returncode}); its output is above")
+    return done.stdout.strip()
