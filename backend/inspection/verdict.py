@@ -31,7 +31,7 @@ _CLEAN = (
     "Nothing in the code stands out: loads and stores of tensors move 128 bits at once, or all that a lane has; no "
     "spill and no bank conflict is known."
 )
-_PROFILE = "`triton-spirv profile --roofline --trace` says which limit a launch meets."
+_PROFILE = "`triton-spirv profile --roofline --trace trace.json script.py` says which limit a launch meets."
 _UNKNOWN = "The trace does not say which limit a launch meets: it has no roofline, or the kernel's bytes are not known."
 _SMALL = (
     "Nothing in the code explains it: more programs, or more subgroups in flight, may hide the time that each access "
