@@ -50,4 +50,6 @@ def test_a_trace_that_says_no_limit_is_told(unknown: dict[str, Any]) -> None:
 
 
 def test_without_a_trace_the_profile_is_named() -> None:
-    assert verdict(CLEAN, None).endswith("`triton-spirv profile --roofline --trace trace.json script.py` says which limit a launch meets.")
+    assert verdict(CLEAN, None).endswith(
+        "`triton-spirv profile --roofline --trace trace.json script.py` says which limit a launch meets."
+    )
