@@ -1,6 +1,6 @@
 """What a user should know once: lines of this module's logger, at most one of each kind in a process.
 
-TRITON_SPIRV_NOTICES=0 leaves them out, and so does ``logging``, under the name of this module. They are about how long
+TRITON_SPIRV_QUIET=1 leaves them out, and so does ``logging``, under the name of this module. They are about how long
 something takes, never about whether it is right.
 """
 
@@ -18,5 +18,5 @@ def tell_once(kind: str, text: str) -> None:
     """Logs ``text`` as a warning if nothing of this ``kind`` was told in this process."""
     if kind not in _told:
         _told.add(kind)
-        if settings.NOTICES.get():
+        if not settings.QUIET.get():
             _log.warning("%s", text)

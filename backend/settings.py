@@ -217,11 +217,11 @@ COMPILE_TIMEOUT = Setting(
     "processor time that compiling a kernel may take, from Triton's front end to the driver, and a tenth of what it "
     "may take by the clock; default: 60",
 )
-NOTICES = Setting(
-    "TRITON_SPIRV_NOTICES",
+QUIET = Setting(
+    "TRITON_SPIRV_QUIET",
     flag,
-    True,
-    "0",
+    False,
+    "1",
     "no lines about what takes long: the first kernels of torch, and a device that is a CPU",
 )
 CPU_THREADS = Setting[int | None](

@@ -16,7 +16,7 @@ os.environ.setdefault("TRITON_SPIRV_TORCH_DEVICE", "1")
 
 
 #: Tests compare what programs write.
-os.environ.setdefault("TRITON_SPIRV_NOTICES", "0")
+os.environ.setdefault("TRITON_SPIRV_QUIET", "1")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -39,8 +39,7 @@ def step_seconds(device: str, width: int, length: int, batch: int, blocks: int) 
 
 def main() -> None:
     """Prints the table."""
-    os.environ["TRITON_SPIRV_CPU_THREADS"] = "1"
-    os.environ["TRITON_SPIRV_TORCH_DEVICE"] = "1"
+    os.environ.update(TRITON_SPIRV_CPU_THREADS="1", TRITON_SPIRV_TORCH_DEVICE="1")
     torch.set_num_threads(1)
     print("| width, length, batch, blocks | ms on spirv | ms of torch's CPU code | ratio |\n| --- | --- | --- | --- |")
     for size in SIZES:

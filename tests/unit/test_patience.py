@@ -96,7 +96,7 @@ def test_of_torchs_kernels_one_line_tells_for_all(
 ) -> None:
     monkeypatch.setattr(patience, "NOTICE", 0.1)
     monkeypatch.setattr(notices, "_told", set())
-    monkeypatch.setenv("TRITON_SPIRV_NOTICES", "1")
+    monkeypatch.setenv("TRITON_SPIRV_QUIET", "0")
     monkeypatch.setenv("TRITON_SPIRV_COMPILE_TIMEOUT", "60")
     for number in range(3):
         with contextlib.nullcontext() if name.startswith("triton_") else kernel_of_torch():
@@ -116,7 +116,7 @@ def test_many_short_kernels_of_torch_are_told_of_too(
     monkeypatch.setattr(patience, "_torch_took", 0.0)
     monkeypatch.setattr(patience, "NOTICE", 0.25)
     monkeypatch.setattr(notices, "_told", set())
-    monkeypatch.setenv("TRITON_SPIRV_NOTICES", "1")
+    monkeypatch.setenv("TRITON_SPIRV_QUIET", "0")
     for number in range(4):
         with kernel_of_torch():
             time.sleep(0.1)
