@@ -25,13 +25,15 @@ _DEVIATIONS = 6
 @dataclass(frozen=True)
 class Distribution:
     """``draw`` fills a float32 tensor; ``quantile`` gives the number below which a part of all lies, of a small part,
-    and ``upper`` that above which it lies; None where there is no such tail."""
+    and ``upper`` that above which it lies; None where there is no such tail. ``least``: the smallest part above that is
+    counted."""
 
     draw: Callable[[torch.Tensor], torch.Tensor]
     quantile: Callable[[float], float] | None
     upper: Callable[[float], float] | None
     lowest: float = -math.inf
     highest: float = math.inf
+    least: float = 0
 
 
 def _normal(part: float) -> float:
@@ -43,7 +45,8 @@ def _cotangent(part: float) -> float:
 
 
 DISTRIBUTIONS: dict[str, Distribution] = {
-    "uniform": Distribution(lambda x: x.uniform_(), lambda p: p, lambda p: 1 - p, 0, math.nextafter(1, 0)),
+    # The largest number of tl.rand (uint_to_uniform_float) is 1 - 2^-23, and its neighbours are 2^-24 apart.
+    "uniform": Distribution(lambda x: x.uniform_(), lambda p: p, lambda p: 1 - p, 0, 1 - 2**-23, least=2**-22),
     "exponential": Distribution(
         lambda x: x.exponential_(), lambda p: -math.log1p(-p), lambda p: -math.log(p), 1e-38, 46.0
     ),
@@ -62,7 +65,7 @@ def wrong(name: str, draws: int) -> Iterator[str]:
     distribution, count = DISTRIBUTIONS[name], 0
     tails = [p for p in _PROBABILITIES if p * draws > 0.01]
     below = {p: distribution.quantile(p) for p in tails} if distribution.quantile else {}
-    above = {p: distribution.upper(p) for p in tails} if distribution.upper else {}
+    above = {p: distribution.upper(p) for p in tails if p >= distribution.least} if distribution.upper else {}
     found = torch.zeros(len(below) + len(above), dtype=torch.int64, device="spirv")
     outside = torch.zeros((), dtype=torch.int64, device="spirv")
     drawn = torch.empty(_AT_ONCE, device="spirv")
