@@ -139,26 +139,27 @@ def test_the_keyboard_is_enough(matmul_page: Path, browser: webdriver.Chrome) ->
     assert not browser.find_elements(By.CSS_SELECTOR, "li.pinned, li.on")
 
 
-@pytest.mark.parametrize("width", [360, 1400])
-def test_the_page_fits(matmul_page: Path, browser: webdriver.Chrome, width: int) -> None:
-    browser.execute_cdp_cmd(
-        "Emulation.setDeviceMetricsOverride",
-        {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 800},
-    )
+@pytest.fixture
+def window(browser: webdriver.Chrome, request: pytest.FixtureRequest) -> Iterator[int]:
+    """The width of the browser's window, in pixels; a telephone's if it is narrow."""
+    width: int = request.param
+    size = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 800}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    yield width
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+@pytest.mark.parametrize("window", [360, 1400], indirect=True)
+def test_the_page_fits(matmul_page: Path, browser: webdriver.Chrome, window: int) -> None:
     browser.get(matmul_page.as_uri())
     wide = browser.execute_script("return document.documentElement.scrollWidth")
     tops = browser.execute_script("return [...document.querySelectorAll('.stage:not([hidden])')].map(s => s.offsetTop)")
-    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
-    assert wide <= width
-    assert (len(set(tops)) == 1) == (width > 800), "stages lie side by side only where there is room"
+    assert wide <= window
+    assert (len(set(tops)) == 1) == (window > 800), "stages lie side by side only where there is room"
 
 
-@pytest.mark.parametrize("width", [360, 1400])
-def test_the_shape_of_a_launch_is_whole(matmul_page: Path, browser: webdriver.Chrome, width: int) -> None:
-    browser.execute_cdp_cmd(
-        "Emulation.setDeviceMetricsOverride",
-        {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 800},
-    )
+@pytest.mark.parametrize("window", [360, 1400], indirect=True)
+def test_the_shape_of_a_launch_is_whole(matmul_page: Path, browser: webdriver.Chrome, window: int) -> None:
     browser.get(matmul_page.as_uri())
     places = browser.execute_script(
         "return [...document.querySelectorAll('#shape svg, #shape svg text, #shape svg rect')].map("
@@ -167,9 +168,8 @@ def test_the_shape_of_a_launch_is_whole(matmul_page: Path, browser: webdriver.Ch
     rows = browser.execute_script(
         "return new Set([...document.querySelectorAll('#shape svg')].map(one => one.getBoundingClientRect().top)).size"
     )
-    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
-    assert all(right <= width for right, _, _ in places), [place for place in places if place[0] > width]
-    assert rows == (1 if width > 800 else 3)
+    assert all(right <= window for right, _, _ in places), [place for place in places if place[0] > window]
+    assert rows == (1 if window > 800 else 3)
     texts = [text for _, height, text in places if height < 30]
     assert any(text.startswith("one program: ") for text in texts), texts
 

@@ -16,6 +16,8 @@ from .test_emulated import emulate
 
 _PROFILES = Path(capabilities.__file__).parent / "profiles"
 
+#: What a device lacks beside what its profile does, by the row's number.
+LACKS = {"17": {"int16"}}
 #: (The device of a report, the profile that stands for the rest of it) by the row's number.
 DEVICES: Mapping[str, tuple[Facts, str]] = {
     "3": (Facts("amd_proprietary", kind="integrated", least_lanes=32, most_lanes=64, mixed_dots=True), "amd-rdna3"),
@@ -42,12 +44,11 @@ def changes_code(row: Any) -> bool:
     return bool(care.left_out) or care.most_lanes is not None or "drivers.py" in row.instead
 
 
-def profile_of(facts: Facts, base: str) -> dict[str, Any]:
-    """A profile of the device of ``facts`` without what the rows that hold for it leave out."""
+def profile_of(number: str) -> dict[str, Any]:
+    """A profile of a row's device without what the rows that hold for it leave out."""
+    facts, base = DEVICES[number]
     care, profile = care_for(facts), json.loads((_PROFILES / f"{base}.json").read_text())
-    left_out = set(care.left_out)
-    if facts.name == "Polaris":
-        left_out |= {"int16"}
+    left_out = care.left_out | LACKS.get(number, set())
     matrices = [] if "matrices" in left_out else profile.get("matrices", [])
     if "bfloat16_matrices" in left_out:
         matrices = [one for one in matrices if "bf16" not in json.dumps(one)]
@@ -65,7 +66,7 @@ def test_every_row_that_changes_code_has_a_device() -> None:
 
 @pytest.mark.parametrize("number", DEVICES)
 def test_kernels_of_what_is_left_are_right(number: str, tmp_path: Path) -> None:
-    profile = profile_of(*DEVICES[number])
+    profile = profile_of(number)
     file = tmp_path / "device.json"
     file.write_text(json.dumps(profile))
     units = bool(profile["matrices"])
