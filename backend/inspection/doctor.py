@@ -48,9 +48,14 @@ def _version(package: str) -> str | None:
         return None
 
 
+def _triton() -> str | None:
+    """The version of Triton, whose distribution has another name on Windows."""
+    return _version("triton") or _version("triton-windows")
+
+
 def _software() -> Iterator[Finding]:
     system = f"Python {platform.python_version()}, {platform.system()} {platform.machine()}"
-    triton = _version("triton")
+    triton = _triton()
     if triton is None:
         yield Finding(NOTE, f"{system}; Triton is not installed: kernels compiled ahead of time can run")
     else:
@@ -237,7 +242,7 @@ def _tools() -> Iterator[Finding]:
 
 
 def _trial() -> Iterator[Finding]:
-    if _version("triton") is None:
+    if _triton() is None:
         return
     if _version("numpy") is None:
         yield Finding(NOTE, "no kernel was tried: that takes NumPy", "pip install numpy")

@@ -81,6 +81,15 @@ def test_an_older_torch_lacks_the_device(monkeypatch: pytest.MonkeyPatch, torch:
     assert found.state == getattr(inspection_doctor, state) and bool(found.remedy) == (state == "NOTE")
 
 
+def test_triton_of_windows_is_known_by_its_own_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without it doctor would try no kernel there."""
+    names = {"triton": None, "triton-windows": "3.8.0.post29", "numpy": None}
+    monkeypatch.setattr(inspection_doctor, "_version", names.get)
+    found = [*inspection_doctor._software(), *inspection_doctor._trial()]
+    assert found[0].what.endswith("triton 3.8.0.post29, with the SPIR-V plugin")
+    assert found[-1].what == "no kernel was tried: that takes NumPy"
+
+
 def test_another_accelerator_of_torch_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch")
     monkeypatch.setattr(inspection_doctor, "other_accelerator", lambda: "cuda")
