@@ -1,8 +1,9 @@
 """The kinds of devices that tests run on.
 
 Tests run on the device that the machine has by default: without a GPU, the CPU device. What only one kind of device has
-is tested there: ``@pytest.mark.only_on("Vulkan", "why")``. ``--vulkan-part`` runs what has to pass on a Vulkan device
-too: the tests with that mark, and the files of vulkan_part.py. ``python3 -m tools test`` runs both.
+is tested there: ``@pytest.mark.only_on("Vulkan", "why")``. A test whose layouts are written down for subgroups of one
+size says that size, too: ``only_on("Vulkan", "why", subgroup_size=8)``. ``--vulkan-part`` runs what has to pass on a
+Vulkan device too: the tests with that mark, and the files of vulkan_part.py. ``python3 -m tools test`` runs both.
 """
 
 from __future__ import annotations
@@ -28,6 +29,12 @@ def needed(item: pytest.Item) -> tuple[tuple[str, ...], str] | None:
     return next((FIXTURES[name] for name in getattr(item, "fixturenames", ()) if name in FIXTURES), None)
 
 
+def needed_subgroup_size(item: pytest.Item) -> int | None:
+    """The only number of invocations of a subgroup that a test is for. None: any."""
+    mark = item.get_closest_marker(MARK)
+    return None if mark is None else mark.kwargs.get("subgroup_size")
+
+
 def in_vulkan_part(item: pytest.Item) -> bool:
     """Whether a test has to pass on a Vulkan device, too."""
     needs = needed(item)
@@ -44,6 +51,13 @@ def kind_in_use() -> str:
     return selected().api
 
 
+def subgroup_size_in_use() -> int:
+    """The number of invocations of a subgroup of that device."""
+    from tests.device.helpers import device_capabilities
+
+    return device_capabilities().subgroup_size
+
+
 def choose(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leaves the Vulkan part's tests, if it is asked for, and skips those of other kinds of devices."""
     if config.getoption("vulkan_part"):
@@ -57,3 +71,5 @@ def choose(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item, (kinds, why) in of_one_kind:
         if here not in kinds:
             item.add_marker(pytest.mark.skip(reason=f"only on a device of kind {' or '.join(kinds)}: {why}"))
+        elif (size := needed_subgroup_size(item)) not in (None, subgroup_size_in_use()):
+            item.add_marker(pytest.mark.skip(reason=f"only on a device with subgroups of {size}: {why}"))

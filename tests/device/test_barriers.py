@@ -59,7 +59,7 @@ def barriers(spirv: bytes) -> list[int]:
     return found
 
 
-@pytest.mark.only_on("Vulkan", "the layouts are for subgroups of 8 invocations, as those of Mesa's CPU driver")
+@pytest.mark.only_on("Vulkan", "the layouts are for such subgroups", subgroup_size=8)
 @pytest.mark.parametrize(
     ("target", "scopes"), [(ROWS, []), (PAIRS, [Scope.Subgroup] * 2), (COLUMNS, [Scope.Workgroup] * 2)]
 )

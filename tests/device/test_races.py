@@ -218,7 +218,7 @@ def test_exchanges_that_lie_apart(spare, count, barriers, monkeypatch):
             launch(sums_kernel)
 
 
-@pytest.mark.only_on("Vulkan", "the layouts are for subgroups of 8 invocations, as those of Mesa's CPU driver")
+@pytest.mark.only_on("Vulkan", "the layouts are for such subgroups", subgroup_size=8)
 @pytest.mark.parametrize("scattered", [False, True])
 def test_one_invocation_writes_of_those_with_the_same_elements(scattered, barriers, tmp_path):
     """All subgroups have the same eight elements."""
@@ -253,7 +253,7 @@ def test_race_within_a_subgroup(barriers):
         assert max(caught.value.invocations) < device_capabilities().subgroup_size
 
 
-@pytest.mark.only_on("Vulkan", "the layouts are for subgroups of 8 invocations, as those of Mesa's CPU driver")
+@pytest.mark.only_on("Vulkan", "the layouts are for such subgroups", subgroup_size=8)
 @pytest.mark.parametrize(("target", "count"), [(ROWS, 0), (PAIRS, 2), (COLUMNS, 2)])
 def test_barriers_of_subgroups_and_of_the_workgroup(target, count, barriers, tmp_path):
     path = tmp_path / "rounds.ttgir"

@@ -23,6 +23,13 @@ def test_of_vulkan():
 def test_of_the_processor():
     assert selected().api == "CPU"
 
+@pytest.mark.only_on("Vulkan", "its layouts are such", subgroup_size=64)
+def test_of_wide_subgroups():
+    raise AssertionError("no driver of a processor has them")
+
+@pytest.mark.only_on("Vulkan", "its layouts are such", subgroup_size=8)
+def test_of_narrow_subgroups(): pass
+
 @pytest.fixture
 def faulty_layer():
     assert selected().api == "Vulkan"
@@ -55,7 +62,8 @@ def test_files_of_the_vulkan_part_are_there() -> None:
 
 def test_each_kind_of_device_runs_its_own_tests(tmp_path: Path) -> None:
     on_cpu = _run(tmp_path, "cpu")
-    assert "2 passed, 2 skipped" in on_cpu
+    assert "2 passed, 4 skipped" in on_cpu
     assert "only on a device of kind Vulkan: its drivers have that" in on_cpu
     again = _run(tmp_path, "llvmpipe", "--vulkan-part")
-    assert "2 passed, 2 deselected" in again
+    assert "3 passed, 1 skipped, 2 deselected" in again
+    assert "only on a device with subgroups of 64: its layouts are such" in again
