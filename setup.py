@@ -2,7 +2,7 @@
 
 `build` lays out an importable tree in build/lib, `bdist_wheel` writes a wheel to dist/; `bdist_wheel --source` builds
 upstream from its submodule. TRITON_PLUGIN_DIRS, TRITON_WHEEL_NAME and TRITON_WHEEL_VERSION_SUFFIX are honoured as
-upstream does. docs/building.md tells more.
+upstream does. docs/internals/building.md tells more.
 """
 
 from __future__ import annotations

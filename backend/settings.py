@@ -1,7 +1,7 @@
 """Every environment variable that this project reads: its name, what it may be, its default, and what it does.
 
 To add one, add a row here, read it as ``settings.NAME.get()``, and run ``python -m docs.generate_settings``, which
-writes the tables of docs/settings.md and docs/building.md. Tests find a variable that is read elsewhere, and a table
+writes the tables of docs/settings.md and docs/internals/building.md. Tests find a variable that is read elsewhere, and a table
 that is not current.
 
 An empty value is the same as none. This module imports nothing of the project, so that every part of it, the build
@@ -259,7 +259,7 @@ TORCH_DEVICE = Setting(
     False,
     "1",
     "make torch's device `spirv` known even if torch has another accelerator, such as CUDA, whose tensors then have no "
-    "gradients ([cuda.md](cuda.md#training))",
+    "gradients ([torch.md](torch.md#training-on-cuda-tensors))",
 )
 TORCH_FALLBACK = Setting(
     "TRITON_SPIRV_TORCH_FALLBACK",

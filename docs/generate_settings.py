@@ -1,4 +1,4 @@
-"""Writes the tables of environment variables in docs/settings.md and docs/building.md from backend/settings.py.
+"""Writes the tables of environment variables in docs/settings.md and docs/internals/building.md from backend/settings.py.
 
 ``python -m docs.generate_settings`` writes them, with ``--check`` it only says whether they are current.
 """
@@ -12,7 +12,7 @@ from pathlib import Path
 from backend.settings import DEVELOPERS, USERS, table
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = {ROOT / "docs/settings.md": USERS, ROOT / "docs/building.md": DEVELOPERS}
+PAGES = {ROOT / "docs/settings.md": USERS, ROOT / "docs/internals/building.md": DEVELOPERS}
 START = "<!-- settings: written by python -m docs.generate_settings -->\n"
 END = "<!-- end of settings -->\n"
 

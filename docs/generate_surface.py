@@ -1,4 +1,4 @@
-"""Writes docs/surface.md: what of Triton's public interface works on this backend, as tests/surface/ runs it.
+"""Writes docs/internals/surface.md: what of Triton's public interface works on this backend, as tests/surface/ runs it.
 
 ``python -m docs.generate_surface`` writes the page, with ``--check`` it only says whether the page is current.
 """
@@ -22,7 +22,7 @@ from tests.surface.language_rows import METHODS, ROWS
 from tests.upstream.expected import EXPECTED
 from tests.upstream.results import RATE
 
-PAGE = Path(__file__).parent / "surface.md"
+PAGE = Path(__file__).parent / "internals/surface.md"
 
 _HEADER = """# Triton's public interface
 
@@ -49,7 +49,7 @@ def _functions() -> set[str]:
 
 
 def page() -> str:
-    """The text of docs/surface.md."""
+    """The text of docs/internals/surface.md."""
     public = [name for name in dir(tl) if not name.startswith("_")]
     methods = [name for name in dir(tl.tensor) if not name.startswith("_")]
     dtypes = [name for name in names.DTYPES if name not in names.REFUSED]

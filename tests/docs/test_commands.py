@@ -182,7 +182,7 @@ def test_commands_are_found_on_pages() -> None:
     assert {
         "README.md",
         "CONTRIBUTING.md",
-        "docs/building.md",
+        "docs/internals/building.md",
         "docs/internals/rebasing.md",
         "docs/inspecting.md",
     } <= pages

@@ -81,7 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, default=0.0, help="start no test after this time")
     parser.add_argument("--out", type=Path, help="file for a line of JSON a test")
     parser.add_argument("--among", type=Path, metavar="OUT", help="count only tests that passed in this --out")
-    parser.add_argument("--record", metavar="DEVICE", help="write the rate for docs/surface.md, with the device's name")
+    parser.add_argument("--record", metavar="DEVICE", help="write the rate for docs/internals/surface.md, with the device's name")
     parser.add_argument("-k", metavar="NAMES", help="as pytest's", default="")
     options = parser.parse_args(arguments)
     folders = [path.resolve() for path in options.folders or [LANGUAGE]]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from .expected import EXPECTED, Expected, reason_for
 
-#: The newest rate, which docs/surface.md shows.
+#: The newest rate, which docs/internals/surface.md shows.
 RATE = Path(__file__).with_name("rate.json")
 
 

@@ -1,4 +1,4 @@
-"""What users of CUDA do goes on working where SPIR-V is chosen for kernels, and docs/cuda.md says what does not once
+"""What users of CUDA do goes on working where SPIR-V is chosen for kernels, and docs/torch.md says what does not once
 torch has the device ``spirv`` beside CUDA. The model of kernels is also trained on the device of these tests."""
 
 from __future__ import annotations
