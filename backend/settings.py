@@ -1,8 +1,8 @@
 """Every environment variable that this project reads: its name, what it may be, its default, and what it does.
 
 To add one, add a row here, read it as ``settings.NAME.get()``, and run ``python -m docs.generate_settings``, which
-writes the tables of docs/settings.md and docs/internals/building.md. Tests find a variable that is read elsewhere, and a table
-that is not current.
+writes the tables of docs/settings.md and docs/internals/building.md. Tests find a variable that is read elsewhere, and
+a table that is not current.
 
 An empty value is the same as none. This module imports nothing of the project, so that every part of it, the build
 tools included, can read it.

@@ -1,4 +1,4 @@
-"""Writes the tables of environment variables in docs/settings.md and docs/internals/building.md from backend/settings.py.
+"""Writes the tables of variables in docs/settings.md and docs/internals/building.md, from backend/settings.py.
 
 ``python -m docs.generate_settings`` writes them, with ``--check`` it only says whether they are current.
 """

@@ -16,5 +16,6 @@ def main(path: Path, page: Callable[[], str]) -> int:
         path.write_text(page(), encoding="utf-8")
         return 0
     current = path.read_text(encoding="utf-8") == page()
-    print(f"{path.relative_to(Path(__file__).resolve().parents[1])} is {'current' if current else f'not current: run python -m {module}'}")
+    name = path.relative_to(Path(__file__).parent.parent)
+    print(f"{name} is {'current' if current else f'not current: run python -m {module}'}")
     return 0 if current else 1
