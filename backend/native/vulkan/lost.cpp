@@ -1,7 +1,8 @@
-// What a driver says of a lost device.
+// What a driver says of a lost device. Streams are not used: they look up facets in the process's locale, which crashes
+// where the process has a second C++ library, as some drivers and layers bring.
 #include <algorithm>
-#include <iomanip>
-#include <sstream>
+#include <cinttypes>
+#include <cstdio>
 
 #include "vulkan/vulkan_device.h"
 
@@ -40,21 +41,21 @@ std::string VulkanDevice::fault() const {
   info.pVendorInfos = vendor.data();
   info.pVendorBinaryData = binary.empty() ? nullptr : binary.data();
   if (vk_.vkGetDeviceFaultInfoEXT(device_, &counts, &info) < 0) return "";
-  std::ostringstream text;
-  text << " (the driver says: " << info.description;
+  std::string text = std::string(" (the driver says: ") + info.description;
   for (uint32_t index = 0; index < std::min(counts.addressInfoCount, kMostAddresses); ++index) {
     const VkDeviceFaultAddressInfoEXT& one = addresses[index];
     const char* const access = access_of(one.addressType);
     if (access == nullptr) continue;
     // The address is known to a multiple of the precision, a power of two.
     const VkDeviceAddress precision = std::max<VkDeviceSize>(1, one.addressPrecision);
-    text << "; " << access << "0x" << std::hex << (one.reportedAddress & ~(precision - 1)) << " to 0x"
-         << (one.reportedAddress | (precision - 1)) << std::dec;
+    char range[64];
+    std::snprintf(range, sizeof range, "0x%" PRIx64 " to 0x%" PRIx64, one.reportedAddress & ~(precision - 1),
+                  one.reportedAddress | (precision - 1));
+    text += std::string("; ") + access + range;
   }
   for (uint32_t index = 0; index < std::min(counts.vendorInfoCount, kMostAddresses); ++index)
-    text << "; " << vendor[index].description;
-  text << ")";
-  return text.str();
+    text += std::string("; ") + vendor[index].description;
+  return text + ")";
 }
 
 }  // namespace triton_spirv
