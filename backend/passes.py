@@ -17,7 +17,7 @@ from .transforms.dot_precision import OF_F32
 from .transforms.sink_loads import APART, are_apart
 from .ttgir.attributes import AttributeReader
 from .ttgir.lexer import Tokens
-from .ttgir.traits import TRAITS, Memory
+from .ttgir.operations import OPERATIONS, Memory
 from .ttgir.types import TensorType
 
 #: What ``ttg.target`` says of the module.
@@ -179,7 +179,7 @@ _FRAGMENT_BITS = 256
 _PLAIN_ACCESSES = {"tt.load": 1, "tt.store": 2, "tt.atomic_rmw": 0, "tt.atomic_cas": 0, "tt.gather": 0}
 
 #: Operations that combine or move elements of several lanes.
-_EXCHANGES = frozenset(name for name, row in TRAITS.items() if row.memory is Memory.SCRATCH and not row.effects)
+_EXCHANGES = frozenset(name for name, row in OPERATIONS.items() if row.memory is Memory.SCRATCH and not row.effects)
 
 
 @dataclass(frozen=True)

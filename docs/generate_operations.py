@@ -2,7 +2,7 @@
 
 ``python -m docs.generate_operations`` writes the page, with ``--check`` it only says whether the page is current. The
 operations come from upstream's TritonOps.td and TritonGPUOps.td, which ship in the wheel, and from the MLIR
-dialects that the TTGIR reader knows (backend/ttgir/assembly.py).
+dialects that the TTGIR reader knows (backend/ttgir/operations/).
 """
 
 from __future__ import annotations
@@ -14,10 +14,9 @@ from pathlib import Path
 
 import triton
 from triton.backends.spirv.lowering import families  # noqa: F401  (fills the table of rules)
-from triton.backends.spirv.lowering.refusals import REFUSED, REGION_ENDS, REWRITTEN_BY_PASS, STRUCTURE
+from triton.backends.spirv.lowering.refusals import REFUSED, REGION_ENDS, REWRITTEN, REWRITTEN_BY_PASS, STRUCTURE
 from triton.backends.spirv.lowering.registry import RULES
-from triton.backends.spirv.transforms.kernel import REWRITTEN
-from triton.backends.spirv.ttgir.assembly import FORMATS
+from triton.backends.spirv.ttgir.operations import OPERATIONS
 
 from docs import pages
 from tests.surface import operation_kernels, operation_texts
@@ -55,7 +54,7 @@ def defined(dialect: str) -> set[str]:
 
 def operations() -> set[str]:
     """Every operation that must be accounted for."""
-    names = {name for name in (*FORMATS, *RULES) if name.split(".")[0] in MLIR_DIALECTS}
+    names = {name for name in (*OPERATIONS, *RULES) if name.split(".")[0] in MLIR_DIALECTS}
     return names.union(*(defined(dialect) for dialect in DEFINITIONS), REWRITTEN)
 
 
@@ -97,8 +96,8 @@ def page() -> str:
         found = list(outcomes(name))
         if len(found) != 1:
             raise ValueError(
-                f"{name} is in {len(found)} tables, not in one: give it a lowering rule or an entry in "
-                "backend/lowering/refusals.py"
+                f"{name} is in {len(found)} tables, not in one: give it a lowering rule, or say in its row "
+                "of backend/ttgir/operations/ what becomes of it"
             )
         outcome, how = found[0]
         counts[outcome] += 1

@@ -25,7 +25,7 @@ from ..layouts.distributed import LANE, REGISTER, WARP
 from ..layouts.gf2 import Span
 from ..layouts.linear import LinearLayout
 from ..ttgir.ir import Block, Function, Operation
-from ..ttgir.traits import TRAITS, traits
+from ..ttgir.operations import OPERATIONS, definition_of
 
 BARRIER = "ttg.barrier"
 
@@ -109,7 +109,7 @@ def _apart(first: LinearLayout, second: LinearLayout, parties: tuple[str, ...]) 
 
 
 #: Operations that take the bytes of a buffer by a layout of registers, lanes and subgroups, without waiting.
-BY_LAYOUT = tuple(name for name, row in TRAITS.items() if row.by_layout)
+BY_LAYOUT = tuple(name for name, row in OPERATIONS.items() if row.by_layout)
 
 #: (earlier operation, later operation) → what must stand between two accesses of them that overlap; a workgroup barrier
 #: for all others.
@@ -283,6 +283,11 @@ def _before_loads(
     for earlier in reversed(block.operations[: block.operations.index(operation)]):
         if AHEAD in earlier.attributes:
             found = earlier
-        elif earlier in needs or earlier.regions or not traits(earlier).repeatable or footprint(earlier) != NO_ACCESS:
+        elif (
+            earlier in needs
+            or earlier.regions
+            or not definition_of(earlier).repeatable
+            or footprint(earlier) != NO_ACCESS
+        ):
             break
     return found

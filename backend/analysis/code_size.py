@@ -1,6 +1,6 @@
 """How much code operations become where it is repeated for each register: what the budgets of drivers.py count.
 
-Lengths are instructions of SPIR-V, roughly, of the code of one register. ``ttgir/traits.py`` has those of operations,
+Lengths are instructions of SPIR-V, roughly, of the code of one register. ``ttgir/operations/`` has those of operations,
 ``functions/forms.py`` those of functions that are called by symbol.
 """
 
@@ -16,7 +16,7 @@ from ..layouts.strips import register_count
 from ..ptx.program import Program
 from ..ttgir.encodings import BlockedEncoding
 from ..ttgir.ir import Operation
-from ..ttgir.traits import MEDIUM, SHORT, masks, traits
+from ..ttgir.operations import MEDIUM, SHORT, definition_of, masks
 from ..ttgir.types import FloatType, TensorType, Type
 from .matrix_dots import unfolded
 
@@ -52,7 +52,7 @@ def length(operation: Operation, driver: Driver) -> int:
         return 1 if form is None else form.length
     if operation.name == "math.fma" and fma_is_one_instruction(element_type(operation.result.type), driver):
         return 1
-    return traits(operation).length
+    return definition_of(operation).length
 
 
 def fma_is_one_instruction(element: Type, driver: Driver) -> bool:

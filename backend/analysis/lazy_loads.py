@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from ..matrices import MatrixConfiguration
 from ..ttgir.encodings import BlockedEncoding
 from ..ttgir.ir import Function, Operation
-from ..ttgir.traits import Effect, traits
+from ..ttgir.operations import Effect, definition_of
 from ..ttgir.types import operand_of
 from .matrix_dots import is_taken_apart, loads_matrices
 
@@ -45,6 +45,6 @@ def _is_lazy(load: Operation, matrices: Sequence[MatrixConfiguration], matrix_lo
         waiting.discard(operation)
         if not waiting:
             return True
-        if traits(operation).effects & _CLOBBERS or operation.regions:
+        if definition_of(operation).effects & _CLOBBERS or operation.regions:
             return False
     return False

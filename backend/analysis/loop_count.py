@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..ttgir.ir import Block, Function, Operation
-from ..ttgir.traits import traits
+from ..ttgir.operations import definition_of
 from .places import constant
 
 
@@ -36,7 +36,7 @@ def _of_block(
 def _of_operation(
     operation: Operation, rounds: Callable[[Operation], int], copies: Callable[[Operation], int | None]
 ) -> int | None:
-    if traits(operation).unbounded:
+    if definition_of(operation).unbounded:
         return None
     inner = 0
     for region in operation.regions:

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 from ..layouts.distributed import LANE, WARP, layout_of
 from ..ttgir.ir import Function, Operation, Value
-from ..ttgir.traits import TRAITS, Effect, Pointers, traits
+from ..ttgir.operations import OPERATIONS, Effect, Pointers, definition_of
 from ..ttgir.types import TensorType, Type
 from .barriers import BARRIER, Access, Footprint, Need, barrier_needs
 from .places import no_two_alike, same_pointer
@@ -31,7 +31,9 @@ from .pointer_roots import Roots, pointer_roots
 
 _READ = "tt.load"
 _WRITES = tuple(
-    name for name, row in TRAITS.items() if row.pointers is Pointers.ACCESSED and Effect.WRITES_GLOBAL in row.effects
+    name
+    for name, row in OPERATIONS.items()
+    if row.pointers is Pointers.ACCESSED and Effect.WRITES_GLOBAL in row.effects
 )
 #: Memory semantics of atomic operations with a wait before them.
 _RELEASES = frozenset({"release", "acq_rel"})
@@ -121,7 +123,7 @@ def _stays(value: Value, seen: set[Value]) -> bool:
     return all(
         use.name in _WRITES
         or (
-            traits(use).elementwise
+            definition_of(use).elementwise
             and not use.regions
             and all(_alike(other.type, value.type) for other in (*use.operands, *use.results))
             and all(_stays(result, seen) for result in use.results)

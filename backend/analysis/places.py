@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..ttgir.ir import Block, DenseAttr, Operation, Value
-from ..ttgir.traits import traits
+from ..ttgir.operations import definition_of
 from ..ttgir.types import IntegerType, TensorType
 from .pointer_roots import Roots
 
@@ -14,7 +14,7 @@ def elementwise(operation: Operation) -> bool:
     """Whether each element of the results is computed from the operands' elements at the same place."""
     types = [value.type for value in (*operation.operands, *operation.results)]
     shapes = {type_.shape for type_ in types if isinstance(type_, TensorType)}
-    return traits(operation).elementwise and len(shapes) == 1
+    return definition_of(operation).elementwise and len(shapes) == 1
 
 
 def order_is_free(reshape: Operation) -> bool:

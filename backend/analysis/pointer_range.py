@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ..ttgir.ir import Function, Operation, Value
-from ..ttgir.traits import Pointers, traits
+from ..ttgir.operations import Pointers, definition_of
 from ..ttgir.types import PointerType, TensorType
 
 
@@ -108,7 +108,7 @@ def pointer_bases(function: Function) -> dict[Value, Value]:
 
 
 def _add(webs: _Webs, operation: Operation) -> None:
-    match traits(operation).pointers:
+    match definition_of(operation).pointers:
         case Pointers.KEPT:
             webs.join((*operation.operands, *operation.results))
             if operation.name == "tt.bitcast" and is_pointer(operation.operands[0]) is not is_pointer(operation.result):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..ttgir.ir import Function, Operation, Value
-from ..ttgir.traits import Effect, Pointers, traits
+from ..ttgir.operations import Effect, Pointers, definition_of
 from .pointer_range import carried, is_pointer
 
 #: Pointer → the numbers of the arguments that it may have come from; none for a pointer that may be from elsewhere.
@@ -38,7 +38,7 @@ def pointer_roots(function: Function) -> Roots:
             targets.setdefault(source, []).append(target)
         if _makes_pointers(operation):
             roots.update((result, unknown) for result in operation.results if is_pointer(result))
-        if traits(operation).pointers is not Pointers.CARRIED:
+        if definition_of(operation).pointers is not Pointers.CARRIED:
             roots.update(
                 (argument, unknown)
                 for region in operation.regions
@@ -64,7 +64,7 @@ def pointer_roots(function: Function) -> Roots:
 
 def accesses(function: Function) -> Iterable[Operation]:
     """The operations that access device memory, in program order."""
-    return (operation for operation in function.walk() if traits(operation).pointers is Pointers.ACCESSED)
+    return (operation for operation in function.walk() if definition_of(operation).pointers is Pointers.ACCESSED)
 
 
 def written_arguments(function: Function) -> list[int] | None:
@@ -73,7 +73,7 @@ def written_arguments(function: Function) -> list[int] | None:
     roots = pointer_roots(function)
     found: set[int] = set()
     for operation in function.walk():
-        known = traits(operation)
+        known = definition_of(operation)
         if Effect.WRITES_GLOBAL in known.effects:
             numbers = roots.get(operation.operands[0]) if known.pointers is Pointers.ACCESSED else None
             if not numbers:
@@ -84,7 +84,7 @@ def written_arguments(function: Function) -> list[int] | None:
 
 def _makes_pointers(operation: Operation) -> bool:
     """Whether the pointers that it gives are of unknown origin."""
-    pointers = traits(operation).pointers
+    pointers = definition_of(operation).pointers
     if pointers in (Pointers.POISON, Pointers.CARRIED):
         return False
     return pointers not in _MOVES or not any(map(is_pointer, operation.operands))
@@ -92,7 +92,7 @@ def _makes_pointers(operation: Operation) -> bool:
 
 def _flows(operation: Operation) -> Iterable[tuple[Value, Value]]:
     """(from, to): the pointers that ``operation`` passes on."""
-    pointers = traits(operation).pointers
+    pointers = definition_of(operation).pointers
     if pointers in _MOVES:
         yield from (
             (operand, result)

@@ -8,14 +8,14 @@ layouts: with tiles that start as a constant, or have fewer elements than there 
 from __future__ import annotations
 
 from ..ttgir.ir import Function, Operation, Value
-from ..ttgir.traits import TRAITS, Layouts, Pointers, traits
+from ..ttgir.operations import OPERATIONS, Layouts, Pointers, definition_of
 from .pointer_range import carried
 
 #: Operations whose operand and result cannot have one layout.
-TURNS = frozenset(name for name, row in TRAITS.items() if row.layouts is Layouts.TURNED)
+TURNS = frozenset(name for name, row in OPERATIONS.items() if row.layouts is Layouts.TURNED)
 
 #: Operations that carry values from one iteration to the next.
-LOOPS = frozenset(name for name, row in TRAITS.items() if row.loop)
+LOOPS = frozenset(name for name, row in OPERATIONS.items() if row.loop)
 
 #: Their results have a layout that does not depend on their operands'.
 _ENDS = frozenset({"tt.dot", "tt.dot_scaled", "tt.atomic_rmw", "tt.atomic_cas"})
@@ -29,7 +29,7 @@ def turns_carried_tile(function: Function) -> bool:
         return False
     targets: dict[Value, list[Value]] = {}
     for operation in operations:
-        if traits(operation).pointers is Pointers.CARRIED:
+        if definition_of(operation).pointers is Pointers.CARRIED:
             for groups, sources in carried(operation):
                 for source in sources:
                     for group in groups:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from ..layouts.element_sizes import bytes_in_memory, element_type
 from ..ttgir.ir import Block, Function, Operation, Value
-from ..ttgir.traits import traits
+from ..ttgir.operations import definition_of
 from ..ttgir.types import FloatType, TensorType, Type
 from .axis_info import arithmetic
 from .axis_info.info import wrapped
@@ -112,23 +112,17 @@ def _of_block(block: Block, scalars: _Scalars) -> Work:
 
 
 def _of_operation(operation: Operation, scalars: _Scalars) -> Work:
-    name = operation.name
     if operation.regions:
         return _of_regions(operation, scalars)
-    if name in ("tt.call", "tt.descriptor_load", "tt.descriptor_store"):
+    row = definition_of(operation)
+    if row.moves is None:
         raise Unknown
-    if name == "tt.load":
-        return Work(moved=_bytes(operation.result.type))
-    if name == "tt.store":
-        return Work(moved=_bytes(operation.operands[1].type))
-    if name.startswith("tt.atomic_"):
-        return Work(moved=2 * _bytes(operation.operands[1].type))
-    if name == "tt.dot":
-        a = operation.operands[0].tensor
-        return Work(operations=2 * _size(operation.result.type) * a.shape[-1])
-    counts = traits(operation).counts
-    if counts and operation.results and isinstance(element_type(operation.results[0].type), FloatType):
-        return Work(operations=counts * _size(operation.results[0].type))
+    if row.moves and row.syntax is not None:
+        return Work(moved=sum(_bytes(value.type) for name in row.moves for value in row.syntax.values(operation, name)))
+    if callable(row.counts):
+        return Work(operations=row.counts(operation))
+    if row.counts and operation.results and isinstance(element_type(operation.results[0].type), FloatType):
+        return Work(operations=row.counts * _size(operation.results[0].type))
     return Work()
 
 

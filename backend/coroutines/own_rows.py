@@ -14,11 +14,11 @@ from functools import partial
 from ..ttgir.encoding_changes import ALONG, Chosen, meant, mixes
 from ..ttgir.encodings import BlockedEncoding, Encoding
 from ..ttgir.ir import Module, Operation
-from ..ttgir.traits import TRAITS, Layouts
+from ..ttgir.operations import OPERATIONS, Layouts
 from ..ttgir.types import TensorType
 
 #: Operations whose encodings follow from each other otherwise than by slices.
-BOUND = frozenset(name for name, row in TRAITS.items() if row.layouts is not Layouts.SLICES)
+BOUND = frozenset(name for name, row in OPERATIONS.items() if row.layouts is not Layouts.SLICES)
 
 
 def encodings_along_rows(module: Module) -> Callable[[Encoding], Encoding] | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..ttgir.traits import LONG, MEDIUM, SHORT, TRAITS
+from ..ttgir.operations import LONG, MEDIUM, OPERATIONS, SHORT
 
 #: Functions that are computed in f64 whatever their type.
 IN_DOUBLE = (
@@ -42,8 +42,8 @@ class Form:
 
     @property
     def length(self) -> int:
-        """Of the code of one register, roughly, in instructions (ttgir.traits.Traits)."""
-        row = TRAITS.get(f"math.{self.name}")
+        """Of the code of one register, roughly, in instructions (ttgir.operations.Definition)."""
+        row = OPERATIONS.get(f"math.{self.name}")
         return _LENGTHS.get(self.name, SHORT) if row is None else row.length
 
 

@@ -20,8 +20,8 @@ from ..planning.memory import CHECKED
 from ..planning.plans import Conversion, GlobalAccess
 from ..planning.shared_memory import POOL, aligned
 from ..ttgir.ir import Function, Operation, Value
+from ..ttgir.operations import in_loop, masks
 from ..ttgir.spelling import Spelling
-from ..ttgir.traits import in_loop, masks
 from ..ttgir.types import FloatType, PointerType, TensorType, Type
 from .lines import frames
 

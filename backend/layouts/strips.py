@@ -12,18 +12,12 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Final
 
-from ..ttgir.types import TensorType
+from ..ttgir.types import TensorType, strip_type
 from .distributed import INPUTS, LANE, REGISTER, LayoutError, layout_of
 from .linear import flatten, same_copies, unflatten
 
 #: In place of the dimension that an array's strips are along: all of them.
 ROWS: Final = -1
-
-
-def strip_type(type_: TensorType, dim: int, strips: int) -> TensorType:
-    """The type of one of ``strips`` equal parts along ``dim``."""
-    shape = tuple(extent // strips if axis == dim else extent for axis, extent in enumerate(type_.shape))
-    return TensorType(shape, type_.element, type_.encoding)
 
 
 def register_count(type_: TensorType) -> int:

@@ -9,7 +9,7 @@ from ..layouts.element_sizes import element_type
 from ..spirv import opcodes as op
 from ..spirv.opcodes import Glsl
 from ..ttgir.ir import Operation
-from ..ttgir.traits import MEDIUM, TRAITS
+from ..ttgir.operations import MEDIUM, OPERATIONS
 from ..ttgir.types import FloatType, Type
 from .elementwise import map_registers
 from .floats import F32, compute_type, convert, narrow, widen
@@ -84,7 +84,7 @@ def erf(n: Numeric, x: Real) -> Real:
 
 #: Functions that are computed in a loop over registers where there are many (planning/rolling.py).
 LENGTHY: dict[str, Formula] = {"math.erf": erf, "math.erfc": in_double(special.erfc), "math.powf": in_double(power)}
-LENGTHY |= {name: ELEMENTARY.pop(name) for name in list(ELEMENTARY) if TRAITS[name].length >= MEDIUM}
+LENGTHY |= {name: ELEMENTARY.pop(name) for name in list(ELEMENTARY) if OPERATIONS[name].length >= MEDIUM}
 
 
 @lowers(*EXACT)

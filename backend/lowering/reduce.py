@@ -12,7 +12,7 @@ from ..planning.plans import Reduction
 from ..planning.shared_memory import first_element
 from ..spirv import opcodes as op
 from ..ttgir.ir import Operation
-from ..ttgir.traits import traits
+from ..ttgir.operations import definition_of
 from ..ttgir.types import Type
 from .linear import coordinates, not_duplicate
 from .lowering import Lowering
@@ -69,7 +69,7 @@ def _order_is_free(operation: Operation, partials: int) -> bool:
     """Whether each invocation may combine the partial results in its own order: one operation does, and gives the
     same bits in every order, which is less to ask for of two."""
     combination = operation.regions[0].entry.operations
-    known = traits(combination[0])
+    known = definition_of(combination[0])
     return len(combination) == 2 and known.commutative and (partials == 2 or known.associative)
 
 

@@ -13,7 +13,7 @@ from ..planning.loop_limit import watches_loops
 from ..planning.module_plan import Planned
 from ..transforms.kernel import kernel_of
 from ..ttgir.ir import UNKNOWN, Function
-from ..ttgir.traits import Effect, traits
+from ..ttgir.operations import Effect, definition_of
 from .bounds_check import Bounds
 from .loop_check import watch_loops
 from .lowering import Lowering
@@ -37,7 +37,7 @@ def _loops_end(planned: Planned) -> bool:
 
 
 def _speaks(planned: Planned) -> bool:
-    return any(Effect.REPORTS in traits(operation).effects for operation in kernel_of(planned.source).walk())
+    return any(Effect.REPORTS in definition_of(operation).effects for operation in kernel_of(planned.source).walk())
 
 
 def _read_bounds(ctx: Lowering, kernel: Function) -> None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from ..layouts.buffers import buffer_bytes
 from ..ttgir.ir import Operation, Value
-from ..ttgir.traits import traits
+from ..ttgir.operations import definition_of
 from .buffers import BufferGroup
 from .shared_memory import POOL, Room, View, aligned, lowest_gap
 
@@ -54,7 +54,7 @@ class Lifetimes:
             if parent is not None:
                 outer = self.number[parent]
                 self._last[outer] = max(self._last[outer], self._last[number])
-        self._loops = [number for number, operation in enumerate(operations) if traits(operation).loop]
+        self._loops = [number for number, operation in enumerate(operations) if definition_of(operation).loop]
         self._late = late
 
     def of(self, values: Collection[Value]) -> Lifetime:
@@ -70,7 +70,7 @@ class Lifetimes:
         owner = value.owner if isinstance(value.owner, Operation) else value.owner.holder
         if owner is not None:
             yield self.number[owner]
-            if traits(owner).loop:  # a value that it carries
+            if definition_of(owner).loop:  # a value that it carries
                 yield self._last[self.number[owner]]
         for use in value.uses:
             yield self.number[use]

@@ -20,7 +20,7 @@ from ..layouts.buffers import buffer_bytes, buffer_layout
 from ..layouts.element_sizes import bits_in_memory, bytes_in_memory
 from ..layouts.shared import encoding_rank, shared_layout
 from ..ttgir.ir import Operation, Value
-from ..ttgir.traits import Pointers, traits
+from ..ttgir.operations import Pointers, definition_of
 from ..ttgir.types import IntegerType, MemDescType, Type
 from .shared_memory import item_kind
 
@@ -105,7 +105,7 @@ def plan_buffers(
     for operation in operations:
         _measure(operation, group_of, offsets)
     for value, measured in group_of.items():
-        if not isinstance(value.owner, Operation) or traits(value.owner).pointers is Pointers.CARRIED:
+        if not isinstance(value.owner, Operation) or definition_of(value.owner).pointers is Pointers.CARRIED:
             views[value] = replace(measured.view(value, explicit), moved=True, alignment=measured.alignment)
     for operation in operations:
         rule = _VIEWS.get(operation.name)

@@ -18,7 +18,7 @@ from ..layouts.renaming import Dimensions, broadcast, expanded, renamed_register
 from ..layouts.strips import first_rows, line_starts
 from ..transforms.strip_loops import MULTIPLY, ROUNDS
 from ..ttgir.ir import Block, Function, Operation, Value
-from ..ttgir.traits import masks
+from ..ttgir.operations import masks
 from ..ttgir.types import TensorType
 from .plans import GlobalAccess, Plan
 

@@ -12,7 +12,7 @@ from ..analysis.barriers import NO_ACCESS, Access, Footprint, Frame
 from ..layouts.buffers import buffer_bytes, buffer_layout, tensor_offsets
 from ..layouts.element_sizes import bytes_in_memory
 from ..ttgir.ir import Operation, Value
-from ..ttgir.traits import TOUCHES_SHARED, TRAITS, Effect, End, traits
+from ..ttgir.operations import OPERATIONS, TOUCHES_SHARED, Effect, End, definition_of
 from ..ttgir.types import MemDescType, TensorType, Type
 from .buffers import BufferView
 from .plans import Plan
@@ -42,7 +42,7 @@ class Footprints:
                 return self._scratch(operation, plan)
         except (ValueError, NotImplementedError):  # a layout or type that the lowering will refuse
             return _anything(operation)
-        row = traits(operation)
+        row = definition_of(operation)
         if row.effects & (TOUCHES_SHARED | Effect.WAITS):
             return _anything(operation)
         if operation.regions and any(self._concerns(inner) for inner in operation.walk()):
@@ -73,7 +73,7 @@ class Footprints:
         plan = self.plans.get(operation)
         return (
             (plan is not None and bool(plan.scratch))
-            or bool(traits(operation).effects & (TOUCHES_SHARED | Effect.WAITS))
+            or bool(definition_of(operation).effects & (TOUCHES_SHARED | Effect.WAITS))
             or any(isinstance(value.type, MemDescType) for value in (*operation.operands, *operation.results))
         )
 
@@ -133,5 +133,5 @@ _RULES: dict[str, Callable[[Footprints, Operation], Footprint]] = {
     ),
     "ttg.local_atomic_scatter_rmw": lambda _, operation: _anything(operation),
     "ttg.local_dealloc": lambda _, operation: NO_ACCESS,
-    **{name: lambda _, operation: NO_ACCESS for name, row in TRAITS.items() if row.view},
+    **{name: lambda _, operation: NO_ACCESS for name, row in OPERATIONS.items() if row.view},
 }

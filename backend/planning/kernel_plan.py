@@ -14,7 +14,7 @@ from ..analysis.overwriting import ReadsFirst, reads_first
 from ..capabilities import Capabilities
 from ..transforms.schedule import Options
 from ..ttgir.ir import Function, Module, Operation, Value
-from ..ttgir.traits import MEDIUM, TRAITS
+from ..ttgir.operations import MEDIUM, OPERATIONS
 from .allocation import Lifetimes, allocations, least_bytes
 from .assembly import plan_assembly
 from .buffers import BufferGroup, BufferView, buffer_groups, plan_buffers
@@ -150,7 +150,7 @@ FIXED: dict[str, Planner] = {
     "tt.elementwise_inline_asm": lambda operation, given: plan_assembly(operation, given.target.capabilities.traits),
     **{
         name: lambda operation, given: plan_rolled(operation, given.target.capabilities.traits)
-        for name, row in TRAITS.items()
+        for name, row in OPERATIONS.items()
         if row.elementwise and row.length >= MEDIUM
     },
     **dict.fromkeys(

@@ -8,7 +8,7 @@ from ..analysis.loop_count import most_iterations
 from ..capabilities import Capabilities
 from ..layouts.strips import register_count
 from ..ttgir.ir import Function, Operation
-from ..ttgir.traits import in_loop
+from ..ttgir.operations import in_loop
 from ..ttgir.types import TensorType
 from .plans import Plan
 

@@ -12,7 +12,7 @@ from ..layouts.element_sizes import MAX_BITS, bits_in_memory, element_type
 from ..layouts.slices import slice_width
 from ..layouts.vectors import access_width, contiguous_registers
 from ..ttgir.ir import Operation, Value
-from ..ttgir.traits import masks
+from ..ttgir.operations import masks
 from ..ttgir.types import TensorType
 from .buffers import BufferView
 from .exchanges import Target, plan_atomic

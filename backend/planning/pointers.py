@@ -8,7 +8,7 @@ from ..analysis.overwriting import orders_device_memory
 from ..analysis.pointer_range import is_pointer, pointer_bases
 from ..analysis.pointer_roots import pointer_roots, written_arguments
 from ..ttgir.ir import Function, Value
-from ..ttgir.traits import Effect, traits
+from ..ttgir.operations import Effect, definition_of
 
 
 @dataclass(frozen=True)
@@ -48,4 +48,4 @@ def plan_pointers(kernel: Function, check_bounds: bool) -> PointerPlan:
 
 
 def _communicates(kernel: Function) -> bool:
-    return any(Effect.ATOMIC in traits(one).effects or orders_device_memory(one) for one in kernel.walk())
+    return any(Effect.ATOMIC in definition_of(one).effects or orders_device_memory(one) for one in kernel.walk())

@@ -12,7 +12,7 @@ from ..drivers import Driver
 from ..layouts.element_sizes import element_type
 from ..layouts.strips import register_count
 from ..ttgir.ir import Operation
-from ..ttgir.traits import in_loop
+from ..ttgir.operations import in_loop
 from ..ttgir.types import FloatType, TensorType
 from .plans import Plan, Rolled, Unmade
 

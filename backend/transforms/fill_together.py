@@ -12,7 +12,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from ..ttgir.ir import Block, Function, Operation, Value
-from ..ttgir.traits import traits
+from ..ttgir.operations import definition_of
 from .loop_buffers import fills, loop_bytes
 from .prefetch import prefetched_loops
 from .rewriting import Rewriter
@@ -57,7 +57,7 @@ def _needed(fill: Operation, body: Block, above: set[Operation]) -> list[Operati
         if not isinstance(owner, Operation) or owner.block is not body or owner in above or owner in found:
             continue
         plain = owner.name == "tt.load" and not owner.attributes.get("isVolatile")
-        if owner.regions or not (plain or traits(owner).repeatable):
+        if owner.regions or not (plain or definition_of(owner).repeatable):
             return None
         found.add(owner)
         pending += owner.operands

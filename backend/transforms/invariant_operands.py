@@ -19,7 +19,7 @@ from ..layouts.buffers import buffer_bytes
 from ..layouts.distributed import LayoutError, layout_of
 from ..layouts.element_sizes import bits_in_memory
 from ..ttgir.ir import Block, Module, Operation, Value
-from ..ttgir.traits import traits
+from ..ttgir.operations import definition_of
 from ..ttgir.types import PointerType, TensorType
 from .loop_buffers import fills, loop_bytes
 from .rewriting import Rewriter
@@ -132,7 +132,7 @@ def _is_invariant(load: Operation, body: Block) -> bool:
 def _allocation(load: Operation) -> Any:
     """What defines the buffer that a load reads, or reads a view of."""
     owner = load.operands[0].owner
-    return owner.operands[0].owner if isinstance(owner, Operation) and traits(owner).view else owner
+    return owner.operands[0].owner if isinstance(owner, Operation) and definition_of(owner).view else owner
 
 
 def _words(value: Value) -> int:

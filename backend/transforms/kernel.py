@@ -6,14 +6,6 @@ from ..errors import LoweringError
 from ..ttgir.ir import Function, Module
 from .inline import single_block_body
 
-#: Operations that need no rule because they are gone before any rule runs, with what becomes of them.
-REWRITTEN = {
-    "cf.br": "structured into scf.if and scf.while",
-    "cf.cond_br": "structured into scf.if and scf.while",
-    "cf.switch": "structured into scf.if and scf.while",
-    "tt.call": "inlined",
-}
-
 
 def kernel_of(source: Module) -> Function:
     """The only public function of ``source``. Raises LoweringError for a module that is not that of one kernel."""

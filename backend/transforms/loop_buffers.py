@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..layouts.buffers import buffer_bytes
 from ..ttgir.ir import Block, Operation
-from ..ttgir.traits import traits
+from ..ttgir.operations import definition_of
 
 
 def loop_bytes(body: Block) -> int:
@@ -20,7 +20,7 @@ def fills(body: Block) -> list[Operation]:
 def _kept(body: Block) -> set[Operation]:
     """Buffers from before a loop that its body reads, as they are or views of them."""
     owners = {operand.owner for operation in body.operations for operand in operation.operands}
-    owners |= {view.operands[0].owner for view in owners if isinstance(view, Operation) and traits(view).view}
+    owners |= {view.operands[0].owner for view in owners if isinstance(view, Operation) and definition_of(view).view}
     return {
         owner
         for owner in owners

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ..ttgir.ir import Block, Function, Operation, Value
-from ..ttgir.traits import traits
+from ..ttgir.operations import definition_of
 from .carried_arrays import in_array
 from .rewriting import Rewriter, erase_unused
 from .strip_loops import MULTIPLY, ROLLED, ROUNDS
@@ -170,7 +170,7 @@ class _Liveness:
 
     def _regions(self, holder: Operation, behind: set[Value]) -> set[Value]:
         blocks = [region.entry for region in holder.regions if region.blocks]
-        if not traits(holder).loop:
+        if not definition_of(holder).loop:
             skipped = behind if len(blocks) == 1 else set()
             return skipped.union(*(self._block(block, behind) for block in blocks))
         live = set(behind)

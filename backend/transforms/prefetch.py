@@ -25,7 +25,7 @@ from ..analysis.barriers import AHEAD, BARRIER
 from ..analysis.overwriting import orders_device_memory
 from ..layouts.strips import register_count
 from ..ttgir.ir import Block, DenseAttr, Function, Operation, Value
-from ..ttgir.traits import TOUCHES_SHARED, Effect, Pointers, traits
+from ..ttgir.operations import TOUCHES_SHARED, Effect, Pointers, definition_of
 from ..ttgir.types import IntegerType, TensorType, Type
 from .rewriting import Rewriter, erase_unused
 
@@ -59,8 +59,10 @@ def _only_reads(body: Block) -> bool:
     """Whether nothing in the body writes to device memory or waits for it; a body with loops and branches of its own
     is left as it is."""
     return all(
-        traits(inner).pointers is not Pointers.CARRIED
-        and (not traits(inner).effects & ~_ALLOWED or (inner.name == BARRIER and not orders_device_memory(inner)))
+        definition_of(inner).pointers is not Pointers.CARRIED
+        and (
+            not definition_of(inner).effects & ~_ALLOWED or (inner.name == BARRIER and not orders_device_memory(inner))
+        )
         for operation in body.operations
         for inner in operation.walk()
     )
@@ -78,7 +80,7 @@ def _is_worth_it(operation: Operation) -> bool:
 
 def _goes_to_buffers(value: Value) -> bool:
     return bool(value.uses) and all(
-        use.name == "ttg.local_alloc" or (traits(use).elementwise and all(map(_goes_to_buffers, use.results)))
+        use.name == "ttg.local_alloc" or (definition_of(use).elementwise and all(map(_goes_to_buffers, use.results)))
         for use in value.uses
     )
 
@@ -99,7 +101,7 @@ class _Cloner:
         if not isinstance(owner, Operation) or owner.block is not self.body:
             # Defined outside the loop: the same value. An argument of the body is in ``known``.
             return value
-        if not traits(owner).repeatable or owner.regions:
+        if not definition_of(owner).repeatable or owner.regions:
             return None
         copy = self.operation(owner)
         if copy is None:
@@ -218,7 +220,7 @@ def _prefetch(loop: Operation, load: Operation, behind: bool) -> bool:
     _carry(loop, load.result, early.result, late.result)
     load.erase()
     replaced = {value.owner for value in old if isinstance(value.owner, Operation) and value.owner.block is body}
-    erase_unused([*now.made, *(one for one in replaced if traits(one).repeatable)])
+    erase_unused([*now.made, *(one for one in replaced if definition_of(one).repeatable)])
     return True
 
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..ttgir.assembly import FORMATS
 from ..ttgir.encodings import Encoding
 from ..ttgir.ir import UNKNOWN, Block, DenseAttr, Location, Module, Operation, Region, Value
+from ..ttgir.operations import OPERATIONS, WORST
 from ..ttgir.type_reader import PLAIN_TYPES
 from ..ttgir.types import TensorType, Type
 
@@ -62,8 +62,8 @@ class Rewriter:
         """A new operation; ``types`` are its results'. ``segments``: of its operands, where their number leaves open
         which of them there are."""
         if segments is None:
-            row = FORMATS.get(name)
-            segments = (1,) * len(operands) if row is None else row.split(len(operands))
+            syntax = OPERATIONS.get(name, WORST).syntax
+            segments = (1,) * len(operands) if syntax is None else syntax.split(len(operands))
         assert segments is not None, f"{name} has several groups of operands"
         location = self._location if location is None else location
         made = Operation.make(name, operands, types, attributes or {}, segments, regions, (), location)

@@ -14,7 +14,7 @@ from ..layouts.buffers import buffer_bytes
 from ..layouts.strips import register_count
 from ..ttgir.encodings import BlockedEncoding, Encoding, SliceEncoding, SwizzledSharedEncoding
 from ..ttgir.ir import Block, DenseAttr, Function, Operation, Value
-from ..ttgir.traits import traits
+from ..ttgir.operations import definition_of
 from ..ttgir.types import FloatType, IntegerType, MemDescType, TensorType
 from .loop_buffers import fills, loop_bytes
 from .prefetch import FEW_REGISTERS, is_repeatable, prefetched_loops
@@ -110,7 +110,7 @@ def _sources(value: Value) -> list[Value] | None:
     if owner.name == "arith.constant":
         attribute = owner.attributes["value"]
         return [] if isinstance(attribute, DenseAttr) and attribute.splat else None
-    row = traits(owner)
+    row = definition_of(owner)
     plain = row.elementwise and row.repeatable and not owner.regions and len(owner.results) == 1
     return owner.operands if plain else None
 

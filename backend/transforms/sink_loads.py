@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from ..ttgir.encodings import DotOperandEncoding, OpaqueEncoding
 from ..ttgir.ir import Block, Module, Operation
-from ..ttgir.traits import takes_shared_memory
+from ..ttgir.operations import takes_shared_memory
 from ..ttgir.types import MemDescType, TensorType
 from .sinking import sink
 

@@ -15,11 +15,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ..analysis.axis_info.hints import of_strip
-from ..layouts.strips import ROWS, strip_type
+from ..layouts.strips import ROWS
 from ..ttgir.ir import Block, DenseAttr, Operation, Value
-from ..ttgir.types import TensorType
+from ..ttgir.types import TensorType, strip_type
 from .rewriting import Rewriter, erase_unused
-from .strip_reductions import FOLD, first_tiles, fold, reduce_tiles, reduced_dim
+from .strip_reductions import first_tiles, fold, reduce_tiles, reduced_dim
 
 #: The operation on arrays C, A and B (tile_dots.py). ``turned``: for A and B, the dimension of the array that each
 #: dimension is; ``adds``. Behind the arrays are tensors of pointers: from where factors will be loaded the next time.
@@ -29,12 +29,6 @@ MULTIPLY = "spirv.multiply"
 #: of B, and how many rounds there are (whole_loops.py). ``turned`` as above; ``neighbours``: a column of B has its
 #: elements one behind the other.
 ROUNDS = "spirv.multiply_rounds"
-
-#: The operations on such arrays, and the operations of reductions.
-OPERATIONS = (
-    *("spirv.array", "spirv.spill", "spirv.strip", "spirv.put", "spirv.collect", "spirv.assign", "spirv.copy"),
-    *(FOLD, MULTIPLY, ROUNDS),
-)
 
 #: Attribute of the loops that are made here: a driver should not unroll them.
 ROLLED = "spirv.rolled"

@@ -9,7 +9,7 @@ from ..analysis.places import elementwise, order_is_free
 from ..drivers import Driver
 from ..layouts.strips import same_registers
 from ..ttgir.ir import DenseAttr, Operation, Value
-from ..ttgir.traits import traits
+from ..ttgir.operations import definition_of
 from ..ttgir.types import TensorType
 from .strip_reductions import folds, keeps_strips
 
@@ -25,7 +25,7 @@ _LIGHT = 2
 
 def is_light(operation: Operation) -> bool:
     """Whether an operation only computes, and little."""
-    return operation.name != "tt.load" and not operation.regions and traits(operation).length <= _LIGHT
+    return operation.name != "tt.load" and not operation.regions and definition_of(operation).length <= _LIGHT
 
 
 def cost_of(operations: Iterable[Operation], driver: Driver) -> int:

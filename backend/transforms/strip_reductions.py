@@ -16,9 +16,9 @@ from collections.abc import Sequence
 from ..analysis.code_size import reduced_bits
 from ..analysis.pointer_range import is_pointer
 from ..layouts.distributed import REGISTER, WARP
-from ..layouts.strips import cut_fits, strip_type
+from ..layouts.strips import cut_fits
 from ..ttgir.ir import DenseAttr, Operation, Value
-from ..ttgir.types import TensorType
+from ..ttgir.types import TensorType, strip_type
 from .rewriting import Rewriter
 
 #: The operation that combines strips.

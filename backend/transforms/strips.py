@@ -28,7 +28,7 @@ from ..drivers import Driver
 from ..layouts.distributed import layout_of
 from ..layouts.strips import ROWS, cut_fits, register_count
 from ..ttgir.ir import Block, Function, Operation, Value
-from ..ttgir.traits import Effect, Memory, traits
+from ..ttgir.operations import Effect, Memory, definition_of
 from ..ttgir.types import FloatType, TensorType
 from .rewriting import erase_unused
 from .strip_loops import MULTIPLY, ROUNDS, Key, Run, roll
@@ -66,7 +66,7 @@ def _blocks(block: Block) -> Iterator[Block]:
 
 def _ends_group(operation: Operation) -> bool:
     """Whether an operation other than loads and stores touches memory, or may do so in its regions."""
-    row = traits(operation)
+    row = definition_of(operation)
     return bool(row.effects) or (bool(operation.regions) and row.memory is Memory.NONE)
 
 
@@ -327,7 +327,7 @@ class _Strips:
         """Whether invocations wait for each other in it."""
         known = self._waiting.get(operation)
         if known is None:
-            row = traits(operation)
+            row = definition_of(operation)
             known = self._waiting[operation] = Effect.WAITS in row.effects or (
                 row.memory is not Memory.NONE and not keeps_strips(operation)
             )
@@ -344,8 +344,8 @@ class _Strips:
         first = min([places[load] for load in run.loads], default=first_store)
         return all(
             operation in inside
-            or not traits(operation).effects & ~Effect.READS_GLOBAL
-            and (place < first_store or not traits(operation).effects)
+            or not definition_of(operation).effects & ~Effect.READS_GLOBAL
+            and (place < first_store or not definition_of(operation).effects)
             for place, operation in enumerate(block.operations[first:last], first)
         )
 

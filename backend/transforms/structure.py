@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from ..errors import UnsupportedOperation
 from ..ttgir.ir import Block, Operation, Region, Successor, Value
-from ..ttgir.traits import End, traits
+from ..ttgir.operations import End, definition_of
 from ..ttgir.type_reader import PLAIN_TYPES
 from ..ttgir.types import Type
 from .rewriting import Rewriter, region_of
@@ -121,7 +121,7 @@ class _Structurer:
 
     def _branch(self, branch: Operation, into: Block) -> _Outcome:
         branch.drop_uses()
-        if traits(branch).end is not End.BRANCH:
+        if definition_of(branch).end is not End.BRANCH:
             known = self._exit_operation
             if known is not None and known.name != branch.name:
                 raise UnsupportedOperation(branch, f"other paths end in '{known.name}'", "end all of them alike")

@@ -16,7 +16,7 @@ from dataclasses import replace
 from ..analysis.axis_info.hints import turned as turned_hints
 from ..ttgir.attribute_values import DenseArray
 from ..ttgir.ir import DenseAttr, Module, Operation, Value
-from ..ttgir.traits import traits
+from ..ttgir.operations import definition_of
 from ..ttgir.types import TensorType, Type
 from .rewriting import Rewriter, erase_unused
 
@@ -67,8 +67,8 @@ def _feeds_dots(value: Value) -> bool:
 
 def _is_elementwise(operation: Operation) -> bool:
     return (
-        traits(operation).elementwise
-        and not traits(operation).effects
+        definition_of(operation).elementwise
+        and not definition_of(operation).effects
         and not operation.regions
         and len(operation.results) == 1
     )

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from ..errors import LoweringError
 from ..ttgir.ir import Block, Function, Module, Operation, Region, Value
-from ..ttgir.traits import End, traits
+from ..ttgir.operations import End, definition_of
 from ..ttgir.verify import call_faults, end_faults
 from .type_rules import encoding_faults, type_faults
 
@@ -36,7 +36,7 @@ def _faults(module: Module) -> Iterator[tuple[Operation | None, str]]:
         yield from _visible(function.body, set(), None)
         for operation in function.walk():
             faults = [*type_faults(operation), *encoding_faults(operation, shape)]
-            if traits(operation).end is not End.NOT:
+            if definition_of(operation).end is not End.NOT:
                 faults += end_faults(operation, function)
             if operation.name == "tt.call":
                 faults += call_faults(operation, module)
@@ -62,7 +62,7 @@ def _links(function: Function) -> Iterator[tuple[Operation | None, str]]:
             yield None, f"an operation of a block of @{function.name} belongs to another block"
         if any(value.owner is not block or value.index != i for i, value in enumerate(block.arguments)):
             yield None, f"an argument of a block of @{function.name} belongs to something else"
-        ends = [operation for operation in block.operations if traits(operation).end is not End.NOT]
+        ends = [operation for operation in block.operations if definition_of(operation).end is not End.NOT]
         if ends[:-1] or (ends and ends[-1] is not block.operations[-1]):
             yield ends[0], "it is not at the end of its block"
     if any(block.parent is not region for region in regions for block in region.blocks):

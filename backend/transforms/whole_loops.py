@@ -21,7 +21,7 @@ from ..abi.tile_products import FACTORS
 from ..analysis.places import constant
 from ..layouts.strips import line_starts, memory_strides
 from ..ttgir.ir import Block, Function, Operation, Value
-from ..ttgir.traits import traits
+from ..ttgir.operations import definition_of
 from ..ttgir.type_reader import PLAIN_TYPES
 from ..ttgir.types import IntegerType, PointerType, TensorType
 from .carried_arrays import collected, spilled
@@ -94,7 +94,7 @@ class _Loop:
     def check(self) -> None:
         """Raises _UnknownError for a loop that is not of this kind."""
         body = self._body
-        if any(one.regions or (traits(one).effects and one.name != "tt.load") for one in body.operations):
+        if any(one.regions or (definition_of(one).effects and one.name != "tt.load") for one in body.operations):
             raise _UnknownError
         array = self._multiply.operands[0]
         spill = array.owner
@@ -305,7 +305,7 @@ class _Loop:
         if value in known or self._is_invariant(value):
             return known.get(value, value)
         owner = value.owner
-        assert isinstance(owner, Operation) and not traits(owner).effects
+        assert isinstance(owner, Operation) and not definition_of(owner).effects
         operands = [self._before(operand, known, rewriter) for operand in owner.operands]
         rewriter.copy(owner, known, operands=operands)
         return known[value]

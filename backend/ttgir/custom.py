@@ -77,7 +77,8 @@ def function(parser: OperationReader) -> Function:
     return made
 
 
-def _constant(parser: OperationReader) -> Operation:
+def constant(parser: OperationReader) -> Operation:
+    """``arith.constant``."""
     at = parser.i
     attributes = _attributes(parser)
     value, type_ = parser.reader.typed_attribute(parser)
@@ -89,7 +90,8 @@ def _constant(parser: OperationReader) -> Operation:
     return parser.build("arith.constant", [], [type_], attributes, ())
 
 
-def _select(parser: OperationReader) -> Operation:
+def select(parser: OperationReader) -> Operation:
+    """``arith.select``."""
     operands = [parser.use()]
     for _ in range(2):
         parser.expect(",")
@@ -128,7 +130,8 @@ def _bind_all(parser: OperationReader, values: list[Value], types: list[Type], a
         parser.bind(value, type_, at)
 
 
-def _for(parser: OperationReader) -> Operation:
+def loop(parser: OperationReader) -> Operation:
+    """``scf.for``."""
     attributes: dict[str, Any] = {}
     if parser.accept("unsigned"):
         attributes["unsignedCmp"] = None
@@ -157,7 +160,8 @@ def _for(parser: OperationReader) -> Operation:
     return parser.build("scf.for", bounds + initial, types, attributes, (1, 1, 1, len(initial)), [region])
 
 
-def _if(parser: OperationReader) -> Operation:
+def branches(parser: OperationReader) -> Operation:
+    """``scf.if``."""
     at = parser.i
     condition = parser.use()
     parser.bind(condition, PLAIN_TYPES["i1"], at)
@@ -169,7 +173,8 @@ def _if(parser: OperationReader) -> Operation:
     return parser.build("scf.if", [condition], types, _attributes(parser), (1,), regions)
 
 
-def _while(parser: OperationReader) -> Operation:
+def while_loop(parser: OperationReader) -> Operation:
+    """``scf.while``."""
     names, initial = _carried(parser) if parser.items[parser.i] == "(" else ([], [])
     parser.expect(":")
     at = parser.i
@@ -196,13 +201,15 @@ def _target(parser: OperationReader) -> Successor:
     return Successor(block, values)
 
 
-def _branch(parser: OperationReader) -> Operation:
+def branch(parser: OperationReader) -> Operation:
+    """``cf.br``."""
     target = _target(parser)
     attributes = _attributes(parser)
     return parser.build("cf.br", list(target.arguments), [], attributes, (len(target.arguments),), [], [target])
 
 
-def _conditional_branch(parser: OperationReader) -> Operation:
+def conditional_branch(parser: OperationReader) -> Operation:
+    """``cf.cond_br``."""
     at = parser.i
     condition = parser.use()
     parser.bind(condition, PLAIN_TYPES["i1"], at)
@@ -227,7 +234,7 @@ def _conditional_branch(parser: OperationReader) -> Operation:
     )
 
 
-def _switch(parser: OperationReader) -> Operation:
+def switch(parser: OperationReader) -> Operation:
     """``%flag : type, [ default: ^a, 42: ^b, … ]``: ``case_values`` in the order of the successors after the first."""
     flag = parser.use()
     parser.expect(":")
@@ -251,7 +258,8 @@ def _switch(parser: OperationReader) -> Operation:
     return parser.build("cf.switch", [flag, *passed], [], attributes, (1, default, len(passed) - default), [], targets)
 
 
-def _poison(parser: OperationReader) -> Operation:
+def poison(parser: OperationReader) -> Operation:
+    """``ub.poison``."""
     attributes: dict[str, Any] = {}
     if parser.accept("<"):
         attributes["value"] = parser.reader.attribute(parser)
@@ -261,7 +269,7 @@ def _poison(parser: OperationReader) -> Operation:
     return parser.build("ub.poison", [], [parser.reader.type(parser)], attributes, ())
 
 
-def _warp_specialize(parser: OperationReader) -> Operation:
+def warp_specialize(parser: OperationReader) -> Operation:
     """The default region, and a region that holds one ``ttg.warp_specialize.partitions`` with the captured values."""
     parser.expect("(")
     captures = parser.uses()
@@ -301,17 +309,3 @@ def _warp_specialize(parser: OperationReader) -> Operation:
     holder.parent = region
     attributes["partitionNumWarps"] = tuple(warps)
     return parser.build("ttg.warp_specialize", [], list(type_.results), attributes, (), [default, region])
-
-
-RULES: dict[str, Rule] = {
-    "arith.constant": _constant,
-    "arith.select": _select,
-    "scf.for": _for,
-    "scf.if": _if,
-    "scf.while": _while,
-    "cf.br": _branch,
-    "cf.cond_br": _conditional_branch,
-    "cf.switch": _switch,
-    "ub.poison": _poison,
-    "ttg.warp_specialize": _warp_specialize,
-}

@@ -39,7 +39,8 @@ def _others(printer: Printing, operation: Operation, *known: str, keyword: bool 
     return f" {'attributes ' if keyword else ''}{printer.spelling.dictionary(shown)}" if shown else ""
 
 
-def _constant(printer: Printing, operation: Operation, _: int) -> str:
+def constant(printer: Printing, operation: Operation, _: int) -> str:
+    """``arith.constant``."""
     value = operation.attributes["value"]
     if isinstance(value, DenseAttr):
         text = printer.spelling.attribute(value)
@@ -50,7 +51,8 @@ def _constant(printer: Printing, operation: Operation, _: int) -> str:
     return f"{before} {text}" if before else text
 
 
-def _select(printer: Printing, operation: Operation, _: int) -> str:
+def select(printer: Printing, operation: Operation, _: int) -> str:
+    """``arith.select``."""
     condition, chosen = (printer.spelling.type(operand.type) for operand in operation.operands[:2])
     types = chosen if condition == "i1" else f"{condition}, {chosen}"
     return f"{printer.values(operation.operands)}{_others(printer, operation)} : {types}"
@@ -61,7 +63,8 @@ def _carried(printer: Printing, arguments: Sequence[Value], initial: Sequence[Va
     return ", ".join(f"{printer.name(argument)} = {printer.name(value)}" for argument, value in pairs)
 
 
-def _for(printer: Printing, operation: Operation, depth: int) -> str:
+def loop(printer: Printing, operation: Operation, depth: int) -> str:
+    """``scf.for``."""
     lower, upper, step, *initial = operation.operands
     induction, *carried = operation.regions[0].entry.arguments
     text = "unsigned " if "unsignedCmp" in operation.attributes else ""
@@ -75,7 +78,8 @@ def _for(printer: Printing, operation: Operation, depth: int) -> str:
     return f"{text} {body}{_others(printer, operation, 'unsignedCmp')}"
 
 
-def _if(printer: Printing, operation: Operation, depth: int) -> str:
+def branches(printer: Printing, operation: Operation, depth: int) -> str:
+    """``scf.if``."""
     text = printer.name(operation.operands[0])
     if operation.results:
         text += f" -> ({printer.spelling.types(result.type for result in operation.results)})"
@@ -85,7 +89,8 @@ def _if(printer: Printing, operation: Operation, depth: int) -> str:
     return text + _others(printer, operation)
 
 
-def _while(printer: Printing, operation: Operation, depth: int) -> str:
+def while_loop(printer: Printing, operation: Operation, depth: int) -> str:
+    """``scf.while``."""
     before, after = operation.regions
     carried = _carried(printer, before.entry.arguments, operation.operands)
     types = [[value.type for value in values] for values in (operation.operands, operation.results)]
@@ -102,18 +107,21 @@ def _target(printer: Printing, successor: Successor) -> str:
     return f"{printer.label(successor.block)}({printer.values(successor.arguments)} : {types})"
 
 
-def _branch(printer: Printing, operation: Operation, _: int) -> str:
+def branch(printer: Printing, operation: Operation, _: int) -> str:
+    """``cf.br``."""
     return _target(printer, operation.successors[0]) + _others(printer, operation)
 
 
-def _conditional_branch(printer: Printing, operation: Operation, _: int) -> str:
+def conditional_branch(printer: Printing, operation: Operation, _: int) -> str:
+    """``cf.cond_br``."""
     weights = operation.attributes.get("branch_weights")
     shown = "" if weights is None else f" weights([{', '.join(map(number, weights))}])"
     targets = ", ".join(_target(printer, successor) for successor in operation.successors)
     return f"{printer.name(operation.operands[0])}{shown}, {targets}{_others(printer, operation, 'branch_weights')}"
 
 
-def _switch(printer: Printing, operation: Operation, _: int) -> str:
+def switch(printer: Printing, operation: Operation, _: int) -> str:
+    """``cf.switch``."""
     flag = operation.operands[0]
     labels = ["default", *map(str, operation.attributes["case_values"])]
     cases = ", ".join(
@@ -125,14 +133,16 @@ def _switch(printer: Printing, operation: Operation, _: int) -> str:
     )
 
 
-def _poison(printer: Printing, operation: Operation, _: int) -> str:
+def poison(printer: Printing, operation: Operation, _: int) -> str:
+    """``ub.poison``."""
     value = operation.attributes.get("value", _NOTHING)
     shown = "" if value is _NOTHING else f"<{printer.spelling.attribute(value)}>"
     text = f"{shown}{_others(printer, operation, 'value')} : {printer.spelling.type(operation.result.type)}"
     return text.lstrip()
 
 
-def _warp_specialize(printer: Printing, operation: Operation, depth: int) -> str:
+def warp_specialize(printer: Printing, operation: Operation, depth: int) -> str:
+    """``ttg.warp_specialize``."""
     default, holder = operation.regions
     inner = holder.entry.operations[0]
     text = f"({printer.values(inner.operands)}){_others(printer, operation, 'partitionNumWarps', keyword=True)}"
@@ -151,16 +161,3 @@ def _warp_specialize(printer: Printing, operation: Operation, depth: int) -> str
 
 
 _NOTHING = object()
-
-RULES: dict[str, Rule] = {
-    "arith.constant": _constant,
-    "arith.select": _select,
-    "scf.for": _for,
-    "scf.if": _if,
-    "scf.while": _while,
-    "cf.br": _branch,
-    "cf.cond_br": _conditional_branch,
-    "cf.switch": _switch,
-    "ub.poison": _poison,
-    "ttg.warp_specialize": _warp_specialize,
-}

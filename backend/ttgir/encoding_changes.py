@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from .encodings import Encoding, SliceEncoding, unsliced
 from .ir import Operation
-from .traits import End, traits
+from .operations import End, definition_of
 from .types import TensorType
 
 #: Operations that combine elements along their dimension ``axis``.
@@ -19,7 +19,7 @@ Chosen = Mapping[Encoding, Encoding]
 def mixes(operation: Operation, chosen: Chosen) -> bool:
     """Whether an operation has tensors of a chosen encoding and of another one, which mean the same before the
     change."""
-    if operation.name == "ttg.convert_layout" or traits(operation).end is not End.NOT:
+    if operation.name == "ttg.convert_layout" or definition_of(operation).end is not End.NOT:
         return False
     if operation.regions and operation.name not in ALONG:
         return False  # it passes each value on as it is

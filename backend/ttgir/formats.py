@@ -6,7 +6,7 @@ The language of the formats is that of notation.py. Types that a format leaves o
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from . import readers
@@ -179,6 +179,11 @@ class Format:
             spread.append(types[at : at + length])
             at += length
         return spread if rest >= 0 and at == len(types) else None
+
+    def values(self, operation: Operation, name: str) -> Sequence[Value]:
+        """The operands or the one result that the signature calls ``name``."""
+        index = self._operand(name)
+        return operation.operand_group(index) if index >= 0 else [operation.results[self._result(name)]]
 
     # Compilation
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from .assembly import FORMATS
-from .custom import RULES
 from .ir import Block, Operation, Region, Successor, Value
 from .operation_reader import OperationReader
+from .operations import OPERATIONS, WORST
 
 #: Operations whose regions see no names from outside.
 _ISOLATED = frozenset({"ttg.warp_specialize.partitions", "tt.func", "builtin.module"})
@@ -48,7 +47,7 @@ def generic(parser: OperationReader, start: int) -> Operation:
         parser.error(f"{len(operands)} operands, but {len(type_.inputs)} operand types", at)
     for operand, input_type in zip(operands, type_.inputs, strict=True):
         parser.bind(operand, input_type, at)
-    row = FORMATS.get(name)
+    row = OPERATIONS.get(name, WORST).syntax
     segments = attributes.pop("operandSegmentSizes", None)
     attributes.pop("resultSegmentSizes", None)
     if row is not None:
@@ -57,7 +56,7 @@ def generic(parser: OperationReader, start: int) -> Operation:
             parser.error(f"'{name}' has another number of results", at)
         if segments is None:
             segments = row.split(len(operands))
-    elif name not in RULES and "." not in name:
+    elif "." not in name:
         parser.error(f"unknown operation '{name}'", start)
     if segments is None:
         segments = (len(operands),) if row is None else None

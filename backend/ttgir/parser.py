@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from .assembly import FORMATS
-from .custom import RULES, function
+from .custom import function
 from .generic_form import generic
 from .ir import Block, Function, Module, Operation, Region
 from .lexer import END, TTGIRSyntaxError
 from .locations import Locations
 from .operation_reader import OperationReader
-from .traits import End, traits
+from .operations import OPERATIONS, End, definition_of
 from .types import Type
 from .value_scopes import ValueScope
 from .verify import check_calls, check_terminators
@@ -146,14 +145,10 @@ class Parser(OperationReader):
         if name[0] == '"':
             op = generic(self, start)
         else:
-            rule = RULES.get(name)
-            if rule is not None:
-                op = rule(self)
-            else:
-                row = FORMATS.get(name)
-                if row is None or not row.text:
-                    self._unknown(name, start)
-                op = row.read(self)
+            row = OPERATIONS.get(name)
+            if row is None or row.read is None:
+                self._unknown(name, start)
+            op = row.read(self)
         op.block = block
         if items[self.i][:4] == "loc(":
             self._located.append((op, items[self.i], self.i))
@@ -161,7 +156,7 @@ class Parser(OperationReader):
         block.operations.append(op)
         if names:
             self._name_results(op, names, start)
-        if traits(op).end is not End.NOT:
+        if definition_of(op).end is not End.NOT:
             self._terminators.append((op, start))
             if items[self.i] != "}" and items[self.i][0] != "^":
                 self.fail(f"expected '}}' or a block label after the terminator '{op.name}'")
@@ -172,7 +167,7 @@ class Parser(OperationReader):
     def _unknown(self, name: str, at: int) -> NoReturn:
         if not (name[0].isalpha() or name[0] == "_"):
             self.fail("expected an operation", at)
-        if name in FORMATS:
+        if name in OPERATIONS:
             self.error(f"operation '{name}' is only read in its generic form, \"{name}\"(…)", at)
         if "." not in name:
             self.fail("expected an operation", at)
@@ -228,7 +223,7 @@ class Parser(OperationReader):
                 self.fail("expected a block label or '}'")
             self.operation(block)
         if block is not None:
-            ended = bool(block.operations) and traits(block.operations[-1]).end is not End.NOT
+            ended = bool(block.operations) and definition_of(block.operations[-1]).end is not End.NOT
             if implicit and not ended:
                 end = self.build(implicit, [], [], {}, (0,))
                 end.block = block
@@ -244,7 +239,7 @@ class Parser(OperationReader):
     def _check_end(self, block: Block) -> None:
         """A block must end in a terminator; of an operation that the table does not know that is taken on trust."""
         last = block.operations[-1] if block.operations else None
-        if last is None or (traits(last).end is End.NOT and last.name in FORMATS):
+        if last is None or (definition_of(last).end is End.NOT and last.name in OPERATIONS):
             self.fail("expected a terminator at the end of the block")
 
     def _label(self, region: Region) -> Block:

@@ -1,4 +1,4 @@
-"""The printer: an ir.Module to MLIR text, by the table that the reader uses (assembly.py).
+"""The printer: an ir.Module to MLIR text, by the table that the reader uses (operations/).
 
 Upstream reads the text as the module that it is. It is not upstream's own print letter by letter: values have other
 names, and attributes at their default may be there.
@@ -10,14 +10,13 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from .assembly import FORMATS
 from .attribute_values import DenseArray
-from .custom_printers import RULES
 from .encodings import Encoding
 from .enums import ENUMS
 from .formats import Format
 from .ir import Block, Function, Module, Operation, Region, Value
 from .notation import Directive, Element, Group, Literal, Variable
+from .operations import definition_of
 from .spelling import Spelling, location, quoted, symbol
 from .type_reader import PLAIN_TYPES
 from .types import Type
@@ -153,10 +152,10 @@ class Printer:
         return f"{before}{self._body(operation, depth).rstrip()} {location(operation.location)}"
 
     def _body(self, operation: Operation, depth: int) -> str:
-        rule = RULES.get(operation.name)
-        if rule is not None:
-            return f"{operation.name} {rule(self, operation, depth)}"
-        row = FORMATS.get(operation.name)
+        known = definition_of(operation)
+        if known.write is not None:
+            return f"{operation.name} {known.write(self, operation, depth)}"
+        row = known.syntax
         if row is None or not row.text or operation.regions:
             return self._generic(operation, row, depth)
         parts: list[str] = []

@@ -96,6 +96,12 @@ class TensorType(Type):
         return f"tensor<{'x'.join(map(str, self.shape))}x{self.element}>"
 
 
+def strip_type(type_: TensorType, dim: int, strips: int) -> TensorType:
+    """The type of one of ``strips`` equal parts along ``dim``."""
+    shape = tuple(extent // strips if axis == dim else extent for axis, extent in enumerate(type_.shape))
+    return TensorType(shape, type_.element, type_.encoding)
+
+
 def operand_of(type_: Type) -> Encoding | None:
     """The encoding of the dots that a tensor of this type is an operand of; None of other types."""
     encoding = encoding_of(type_)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from .ir import Function, Module, Operation, Value
 from .lexer import Tokens
-from .traits import End, traits
+from .operations import End, definition_of
 from .types import Type
 
 
@@ -34,7 +34,7 @@ def end_faults(op: Operation, function: Function) -> Iterator[str]:
             _types(successor.arguments),
             _types(successor.block.arguments),
         )
-    if traits(op).end is not End.LEAVE:
+    if definition_of(op).end is not End.LEAVE:
         return
     owner = op.holder
     if owner is None:
@@ -42,9 +42,9 @@ def end_faults(op: Operation, function: Function) -> Iterator[str]:
             yield f"'{op.name}' cannot end a function; 'tt.return' does"
         yield from _compare(f"results of @{function.name}", _types(op.operands), function.type.results)
         return
-    if op.name not in (traits(owner).ended_by or (op.name,)):
+    if op.name not in (definition_of(owner).ended_by or (op.name,)):
         yield f"'{op.name}' cannot end a region of '{owner.name}'"
-    if op.name == traits(owner).yielded_by:
+    if op.name == definition_of(owner).yielded_by:
         yield from _compare(f"results of '{owner.name}'", _types(op.operands), _types(owner.results))
     elif op.name == "scf.condition":
         yield from _compare("results of 'scf.while'", _types(op.operands[1:]), _types(owner.results))

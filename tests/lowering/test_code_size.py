@@ -7,8 +7,8 @@ from triton.backends.spirv.functions.forms import FORMS
 from triton.backends.spirv.lowering.entry_point import lower_module
 from triton.backends.spirv.spirv.decode import decode
 from triton.backends.spirv.transforms.schedule import Options
+from triton.backends.spirv.ttgir.operations import OPERATIONS, SHORT
 from triton.backends.spirv.ttgir.parser import parse_module
-from triton.backends.spirv.ttgir.traits import SHORT, TRAITS
 
 from tests.lowering.harness import PLAIN, module_text
 
@@ -20,7 +20,7 @@ _OF_OTHER_TYPES = {
     f"math.{name}" for name in "absi ctlz ctpop cttz isfinite isinf isnan isnormal clampf sincos".split()
 }
 _OF_OTHER_TYPES |= {"tt.extern_elementwise", "math.ipowi", "math.fpowi"}
-_FLOATS = sorted({name for name, row in TRAITS.items() if row.length >= SHORT} - _OF_OTHER_TYPES)
+_FLOATS = sorted({name for name, row in OPERATIONS.items() if row.length >= SHORT} - _OF_OTHER_TYPES)
 
 
 def emitted(operation: str, arguments: list[str], result: str) -> int:
@@ -47,7 +47,7 @@ def test_operations(name: str) -> None:
     count = 3 if name == "math.fma" else 2 if name.endswith(("powf", "atan2", "copysign", "divf", "remf")) else 1
     operands = ", ".join(f"%x{number}" for number in range(count))
     length = emitted(f"%y = {name} {operands} : f32", ["f32"] * count, "f32")
-    _compare(length - emitted("%y = ub.poison : f32", ["f32"] * count, "f32"), TRAITS[name].length)
+    _compare(length - emitted("%y = ub.poison : f32", ["f32"] * count, "f32"), OPERATIONS[name].length)
 
 
 def _compare(length: int, expected: int) -> None:

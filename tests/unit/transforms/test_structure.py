@@ -11,8 +11,8 @@ from triton.backends.spirv.errors import UnsupportedOperation
 from triton.backends.spirv.transforms.inline import single_block_body
 from triton.backends.spirv.transforms.verifier import verify
 from triton.backends.spirv.ttgir.ir import Module, Region
+from triton.backends.spirv.ttgir.operations import OPERATIONS, End
 from triton.backends.spirv.ttgir.parser import parse_module
-from triton.backends.spirv.ttgir.traits import TRAITS, End
 
 from tests.meaning import run
 
@@ -56,7 +56,7 @@ def same_results(text: str) -> None:
     original, rewritten = parse_module(text), structured(text)
     check_links(rewritten)
     before, after = names(body(original)), names(body(rewritten))
-    assert not any(TRAITS[name].end is End.BRANCH for name in after)
+    assert not any(OPERATIONS[name].end is End.BRANCH for name in after)
     for name in ("arith.muli", "arith.addi"):
         assert after[name] <= before[name]
     for seed in SEEDS:

@@ -2,42 +2,67 @@
 
 from __future__ import annotations
 
+import ast
+import re
+from pathlib import Path
+
 import pytest
 from triton.backends.spirv.analysis.lazy_loads import lazy_loads
 from triton.backends.spirv.analysis.pointer_range import pointer_bases
 from triton.backends.spirv.analysis.pointer_roots import written_arguments
+from triton.backends.spirv.lowering import families  # noqa: F401  (fills the table of rules)
+from triton.backends.spirv.lowering.refusals import REFUSED, REGION_ENDS, REWRITTEN, REWRITTEN_BY_PASS
 from triton.backends.spirv.lowering.registry import RULES
 from triton.backends.spirv.planning.footprints import _RULES
 from triton.backends.spirv.planning.kernel_plan import PLANNERS
-from triton.backends.spirv.transforms import slice_dots, strip_loops
-from triton.backends.spirv.ttgir import custom
-from triton.backends.spirv.ttgir.assembly import FORMATS
 from triton.backends.spirv.ttgir.ir import Operation, Region
-from triton.backends.spirv.ttgir.parser import parse_module
-from triton.backends.spirv.ttgir.traits import (
+from triton.backends.spirv.ttgir.operations import (
     ANYTHING,
+    FAMILIES,
+    OPERATIONS,
     TOUCHES_SHARED,
-    TRAITS,
     WORST,
     Effect,
     End,
     Layouts,
     Memory,
     Pointers,
+    definition_of,
     in_loop,
-    traits,
 )
-
-#: Those that are read, and this backend's own, which a rewrite of TTGIR makes.
-OPERATIONS = FORMATS.keys() | custom.RULES.keys() | {*strip_loops.OPERATIONS, slice_dots.STORE}
+from triton.backends.spirv.ttgir.parser import parse_module
 
 
-def test_every_operation_that_is_read_has_a_row_and_no_other():
-    assert OPERATIONS == TRAITS.keys()
+def test_every_operation_of_the_table_is_lowered_or_its_row_says_what_becomes_of_it():
+    """A view of the table for each outcome: docs/internals/operations.md, tests/lowering/test_coverage.py."""
+    outcomes = RULES.keys() | REFUSED.keys() | REGION_ENDS.keys() | REWRITTEN.keys() | REWRITTEN_BY_PASS.keys()
+    assert outcomes == OPERATIONS.keys()
+
+
+def test_each_row_is_in_one_module():
+    names = [name for family in FAMILIES for name in re.findall(r"(?<![\w.])[a-z]+\.[a-z_.0-9]+", _first_words(family))]
+    assert sorted(names) == sorted(OPERATIONS)
+
+
+def _first_words(family) -> str:
+    """The first argument of each row of a module."""
+    tree = ast.parse(Path(family.__file__).read_text(encoding="utf-8"))
+    calls = [node.value for node in tree.body if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)]
+    return " ".join(ast.literal_eval(call.args[0]) for call in calls)
+
+
+def test_what_an_access_moves_is_named_by_its_syntax():
+    moving = {name: row for name, row in OPERATIONS.items() if row.moves}
+    assert {"tt.load", "tt.store", "tt.atomic_cas"} <= moving.keys()
+    for name, row in moving.items():
+        there = {word for word, _ in (*row.syntax.operands, *row.syntax.results)}
+        assert set(row.moves) <= there and row.pointers is Pointers.ACCESSED, name
+    lowered = {name for name, row in OPERATIONS.items() if row.pointers is Pointers.ACCESSED} & RULES.keys()
+    assert lowered <= moving.keys()
 
 
 def test_an_operation_without_a_row_may_do_everything():
-    unknown = traits(Operation("other.thing", [], [], {}))
+    unknown = definition_of(Operation("other.thing", [], [], {}))
     assert unknown is WORST and unknown.effects == ANYTHING == ~Effect(0)
     assert unknown.pointers is Pointers.UNKNOWN and unknown.memory is Memory.SCRATCH and unknown.loop
     assert unknown.layouts is Layouts.OWN and unknown.unbounded
@@ -46,25 +71,25 @@ def test_an_operation_without_a_row_may_do_everything():
 
 
 def test_rows_agree_with_themselves():
-    for name, row in TRAITS.items():
+    for name, row in OPERATIONS.items():
         assert not row.repeatable or (row.effects == Effect.NOTHING and row.memory is Memory.NONE), name
         assert row.pointers is not Pointers.ACCESSED or row.effects & (Effect.READS_GLOBAL | Effect.WRITES_GLOBAL), name
         assert not row.elementwise or row.effects == Effect.NOTHING, name
         assert not row.by_layout or row.effects & TOUCHES_SHARED, name
-        assert not row.yielded_by or row.yielded_by in (row.ended_by or TRAITS), name
-        assert all(TRAITS[end].end is End.LEAVE for end in row.ended_by), name
+        assert not row.yielded_by or row.yielded_by in (row.ended_by or OPERATIONS), name
+        assert all(OPERATIONS[end].end is End.LEAVE for end in row.ended_by), name
 
 
 def test_the_first_operand_of_an_access_is_its_pointer():
-    for name, row in TRAITS.items():
+    for name, row in OPERATIONS.items():
         if row.pointers is Pointers.ACCESSED:
-            assert FORMATS[name].operands[0][0] in ("ptr", "src"), name
+            assert row.syntax.operands[0][0] in ("ptr", "src"), name
 
 
 def test_every_lowered_access_of_shared_memory_has_a_footprint():
-    touching = {name for name, row in TRAITS.items() if row.effects & TOUCHES_SHARED} & RULES.keys()
+    touching = {name for name, row in OPERATIONS.items() if row.effects & TOUCHES_SHARED} & RULES.keys()
     assert touching <= _RULES.keys()
-    scratch = {name for name, row in TRAITS.items() if row.memory is Memory.SCRATCH} & RULES.keys()
+    scratch = {name for name, row in OPERATIONS.items() if row.memory is Memory.SCRATCH} & RULES.keys()
     assert scratch <= PLANNERS.keys()
 
 

@@ -1,0 +1,53 @@
+"""This backend's own operations, which its rewrites make: on tensors in arrays of an invocation's own
+(transforms/strip_loops.py, carried_arrays.py, merged_arrays.py, tile_dots.py, whole_loops.py), and on slices of buffers
+(transforms/slice_dots.py)."""
+
+from __future__ import annotations
+
+from ..ir import Operation, Value
+from ..types import TensorType, strip_type
+from .definition import Effect, Pointers, define
+from .type_checks import shape
+
+
+def _same_types(operation: Operation) -> bool:
+    return operation.operands[0].type == operation.result.type
+
+
+def _assigns(operation: Operation) -> bool:
+    return operation.operands[0].type == operation.operands[1].type
+
+
+def _takes_strip(operation: Operation) -> bool:
+    return _is_strip(operation.operands[0], operation.result, operation)
+
+
+def _puts_strip(operation: Operation) -> bool:
+    return _is_strip(operation.operands[0], operation.operands[1], operation)
+
+
+def _is_strip(whole: Value, part: Value, operation: Operation) -> bool:
+    dim, strips = operation.attributes["dim"], operation.attributes["strips"]
+    return isinstance(whole.type, TensorType) and part.type == strip_type(whole.type, dim, strips)
+
+
+def _multiplies(one: Operation) -> bool:
+    """Arrays of a tile C, and of A and B with their dimensions in some order."""
+    c, *factors = (shape(operand) for operand in one.operands[:3])
+    a, b = (
+        tuple(extents[dim] for dim in order) for extents, order in zip(factors, one.attributes["turned"], strict=True)
+    )
+    return c == (*a[:-1], b[-1]) and a[:-2] == b[:-2] and a[-1] == b[-2]
+
+
+# fmt: off
+define("spirv.array", pointers=Pointers.KEPT)
+define("spirv.spill spirv.collect", pointers=Pointers.KEPT, types=_same_types)
+define("spirv.strip", pointers=Pointers.KEPT, types=_takes_strip)
+define("spirv.put", pointers=Pointers.KEPT, types=_puts_strip)
+define("spirv.assign spirv.copy", types=_assigns)
+define("spirv.multiply", types=_multiplies)
+define("spirv.multiply_rounds", effects=Effect.READS_GLOBAL, types=_multiplies)
+define("spirv.store_slice", effects=Effect.WRITES_SHARED)
+define("spirv.fold", ended_by=("tt.reduce.return",))
+# fmt: on
