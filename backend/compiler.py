@@ -20,7 +20,7 @@ from triton.runtime.errors import OutOfResources
 
 if TYPE_CHECKING:
     from .options import SPIRVOptions
-    from .planning.module_plan import Planned
+    from .planning.kernel_plan import Planned
     from .stages import Chosen
 
 #: The name of this backend's targets.
@@ -72,6 +72,19 @@ def _listing(spirv: bytes) -> str:
     return listing(spirv)
 
 
+@dataclasses.dataclass
+class Door:
+    """What goes from one stage of a compilation to a later one besides the module: how it was ``chosen`` to be laid
+    out, so that the same module is not planned again."""
+
+    chosen: Chosen | None = None
+
+    def planned(self, module: Any) -> Planned | None:
+        """The plan of ``module``; None if another module was chosen, or none. It is given once: emitting changes it."""
+        chosen, self.chosen = self.chosen, None
+        return chosen.planned if chosen is not None and chosen.module is module else None
+
+
 class SPIRVBackend(BaseBackend):
     """Triton to Vulkan SPIR-V."""
 
@@ -91,8 +104,6 @@ class SPIRVBackend(BaseBackend):
 
             type(self).get_tensor_specialization = staticmethod(fast_tensor_specialization())  # type: ignore[method-assign]
         self.capabilities = Capabilities.parse(str(target.arch))
-        #: What ``make_ttgir`` chose last, so that the same module is not planned again.
-        self._chosen: Chosen | None = None
 
     @staticmethod
     def supports_target(target: GPUTarget) -> bool:
@@ -173,6 +184,7 @@ class SPIRVBackend(BaseBackend):
         from .patience import begin
 
         begin()
+        door = Door()
         if self.capabilities.processor and language != Language.GLUON:
             options = dataclasses.replace(options, num_warps=1)  # a CPU's lanes are the elements of its vectors
         if language == Language.GLUON:
@@ -180,8 +192,8 @@ class SPIRVBackend(BaseBackend):
             stages["ttgir"] = lambda source, metadata: self.gluon_to_ttgir(source, metadata, options)
         else:
             stages["ttir"] = lambda source, metadata: self.make_ttir(source, options)
-            stages["ttgir"] = lambda source, metadata: self.make_ttgir(source, metadata, options)
-        stages["spv"] = lambda source, metadata: self.make_spirv(source, metadata, options)
+            stages["ttgir"] = lambda source, metadata: self.make_ttgir(source, metadata, options, door)
+        stages["spv"] = lambda source, metadata: self.make_spirv(source, metadata, options, door)
         if knobs.runtime.add_stages_inspection_hook is not None:
             knobs.runtime.add_stages_inspection_hook(self, stages, options, language, self.capabilities)
 
@@ -205,18 +217,19 @@ class SPIRVBackend(BaseBackend):
         passes.run(module, passes.TTIR, "make_ttir", passes.operation_names(module))
         return module
 
-    def make_ttgir(self, module: Any, metadata: dict[str, Any], options: SPIRVOptions) -> Any:
+    def make_ttgir(self, module: Any, metadata: dict[str, Any], options: SPIRVOptions, door: Door) -> Any:
         """TTIR to TTGIR, laid out for this subgroup size by the fastest schedule by which the kernel fits in shared
-        memory (planning/cost.py). Raises TooManyWarps, OutOfSharedMemory."""
+        memory (planning/cost.py). The plan goes through the ``door``. Raises TooManyWarps, OutOfSharedMemory."""
         from .collector import paused_collector
         from .stages import choose
 
         self._check_warps(module, options.num_warps)
         kernel = module.get_entry_func_name()
         with paused_collector(), self._compiling(kernel, "this backend's compiler, from TTIR to TTGIR,", options):
-            self._chosen = choose(module, f"{kernel}.ttgir", self.capabilities, options)
-        metadata |= self._chosen.metadata()
-        return self._chosen.module
+            chosen = choose(module, f"{kernel}.ttgir", self.capabilities, options)
+        metadata |= chosen.metadata()
+        door.chosen = chosen
+        return chosen.module
 
     def gluon_to_ttgir(self, module: Any, metadata: dict[str, Any], options: SPIRVOptions) -> Any:
         """A Gluon kernel to TTGIR, in the layouts that it names. Raises TooManyWarps."""
@@ -226,9 +239,10 @@ class SPIRVBackend(BaseBackend):
         passes.run(module, passes.GLUON, "gluon_to_ttgir", passes.operation_names(module))
         return module
 
-    def make_spirv(self, module: Any, metadata: dict[str, Any], options: SPIRVOptions) -> bytes:
-        """TTGIR to a SPIR-V module, with shared memory allocated and barriers inserted on the way. Raises
-        OutOfSharedMemory for user-written TTGIR that does not fit."""
+    def make_spirv(self, module: Any, metadata: dict[str, Any], options: SPIRVOptions, door: Door) -> bytes:
+        """TTGIR to a SPIR-V module, with shared memory allocated and barriers inserted on the way. It is planned anew
+        unless its plan came through the ``door``. Raises OutOfSharedMemory for user-written TTGIR that does not
+        fit."""
         from .collector import paused_collector
         from .lowering.entry_point import emit
         from .patience import end
@@ -237,10 +251,9 @@ class SPIRVBackend(BaseBackend):
         from .stages import plan
         from .transforms.schedule import Schedule
 
-        chosen, self._chosen = self._chosen, None
+        planned = door.planned(module)
         part = "this backend's compiler, from TTGIR to SPIR-V,"
         with paused_collector(), self._compiling(module.get_entry_func_name(), part, options):
-            planned = chosen.planned if chosen is not None and chosen.module is module else None
             if planned is None:
                 layout = metadata.setdefault("layout", None)
                 schedule = Schedule(**layout) if layout is not None else named_layouts(options.num_stages)

@@ -1,5 +1,14 @@
 """TTIR to a planned kernel: upstream's passes and this backend's rewrites, in the order in which they run.
 
+The pipelines of upstream's passes are in passes.py, the rewrites of each stage in transforms/table.py; which of them
+run for a schedule is said there. They run in this order:
+
+    _Layouts._passed    BEFORE_LAYOUTS, CUT, upstream's layouts and dots, LANES, upstream's passes on TTGIR
+    _Layouts.laid_out   LAYOUTS_CHOSEN, LOADS_MOVED: Triton keeps the TTGIR that this gives
+    _last               LAST, upstream's last passes
+    choose, plan        FITTING
+    plan_module         FRAGMENTS, PLANNING, and the plan
+
 ``choose`` lays a kernel out by one schedule after the other, the fastest first (planning/cost.py), until what is
 planned fits in the device's shared memory.
 """
@@ -19,14 +28,15 @@ from .errors import LoweringError, UnsupportedOperation
 from .options import SPIRVOptions
 from .patience import check
 from .planning.cost import Candidate, KernelFacts, candidates
-from .planning.kernel_plan import least_shared
+from .planning.kernel_plan import Planned, least_shared, plan_kernel
 from .planning.matrix_units import MatrixUnits, matrix_units
-from .planning.module_plan import Planned, arrange, plan_arranged, plan_module
 from .planning.native_math import native_math
+from .planning.returned_values import warn_of_returned_values
 from .planning.workgroup import WARP, matrix_warps, subgroups
 from .transforms import table
 from .transforms.kernel import kernel_of
 from .transforms.schedule import Options, Schedule
+from .ttgir.ir import Module
 from .ttgir.parser import parse_module
 from .ttgir.printer import print_module
 
@@ -126,8 +136,6 @@ class _Layouts:
         if module is None:
             return None
         module = transformed(module, table.Stage.LAYOUTS_CHOSEN, self._capabilities, options) or module
-        if schedule.matrices:
-            return module
         return transformed(module, table.Stage.LOADS_MOVED, self._capabilities, options) or module
 
     def _passed(self, options: Options) -> Any:
@@ -135,13 +143,12 @@ class _Layouts:
         module, self._module = self._module, None  # the passes change it in place
         if module is None:
             module = passes.parse(self._ttir, self._context)
-        lanes = self._options.warp_size
-        if options.schedule.matrices:
-            module, lanes = transformed(module, table.Stage.BEFORE_LAYOUTS, self._capabilities, options) or module, WARP
-        if options.schedule.pieces:
-            module = transformed(module, table.Stage.CUT, self._capabilities, options)
-            if module is None:
-                return None
+        module = transformed(module, table.Stage.BEFORE_LAYOUTS, self._capabilities, options) or module
+        cut = transformed(module, table.Stage.CUT, self._capabilities, options)
+        if cut is None and options.schedule.pieces:
+            return None
+        module = cut or module
+        lanes = WARP if options.schedule.matrices else self._options.warp_size
         pipeline = passes.layouts(options.schedule.subgroups, lanes, self._options.num_ctas)
         names = self._found.names
         passes.run(module, pipeline, "make_layouts", names, self._copies)
@@ -217,6 +224,46 @@ def plan(module: Any, schedule: Schedule, name: str, capabilities: Capabilities,
     return planned
 
 
+def plan_module(source: Module, capabilities: Capabilities, options: Options) -> Planned:
+    """Rewrites and plans the only public function of ``source``, which was laid out by the schedule of ``options``.
+    Raises UnsupportedOperation for what this backend refuses, LoweringError for a module it does not understand."""
+    arrange(source, capabilities, options)
+    return plan_arranged(source, capabilities, options)
+
+
+def arrange(source: Module, capabilities: Capabilities, options: Options) -> bool:
+    """Gives fragments of matrix units the layout that the device has for them. False where there are none, or where
+    the device has no such matrices."""
+    return table.rewrite(source, table.Stage.FRAGMENTS, capabilities, options)
+
+
+def plan_arranged(source: Module, capabilities: Capabilities, options: Options) -> Planned:
+    """What is left of ``plan_module`` then."""
+    _check_shape(source, capabilities)
+    warn_of_returned_values(source)
+    table.rewrite(source, table.Stage.PLANNING, capabilities, options)
+    return plan_kernel(source, capabilities, options)
+
+
+def _check_shape(source: Module, capabilities: Capabilities) -> None:
+    try:
+        warps, lanes = int(source.attributes["ttg.num-warps"]), int(source.attributes["ttg.threads-per-warp"])
+    except KeyError as missing:
+        raise LoweringError(f"the module lacks the attribute {missing}: it is not TTGIR") from None
+    if int(source.attributes.get("ttg.num-ctas", 1)) != 1:
+        raise LoweringError("num_ctas must be 1: Vulkan has no clusters of workgroups")
+    if lanes != capabilities.subgroup_size:
+        raise LoweringError(
+            f"the module is for subgroups of {lanes} invocations, the target's have "
+            f"{capabilities.subgroup_size}: compile the kernel from its source for this target"
+        )
+    if warps * lanes > capabilities.max_workgroup_invocations:
+        raise LoweringError(
+            f"num_warps={warps} needs workgroups of {warps * lanes} invocations; the target allows "
+            f"{capabilities.max_workgroup_invocations}"
+        )
+
+
 def _last(module: Any, capabilities: Capabilities, options: Options) -> str:
     """The text of ``module`` after upstream's last passes; the module itself stays as it is."""
     text, context = str(module), module.context
@@ -259,7 +306,12 @@ def transformed(
 ) -> Any:
     """An upstream module after our rewrites of a stage; None if they change nothing. ``names``: of its
     operations (passes.operation_names), where they are known."""
-    rows = table.due(stage, passes.operation_names(module) if names is None else names, device, options)
+    rows = table.wanted(stage, device, options)
+    if not rows:
+        return None
+    if names is None:
+        names = passes.operation_names(module)
+    rows = [row for row in rows if row.suits(names)]
     if not rows:
         return None
     source = parse_module(str(module), "kernel.ttgir")

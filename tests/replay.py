@@ -37,12 +37,12 @@ def recorded() -> Iterator[dict[str, str]]:
     make_ttgir, make_spirv = SPIRVBackend.make_ttgir, SPIRVBackend.make_spirv
     keys: dict[int, str] = {}
 
-    def observed_ttgir(backend: Any, module: Any, metadata: dict[str, Any], options: Any) -> Any:
+    def observed_ttgir(backend: Any, module: Any, metadata: dict[str, Any], options: Any, *more: Any) -> Any:
         keys[id(backend)] = _digest(f"{module.str_nodebug()}\n{options}\n{backend.capabilities.arch()}")
-        return make_ttgir(backend, module, metadata, options)
+        return make_ttgir(backend, module, metadata, options, *more)
 
-    def observed_spirv(backend: Any, module: Any, metadata: dict[str, Any], options: Any) -> bytes:
-        spirv = make_spirv(backend, module, metadata, options)
+    def observed_spirv(backend: Any, module: Any, metadata: dict[str, Any], options: Any, *more: Any) -> bytes:
+        spirv = make_spirv(backend, module, metadata, options, *more)
         if key := keys.pop(id(backend), ""):
             words[f"{metadata['name']} {key}"] = _digest(spirv)
         return spirv

@@ -12,7 +12,7 @@ from ..capabilities import Capabilities
 from ..errors import LoweringError, UnsupportedOperation
 from ..options import SPIRVOptions, own
 from ..planning.cost import named_layouts
-from ..planning.module_plan import Planned
+from ..planning.kernel_plan import Planned
 from ..planning.show import plan_lines, plan_text
 from ..stages import plan
 from ..transforms.kernel import kernel_of

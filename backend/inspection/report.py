@@ -20,7 +20,7 @@ from ..ahead_of_time.widening import wider
 from ..capabilities import Capabilities
 from ..cpu.machine import NoHostTarget
 from ..options import CHOICES, chosen
-from ..planning.module_plan import Planned
+from ..planning.kernel_plan import Planned
 from ..runtime.errors import DeviceUnavailable
 from ..runtime.files import write_whole
 from ..spirv.decode import decode

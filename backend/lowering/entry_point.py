@@ -7,16 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..abi.block import FIRST_PROGRAM, GLOBAL_SCRATCH, GRID_SIZE, REPORTS, ArgumentBlock, hidden_arguments
-from ..capabilities import Capabilities
 from ..coroutines.anchors import anchor_across_barriers
-from ..planning.module_plan import Planned, plan_module
+from ..planning.kernel_plan import Planned
 from ..spirv.float_modes import float_modes
 from ..spirv.function import FunctionBuilder
 from ..spirv.module import ModuleBuilder
 from ..spirv.opcodes import ExecutionMode_, MemoryAccess
 from ..transforms.kernel import kernel_of
-from ..transforms.schedule import Options
-from ..ttgir.ir import UNKNOWN, Function, Module
+from ..ttgir.ir import UNKNOWN, Function
 from . import families  # noqa: F401  (fills the registry)
 from .arguments import read_arguments
 from .debug_info import source_lines
@@ -51,14 +49,6 @@ class LoweredKernel:
     global_scratch: GlobalScratch
     reports: list[dict[str, Any]]
     written: list[int] | None
-
-
-def lower_module(source: Module, capabilities: Capabilities, options: Options) -> LoweredKernel:
-    """Compiles the only public function of ``source``, which is rewritten on the way.
-
-    Raises UnsupportedOperation for what this backend refuses, LoweringError for a module it does not understand.
-    """
-    return emit(plan_module(source, capabilities, options))
 
 
 def emit(planned: Planned) -> LoweredKernel:

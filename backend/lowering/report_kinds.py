@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ..planning.kernel_plan import Planned
 from ..planning.loop_limit import watches_loops
-from ..planning.module_plan import Planned
 from ..transforms.kernel import kernel_of
 from ..ttgir.ir import UNKNOWN, Function
 from ..ttgir.operations import Effect, definition_of

@@ -12,6 +12,7 @@ from ..analysis.code_size import multiply_adds
 from ..analysis.lazy_loads import lazy_loads
 from ..analysis.overwriting import ReadsFirst, reads_first
 from ..capabilities import Capabilities
+from ..transforms.kernel import kernel_of
 from ..transforms.schedule import Options
 from ..ttgir.ir import Function, Module, Operation, Value
 from ..ttgir.operations import MEDIUM, OPERATIONS
@@ -76,6 +77,17 @@ class KernelPlan:
     def fits(self) -> bool:
         """Whether the device has the workgroup memory that the kernel takes."""
         return self.shared_bytes <= self.view.limit
+
+
+@dataclass(frozen=True, repr=False)
+class Planned:
+    """A module whose only public function was rewritten and planned: ``lowering.entry_point.emit`` makes a kernel of
+    it."""
+
+    source: Module
+    plan: KernelPlan
+    capabilities: Capabilities
+    options: Options
 
 
 @dataclass(frozen=True)
@@ -161,10 +173,11 @@ FIXED: dict[str, Planner] = {
 }
 
 
-def plan_kernel(kernel: Function, source: Module, capabilities: Capabilities, options: Options) -> KernelPlan:
-    """The plans of all operations of ``kernel``, the only function left of ``source``. What fits in workgroup memory is
-    decided here: the first of the ways to see it in which everything fits, with the fewest bytes; else operations take
-    less than they would like to."""
+def plan_kernel(source: Module, capabilities: Capabilities, options: Options) -> Planned:
+    """The plans of all operations of the only public function of ``source``, which was rewritten. What fits in
+    workgroup memory is decided here: the first of the ways to see it in which everything fits, with the fewest bytes;
+    else operations take less than they would like to."""
+    kernel = kernel_of(source)
     operations = list(kernel.walk())
     late = lazy_loads(kernel, options.matrices, options.matrix_loads)
     axis_info = AxisInfoAnalysis(kernel)
@@ -208,7 +221,8 @@ def plan_kernel(kernel: Function, source: Module, capabilities: Capabilities, op
     first = reads_first(kernel, footprints, barriers)
     pointers = replace(pointers, communicates=pointers.communicates or bool(first.waits) or first.barriers)
     demand = plan_demand(kernel, plans, "bounds" in options.checks)
-    return KernelPlan(plans, late, barriers, first, chosen.view, chosen.bytes, chosen.buffers, pointers, demand)
+    plan = KernelPlan(plans, late, barriers, first, chosen.view, chosen.bytes, chosen.buffers, pointers, demand)
+    return Planned(source, plan, capabilities, options)
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,8 @@ from .whole_loops import multiply_rounds
 
 
 class Stage(Enum):
-    """When a rewrite runs. Before the last passes its result goes back to upstream as text."""
+    """When a rewrite runs, in the order of stages.py. Before the last passes its result goes back to upstream as
+    text."""
 
     BEFORE_LAYOUTS = "before anything else"
     CUT = "before upstream chooses layouts"
@@ -78,13 +79,9 @@ class Transform:
     when: Callable[[Capabilities, Options], object] = _always
     without: frozenset[str] = frozenset()
 
-    def applies(self, names: Collection[str], device: Capabilities, options: Options) -> bool:
+    def suits(self, names: Collection[str]) -> bool:
         """Whether it runs on a module that has operations of these names."""
-        return (
-            bool(self.when(device, options))
-            and all(not wanted.isdisjoint(names) for wanted in self.operations)
-            and self.without.isdisjoint(names)
-        )
+        return all(not wanted.isdisjoint(names) for wanted in self.operations) and self.without.isdisjoint(names)
 
 
 def _alone(rewrite: Callable[[Module], bool]) -> Callable[[Module, Capabilities, Options], bool]:
@@ -224,7 +221,7 @@ TRANSFORMS: tuple[Transform, ...] = (
         Stage.LOADS_MOVED,
         _alone(_along_rows),
         (ALONG,),
-        lambda device, options: device.traits.faults.coroutines,
+        lambda device, options: device.traits.faults.coroutines and not options.schedule.matrices,
         BOUND,
     ),
     Transform(
@@ -333,14 +330,14 @@ TRANSFORMS: tuple[Transform, ...] = (
 )
 
 
-def due(stage: Stage, names: Collection[str], device: Capabilities, options: Options) -> list[Transform]:
-    """The rewrites of a stage that run on a module that has operations of these names."""
-    return [row for row in TRANSFORMS if row.stage is stage and row.applies(names, device, options)]
+def wanted(stage: Stage, device: Capabilities, options: Options) -> list[Transform]:
+    """The rewrites of a stage that run for a device and options, if a module has their operations."""
+    return [row for row in TRANSFORMS if row.stage is stage and row.when(device, options)]
 
 
 def rewrite(module: Module, stage: Stage, device: Capabilities, options: Options) -> bool:
     """Runs the rewrites of a stage that does not ask which operations there are. Whether one changed the module."""
-    return transform(module, due(stage, (), device, options), device, options)
+    return transform(module, wanted(stage, device, options), device, options)
 
 
 def transform(module: Module, rows: Collection[Transform], device: Capabilities, options: Options) -> bool:

@@ -8,9 +8,11 @@ from dataclasses import replace
 import pytest
 from triton.backends.spirv.capabilities import PROFILES, Capabilities
 from triton.backends.spirv.drivers import DRIVERS
-from triton.backends.spirv.lowering.entry_point import lower_module
+from triton.backends.spirv.lowering.entry_point import LoweredKernel, emit
 from triton.backends.spirv.runtime.modules.validate import environment
+from triton.backends.spirv.stages import plan_module
 from triton.backends.spirv.transforms.schedule import Options
+from triton.backends.spirv.ttgir.ir import Module
 from triton.backends.spirv.ttgir.parser import parse_module
 
 #: Layouts that the tests name, for subgroups of 8 invocations and 4 warps.
@@ -34,6 +36,11 @@ def driven(monkeypatch: pytest.MonkeyPatch, capabilities: Capabilities, **habits
     """The same device with a driver of other habits (drivers.Driver)."""
     monkeypatch.setitem(DRIVERS, "another", replace(capabilities.traits, **habits))  # type: ignore[arg-type]
     return replace(capabilities, driver="another")
+
+
+def lower_module(source: Module, capabilities: Capabilities, options: Options) -> LoweredKernel:
+    """Compiles the only public function of ``source``, which is rewritten on the way."""
+    return emit(plan_module(source, capabilities, options))
 
 
 def module_text(

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from triton.backends.spirv.lowering.entry_point import lower_module
 from triton.backends.spirv.transforms.schedule import Options
 from triton.backends.spirv.ttgir.parser import parse_module
 
-from tests.lowering.harness import LAVAPIPE, LAYOUTS, PLAIN, compile_body, disassemble
+from tests.lowering.harness import LAVAPIPE, LAYOUTS, PLAIN, compile_body, disassemble, lower_module
 
 ARGUMENTS = "%p: !tt.ptr<f32>, %x: f32"
 PAIRS = "#ttg.blocked<{sizePerThread = [2, 1], threadsPerWarp = [1, 8], warpsPerCTA = [4, 1], order = [1, 0]}>"

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from triton.backends.spirv.capabilities import PROFILES
-from triton.backends.spirv.lowering.entry_point import LoweredKernel, lower_module
+from triton.backends.spirv.lowering.entry_point import LoweredKernel
 from triton.backends.spirv.transforms.schedule import Options
 from triton.backends.spirv.ttgir.parser import parse_module
 
-from tests.lowering.harness import LAYOUTS, disassemble
+from tests.lowering.harness import LAYOUTS, disassemble, lower_module
 
 HINT = "{tt.divisibility = 16 : i32, tt.pointer_range = 32 : i32}"
 COPY = """

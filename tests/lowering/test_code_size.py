@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import pytest
 from triton.backends.spirv.functions.forms import FORMS
-from triton.backends.spirv.lowering.entry_point import lower_module
 from triton.backends.spirv.spirv.decode import decode
 from triton.backends.spirv.transforms.schedule import Options
 from triton.backends.spirv.ttgir.operations import OPERATIONS, SHORT
 from triton.backends.spirv.ttgir.parser import parse_module
 
-from tests.lowering.harness import PLAIN, module_text
+from tests.lowering.harness import PLAIN, lower_module, module_text
 
 #: What is emitted is at most so many times what is expected, and the other way round; what is short may be nothing.
 FACTOR = 4.5

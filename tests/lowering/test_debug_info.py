@@ -9,14 +9,13 @@ from pathlib import Path
 
 import pytest
 from triton.backends.spirv.capabilities import PROFILES
-from triton.backends.spirv.lowering.entry_point import lower_module
 from triton.backends.spirv.spirv import opcodes as op
 from triton.backends.spirv.spirv.debug_reading import InlinedCalls
 from triton.backends.spirv.spirv.decode import decode
 from triton.backends.spirv.transforms.schedule import Options
 from triton.backends.spirv.ttgir.parser import parse_module
 
-from tests.lowering.harness import compile_body, disassemble
+from tests.lowering.harness import compile_body, disassemble, lower_module
 
 FIXTURES = Path(__file__).parents[1] / "unit" / "ttgir" / "fixtures"
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from triton.backends.spirv.capabilities import PROFILES
-from triton.backends.spirv.lowering.entry_point import lower_module
 from triton.backends.spirv.transforms.schedule import Options
 from triton.backends.spirv.ttgir.parser import parse_module
 
-from tests.lowering.harness import disassemble
+from tests.lowering.harness import disassemble, lower_module
 
 ATTRIBUTES = """"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.target = "spirv:vulkan1.3",
     "ttg.threads-per-warp" = 8 : i32"""

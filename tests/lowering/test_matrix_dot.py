@@ -10,13 +10,14 @@ from dataclasses import replace
 import pytest
 from triton.backends.spirv.capabilities import PROFILES, Capabilities
 from triton.backends.spirv.errors import UnsupportedOperation
-from triton.backends.spirv.lowering.entry_point import lower_module
 from triton.backends.spirv.matrices import MatrixConfiguration
 from triton.backends.spirv.spirv.disassemble import disassemble
 from triton.backends.spirv.transforms.matrix_buffers import pad_matrix_buffers
 from triton.backends.spirv.transforms.schedule import Options
 from triton.backends.spirv.ttgir.encodings import PaddedSharedEncoding
 from triton.backends.spirv.ttgir.parser import parse_module
+
+from tests.lowering.harness import lower_module
 
 HOPPER, LAVAPIPE = PROFILES["nvidia-hopper"], PROFILES["lavapipe-26"]
 #: What spirv-val says that is older than the extension.

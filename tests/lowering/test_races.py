@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 from triton.backends.spirv.capabilities import PROFILES
-from triton.backends.spirv.lowering.entry_point import LoweredKernel, lower_module
+from triton.backends.spirv.lowering.entry_point import LoweredKernel
 from triton.backends.spirv.lowering.shared_memory import SharedMemory
 from triton.backends.spirv.lowering.shared_watch import Bytes, Kind, Watch
 from triton.backends.spirv.planning.shared_memory import View
@@ -16,7 +16,7 @@ from triton.backends.spirv.spirv.module import ModuleBuilder
 from triton.backends.spirv.transforms.schedule import Options
 from triton.backends.spirv.ttgir.parser import parse_module
 
-from tests.lowering.harness import disassemble, module_text
+from tests.lowering.harness import disassemble, lower_module, module_text
 
 ARGUMENTS = "%p: !tt.ptr<f32>, %x: f32"
 MEMDESC = "!ttg.memdesc<16x16xf32, #shared, #smem, mutable>"

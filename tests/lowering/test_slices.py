@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import subprocess
 
-from triton.backends.spirv.lowering.entry_point import lower_module
 from triton.backends.spirv.transforms.kernel import kernel_of
 from triton.backends.spirv.transforms.schedule import Options
 from triton.backends.spirv.transforms.slice_dots import slice_dots
 from triton.backends.spirv.ttgir.parser import parse_module
 
-from tests.lowering.harness import LAVAPIPE, disassemble, module_text
+from tests.lowering.harness import LAVAPIPE, disassemble, lower_module, module_text
 from tests.lowering.test_dot import dot
 
 

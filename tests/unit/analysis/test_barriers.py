@@ -49,7 +49,7 @@ def judged(
     module = parse_module(f"{HEADER}tt.func public @k({ARGUMENTS}) {{\n{body}\ntt.return\n}}\n{functions}}}\n")
     one_block(module)
     kernel = kernel_of(module)
-    plan = plan_kernel(kernel, module, capabilities, Options())
+    plan = plan_kernel(module, capabilities, Options()).plan
     needs = barrier_needs(kernel, Footprints(plan.plans, plan.late, plan.buffers), {} if empty else RULES)
     return [(operation.name, needs[operation]) for operation in kernel.walk() if operation in needs]
 

@@ -62,7 +62,7 @@ def test_a_buffer_by_its_layout(threads: str, shared: str, bits: int, accesses: 
     """A warp writes rows, or columns: those meet in one bank, unless the buffer is swizzled or padded."""
     source = parse_module(KERNEL.format(threads=threads, shared=shared), "kernel.ttgir")
     kernel = kernel_of(source)
-    plan = plan_kernel(kernel, source, PROFILES["nvidia-hopper"], Options())
+    plan = plan_kernel(source, PROFILES["nvidia-hopper"], Options()).plan
     (access,) = shared_accesses(kernel, plan)
     assert (access["what"], access["bits"], access["accesses"]) == ("store", bits, accesses)
     assert (access["steps"], access["fewest"]) == (taken, 32)

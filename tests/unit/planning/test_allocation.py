@@ -52,7 +52,7 @@ def parsed(body: str) -> tuple[Function, Module]:
 def planned(body: str, capabilities=EXPLICIT, shared: int = 32768) -> tuple[dict[str, int], KernelPlan, Function]:
     """The offset of each buffer by its name, and the plan."""
     kernel, module = parsed(body)
-    plan = plan_kernel(kernel, module, replace(capabilities, shared_bytes=shared), Options())
+    plan = plan_kernel(module, replace(capabilities, shared_bytes=shared), Options()).plan
     found = {
         operation.result.name.lstrip("%"): plan.buffers[operation.result].first
         for operation in kernel.walk()

@@ -9,9 +9,10 @@ from triton.backends.spirv.capabilities import Capabilities
 from triton.backends.spirv.errors import LoweringError
 from triton.backends.spirv.lowering.entry_point import emit
 from triton.backends.spirv.planning.demand import ALL
-from triton.backends.spirv.planning.module_plan import Planned, plan_module
+from triton.backends.spirv.planning.kernel_plan import Planned
 from triton.backends.spirv.spirv.encode import live
 from triton.backends.spirv.spirv.function import FunctionBuilder
+from triton.backends.spirv.stages import plan_module
 from triton.backends.spirv.transforms.kernel import kernel_of
 from triton.backends.spirv.transforms.schedule import Options
 from triton.backends.spirv.ttgir.parser import parse_module

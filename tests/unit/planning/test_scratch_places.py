@@ -82,7 +82,7 @@ def planned(body: str, capabilities: Capabilities = CPU, shared: int = 32768) ->
     module = parse_module(f"{HEADER}tt.func public @k({TENSORS}, %a: i32, %c: i1) {{\n{body}\ntt.return\n}}\n}}\n")
     one_block(module)
     kernel = kernel_of(module)
-    plan = plan_kernel(kernel, module, replace(capabilities, shared_bytes=shared), Options())
+    plan = plan_kernel(module, replace(capabilities, shared_bytes=shared), Options()).plan
     made = [plan.plans[one] for one in kernel.walk() if one in plan.plans]
     assert all(need == Need.WORKGROUP for need in plan.barriers.values())
     return [one.offset % POOL for found in made for one in found.scratch], len(plan.barriers), plan
