@@ -1,6 +1,8 @@
-"""Move the queue onto another upstream: three-way, one patch at a time, in its own repository (build/rebase).
+"""Move the queue onto another upstream: three-way, one patch at a time, in its own repository (build/rebase/tree).
 
-The checkout stays as it was until the last patch is through; then everything changes in one step (journal.py).
+git holds how far it is: the message of the new upstream's commit is the goal, a note on each commit of the queue says
+what became of it and which commit came of it, and a ref names the one that is left to the user. The checkout stays as
+it was until the last patch is through; then everything changes in one step (journal.py).
 """
 
 from __future__ import annotations
@@ -13,11 +15,9 @@ import shutil
 import subprocess
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import git
 
@@ -26,31 +26,33 @@ from .errors import ToolError
 from .faults import point
 from .goal import Goal, commit_notes
 from .progress import note, step
-from .project import Lock, Project, ReleaseWheel, replace_file
+from .project import Lock, Project, ReleaseWheel
 from .queue import Patch, is_tracked, load_series, overlay_files, refuse_unsafe, uses_module
 from .queue_files import changed_files, collect
 from .repository import UPSTREAM_REF, History, create
 from .submodule import CHECK_OUT
 
 OLD_REF = "refs/queue/old"
+_SERIES = f"{OLD_REF}..refs/queue/series"
+_STOPPED = "refs/queue/stopped"
 _OVERLAY = "overlay/"
 _MERGE = ("merge.conflictStyle=diff3", "merge.renames=true", "core.hooksPath=/dev/null", "rerere.enabled=true")
 
 
 @dataclass
 class State:
-    """How far a rebase is; build/rebase/state.json."""
+    """How far a rebase is."""
 
     goal: Goal
     old: str
     """Version that the queue was written for."""
     todo: list[tuple[str, str]]
     """(commit, patch name) of the overlay and each patch."""
-    done: list[tuple[str, str, str]] = field(default_factory=list)
+    done: list[tuple[str, str, str]]
     """(patch name, what became of it, explanation)."""
-    head: str = ""
+    head: str
     """The last commit on the new upstream."""
-    stopped: bool = False
+    stopped: bool
     """Whether the next one in `todo` is in conflict and was left to the user."""
 
 
@@ -109,7 +111,7 @@ def _release_repository(project: Project, goal: Goal, tree: Path) -> None:
         history.git.update_ref(OLD_REF, "HEAD")
         _lay_out(new, tree)
         history.git.add("--all")
-        history.git.commit("--allow-empty", "--quiet", "-m", f"upstream {goal.version}")
+        history.git.commit("--allow-empty", "--quiet", "-m", _message(goal))
         history.git.update_ref(UPSTREAM_REF, "HEAD")
 
 
@@ -134,7 +136,7 @@ def _source_repository(project: Project, goal: Goal, tree: Path) -> None:
         alternates.write_text(f"{objects}\n")
         # Commits without parents: the submodule may be a shallow clone.
         for ref, commit in ((OLD_REF, old), (UPSTREAM_REF, goal.commit)):
-            history.git.update_ref(ref, history.git.commit_tree(f"{commit}^{{tree}}", "-m", f"upstream {commit}"))
+            history.git.update_ref(ref, history.git.commit_tree(f"{commit}^{{tree}}", "-m", _message(goal)))
         history.git.reset("--hard", "--quiet", UPSTREAM_REF)
 
 
@@ -156,30 +158,38 @@ def begin(project: Project, goal: Goal, where: Path, trace: bool = True) -> Stat
     elif memory.is_dir():
         shutil.copytree(memory, tree / ".git/rr-cache")
     with History(tree, project.build) as history:
-        commits = history.build_queue(OLD_REF, patches, overlay_files(project))
-        names = [_OVERLAY, *(patch.name for patch in patches)]
         # The commits must outlive a garbage collection.
-        history.git.update_ref("refs/queue/series", commits[-1])
-        state = State(goal, lock.version, list(zip(commits, names, strict=True)), head=history.git.rev_parse("HEAD"))
-    save(where, state)
+        history.git.update_ref("refs/queue/series", history.build_queue(OLD_REF, patches, overlay_files(project))[-1])
+        return _read(history, lock.version)
+
+
+def _message(goal: Goal) -> str:
+    return json.dumps(dataclasses.asdict(goal))
+
+
+def _read(history: History, old: str) -> State:
+    """What the repository of a rebase says of it."""
+    goal = Goal(**json.loads(history.git.show("-s", "--format=%B", UPSTREAM_REF)))
+    state = State(goal, old, [], [], history.git.rev_parse(UPSTREAM_REF), stopped=False)
+    entries = history.git.log("--reverse", "-z", "--notes=outcomes", "--format=%H%n%N", _SERIES).split("\0")
+    for commit, _, outcome in (entry.partition("\n") for entry in entries if entry):
+        name = _OVERLAY if history.is_overlay(commit) else history.patch_of(commit).name
+        if outcome.strip():
+            kind, text, state.head = json.loads(outcome)
+            state.done.append((name, kind, text))
+        else:
+            state.todo.append((commit, name))
+    stopped = history.git.for_each_ref("--format=%(objectname)", _STOPPED)
+    state.stopped = bool(stopped) and stopped in dict(state.todo)
     return state
-
-
-def save(where: Path, state: State) -> None:
-    """Keep the state."""
-    replace_file(where / "state.json", json.dumps(dataclasses.asdict(state), indent=1).encode())
 
 
 def load(project: Project) -> State:
     """The state of the rebase that is going on; a ToolError where none is."""
-    path = folder(project) / "state.json"
-    if not path.exists():
+    if not folder(project).exists():
         raise ToolError("no rebase is going on: start one with `python3 -m tools rebase --to VERSION`")
-    data: dict[str, Any] = json.loads(path.read_text())
-    goal = Goal(**data.pop("goal"))
-    todo = [(commit, name) for commit, name in data.pop("todo")]
-    done = [(name, kind, text) for name, kind, text in data.pop("done")]
-    return State(goal=goal, todo=todo, done=done, **data)
+    with History(folder(project) / "tree", project.build) as history:
+        return _read(history, project.lock().version)
 
 
 # -- one patch at a time ---------------------------------------------------------------------------------------
@@ -190,14 +200,11 @@ class Mover:
 
     def __init__(self, project: Project, where: Path, state: State) -> None:
         self.project = project
-        self.where = where
         self.state = state
         self.tree = where / "tree"
 
-    @contextmanager
-    def _open(self) -> Iterator[History]:
-        with History(self.tree, self.project.build) as history:
-            yield history
+    def _open(self) -> History:
+        return History(self.tree, self.project.build)
 
     def run(self, on_conflict: Callable[[str, list[str]], bool]) -> bool:
         """Carry over what is left. `on_conflict(patch, lines)` says whether to go on without that patch.
@@ -213,24 +220,28 @@ class Mover:
                 if not lines:
                     continue
                 if not on_conflict(name, lines):
-                    self.state.stopped = True
-                    save(self.where, self.state)
+                    history.git.update_ref(_STOPPED, commit)
                     return False
                 self._clean(history)
-                self._settle("conflict", lines[0].removeprefix("conflict: "))
+                self._settle(history, "conflict", self.state.head, lines[0].removeprefix("conflict: "))
         return True
 
     def _clean(self, history: History) -> None:
         """Bring the work tree to the last finished commit, whatever a killed run left in it."""
-        (self.tree / ".git/index.lock").unlink(missing_ok=True)
+        for lock in (self.tree / ".git").rglob("*.lock"):
+            lock.unlink()
         history.git.reset("--hard", "--quiet", self.state.head)
         history.git.clean("-fdq")
 
-    def _settle(self, kind: str, text: str = "") -> None:
-        (_, name) = self.state.todo.pop(0)
-        self.state.done.append((name, kind, text or OUTCOMES[kind]))
+    def _settle(self, history: History, kind: str, head: str, text: str = "") -> None:
+        """Note what became of the next patch, and the commit that came of it."""
+        (commit, name) = self.state.todo.pop(0)
+        outcome = (kind, text or OUTCOMES[kind], head)
+        history.git.notes("--ref=outcomes", "add", "--force", "-m", json.dumps(outcome), commit)
+        history.git.update_ref("-d", _STOPPED)
+        self.state.done.append((name, *outcome[:2]))
+        self.state.head = head
         self.state.stopped = False
-        save(self.where, self.state)
 
     def _pick(self, history: History, commit: str, name: str) -> list[str]:
         """Merge one commit's change into the work tree and commit it; the lines that tell a conflict, if it has one."""
@@ -262,18 +273,18 @@ class Mover:
         tree = history.git.write_tree()
         empty = tree == history.git.rev_parse(f"{self.state.head}^{{tree}}")
         if empty and not is_overlay:
-            self._settle("taken" if patch.diff else "empty")
+            self._settle(history, "taken" if patch.diff else "empty", self.state.head)
             return
         message = history.git.show("-s", "--format=%B", commit)
         author = history.git.show("-s", "--format=%an <%ae>", commit)
-        self.state.head = history.commit_tree(self.state.head, message, author)
-        history.git.reset("--soft", self.state.head)
+        head = history.commit_tree(self.state.head, message, author)
+        history.git.reset("--soft", head)
         point("rebase-committed")
         if is_overlay and not patch.diff:
             kind = "empty"
-        elif kind == "moved" and _size(history.patch_of(self.state.head)) < _size(patch):
+        elif kind == "moved" and _size(history.patch_of(head)) < _size(patch):
             kind = "smaller"
-        self._settle(kind)
+        self._settle(history, kind, head)
 
     def resolve(self) -> None:
         """Take the work tree as the resolution of the conflict that it stopped at."""
@@ -299,11 +310,11 @@ class Mover:
         with self._open() as history:
             if history.is_overlay(commit):
                 for path in self._unmerged(history):
-                    history.git.checkout("HEAD", "--", path)
+                    history.git.checkout(self.state.head, "--", path)
                 self._commit(history, commit, name, "resolved")
                 return
             self._clean(history)
-            self._settle("skipped")
+            self._settle(history, "skipped", self.state.head)
 
     def _tell(self, history: History, commit: str, name: str, unmerged: list[str]) -> list[str]:
         """What is in conflict: patch, file, hunk and both sides."""
@@ -406,7 +417,7 @@ def unused_overlay(project: Project, state: State) -> dict[str, str]:
         return {}
     with History(folder(project) / "tree", project.build) as history:
         overlay, patches = collect(history, state.head)
-        commits = history.git.rev_list("--reverse", f"{OLD_REF}..refs/queue/series").split()
+        commits = history.git.rev_list("--reverse", _SERIES).split()
         before = {patch.name: patch for patch in map(history.patch_of, commits)}
     users = [patch.body + patch.diff for patch in patches]
     found: dict[str, str] = {}

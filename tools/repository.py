@@ -203,6 +203,14 @@ class History:
         names = self.git.diff("--name-only", "-z", "--no-renames", "--diff-filter=d", f"{commit}^", commit)
         return {path: self._blob(commit, path) for path in names.split("\0") if path}
 
+    def paths(self, commit: str) -> list[str]:
+        """The paths of a commit's files."""
+        return [path for path in self.git.ls_tree("-r", "-z", "--name-only", commit).split("\0") if path]
+
+    def files_of(self, commit: str) -> dict[str, bytes]:
+        """Path → content of a commit's files."""
+        return {path: self._blob(commit, path) for path in self.paths(commit)}
+
     def _blob(self, commit: str, path: str) -> bytes:
         return self._bytes("cat-file", "blob", f"{commit}:{path}")
 
@@ -235,7 +243,7 @@ class History:
     def syntax_fault(self, base: str, head: str) -> str:
         """Where the first Python file that changes between two trees no longer compiles, '' if all do."""
         names = self.git.diff("--name-only", "-z", "--no-renames", "--diff-filter=d", base, head, "--", "*.py")
-        before = {path for path in self.git.ls_tree("-r", "-z", "--name-only", base).split("\0") if path}
+        before = set(self.paths(base))
         for path in filter(None, names.split("\0")):
             old = self._blob(base, path) if path in before else None
             if fault := syntax_fault(path, old, self._blob(head, path)):
@@ -255,8 +263,8 @@ class History:
 
     def shadowed(self, overlay: Iterable[str], base: str = UPSTREAM_REF) -> dict[str, str]:
         """Overlay path → sha256 of upstream's file of that path, for those that upstream has."""
-        there = {path for path in self.git.ls_tree("-r", "-z", "--name-only", base).split("\0") if path}
-        return {path: hashlib.sha256(self._blob(base, path)).hexdigest() for path in sorted(there & set(overlay))}
+        both = sorted(set(self.paths(base)) & set(overlay))
+        return {path: hashlib.sha256(self._blob(base, path)).hexdigest() for path in both}
 
 
 class Repository(History):
@@ -345,15 +353,6 @@ class Repository(History):
                 f"{where} has commits that are not in patches/: run `python3 -m tools export`, "
                 f"or throw them away with `git -C {where} reset --hard {status.applied_head[:12]}`"
             )
-
-    def tracked_files(self) -> list[str]:
-        """The paths of HEAD's tree."""
-        return [path for path in self.git.ls_tree("-r", "-z", "--name-only", "HEAD").split("\0") if path]
-
-    def upstream_files(self) -> dict[str, bytes]:
-        """Path → content of upstream's text files, before overlay and patches."""
-        names = self.git.ls_tree("-r", "-z", "--name-only", UPSTREAM_REF).split("\0")
-        return {path: self._blob(UPSTREAM_REF, path) for path in names if path}
 
     def commit_queue(self) -> list[str]:
         """`build_queue` of the project's series and overlay on top of upstream."""

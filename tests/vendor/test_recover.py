@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import shutil
 import signal
 from pathlib import Path
 
@@ -88,7 +88,7 @@ def test_a_change_that_git_refuses_is_taken_back(toy: Toy) -> None:
     assert "error: git cannot pin upstream/ to cdcdcdcdcdcd" in done.stderr
     assert "the change was taken back: lock, patches/ and overlay/ are as they were" in done.stderr
     assert sources(toy.project) == before
-    assert not (toy.project.build / "journal").exists() and not (toy.project.build / "rollback").exists()
+    assert not (toy.project.build / "journal").exists()
     toy.ok("status")  # other verbs are not held up
     lock.unlink()
     toy.ok("rebase", "--continue", "--no-test")
@@ -150,8 +150,7 @@ def test_recover_undoes_an_apply(toy: Toy, point: str) -> None:
 
 def test_a_journal_that_cannot_be_read_does_not_hold_up_the_tools(toy: Toy) -> None:
     toy.stop(*REBASE, point="journal-half", how="killed")
-    manifest = toy.project.build / "journal/manifest.json"
-    manifest.write_text(manifest.read_text()[:40])
+    shutil.rmtree(toy.project.build / "journal/objects")
     done = toy.run("apply")
     assert done.returncode == 1
     assert "git checkout -- upstream.lock.toml patches overlay" in done.stderr
@@ -183,7 +182,7 @@ def test_what_is_noted_of_a_commit_survives_a_round_trip(toy: Toy) -> None:
 def test_an_abandoned_rebase_is_given_up(toy: Toy) -> None:
     before = sources(toy.project)
     toy.stop(*REBASE, point="rebase-started", how="killed")
-    assert json.loads((toy.project.build / "rebase/state.json").read_text())["goal"]["version"] == "1.1"
+    assert "rebase     onto 1.1, stopped at overlay/" in toy.ok("status")
     assert "the rebase is given up" in toy.ok("recover")
     assert sources(toy.project) == before
     assert clean(toy.project)

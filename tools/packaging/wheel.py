@@ -18,7 +18,7 @@ from ..hold import hold
 from ..progress import note, step
 from ..project import Project, exchange
 from ..queue import is_tracked, load_series
-from ..repository import Repository
+from ..repository import UPSTREAM_REF, Repository
 from ..upstream import Release, fetch, prepare, wheel_path
 from . import sbom
 from .archive import Archive, Stream, stream_of_member
@@ -81,7 +81,7 @@ def _upstream_entries(project: Project, release: Release, arch: str) -> dict[str
         with Repository(project) as repository:
             if foreign:
                 _refuse_other_text(release, archive, members, repository)
-            for path in repository.tracked_files():
+            for path in repository.paths("HEAD"):
                 name = path.removeprefix("python/")
                 source = python / name
                 entries[name] = Entry(source, os.access(source, os.X_OK))
@@ -106,7 +106,7 @@ def _refuse_other_text(
 ) -> None:
     """Refuse a release wheel whose text files are not those that the patches were applied to."""
     theirs = {f"python/{info.filename}": info for info in members if is_tracked(f"python/{info.filename}")}
-    ours = repository.upstream_files()
+    ours = repository.files_of(UPSTREAM_REF)
     for path in sorted(theirs.keys() | ours.keys()):
         if path not in theirs or path not in ours or archive.read(theirs[path]) != ours[path]:
             raise ToolError(
