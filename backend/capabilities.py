@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from .abi.tile_products import ELEMENTS
-from .drivers import DRIVERS, OTHER, Driver
+from .drivers import DRIVERS, OTHER, Driver, corrected
 from .matrices import MatrixConfiguration, format_configurations, parse_configurations
 
 #: Float controls: each with a width of 16, 32 or 64 is a feature, ``preserve_denormals32`` say. The value is the entry
@@ -76,6 +76,7 @@ class Capabilities:
     ``processor``: of a device that is a CPU, what machine code is made for (cpu/host.py); "" of a Vulkan device.
     ``tile_products``: element types (abi/tile_products.ELEMENTS) of whose tiles it has functions that give products: a
     workgroup is one subgroup, whose lanes are elements of vectors; a tile is an array of them in memory.
+    ``corrections``: what kernels found of the driver that drivers.py does not say (drivers.corrected()).
     """
 
     driver: str
@@ -88,6 +89,7 @@ class Capabilities:
     native_math: frozenset[str] = frozenset()
     processor: str = ""
     tile_products: frozenset[str] = frozenset()
+    corrections: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         strange = self.native_math - NATIVE_MATH.keys()
@@ -100,11 +102,13 @@ class Capabilities:
             raise ValueError(f"unknown device features {sorted(unknown)}; known: {sorted(FEATURES)}")
         if self.subgroup_size & (self.subgroup_size - 1) or not 1 <= self.subgroup_size <= 128:
             raise ValueError(f"subgroup size {self.subgroup_size} is not a power of two from 1 to 128")
+        corrected(OTHER, self.corrections)
 
     @property
     def traits(self) -> Driver:
         """What is known of the driver."""
-        return DRIVERS.get(self.driver, OTHER)
+        driver = DRIVERS.get(self.driver, OTHER)
+        return corrected(driver, self.corrections) if self.corrections else driver
 
     @property
     def most_subgroups(self) -> int:
@@ -127,7 +131,7 @@ class Capabilities:
         """The canonical string, ``GPUTarget.arch``: ``vulkan1.3;driver=…;subgroup_size=…;…;features=a,b``."""
         parts = ["vulkan1.3"]
         for entry in fields(self):
-            if entry.name == "processor" and not self.processor:
+            if entry.name in _OMITTED and not getattr(self, entry.name):
                 continue
             parts.append(f"{entry.name}={_FORMAT.get(entry.name, str)(getattr(self, entry.name))}")
         return ";".join(parts)
@@ -140,7 +144,7 @@ class Capabilities:
             return PROFILES[arch]
         head, *rest = arch.split(";")
         pairs = dict(part.partition("=")[::2] for part in rest)
-        names = [entry.name for entry in fields(cls) if entry.name != "processor" or "processor" in pairs]
+        names = [entry.name for entry in fields(cls) if entry.name not in _OMITTED or entry.name in pairs]
         if head != "vulkan1.3" or list(pairs) != names:
             raise ValueError(
                 f"{arch!r} is neither a device profile ({', '.join(PROFILES)}) nor an arch string "
@@ -149,26 +153,40 @@ class Capabilities:
         return cls(**{name: _PARSE.get(name, int)(pairs[name]) for name in names})
 
 
+#: Entries that an arch string lacks where they are empty.
+_OMITTED = frozenset({"processor", "corrections"})
+
+
+def _sorted(texts: frozenset[str]) -> str:
+    return ",".join(sorted(texts))
+
+
+def _texts(text: str) -> frozenset[str]:
+    return frozenset(filter(None, text.split(",")))
+
+
 #: How entries that are not numbers are written in an arch string, and how they are read.
 _FORMAT: dict[str, Callable[[Any], str]] = {
-    "features": lambda features: ",".join(sorted(features)),
+    "features": _sorted,
     "matrices": format_configurations,
-    "native_math": lambda functions: ",".join(sorted(functions)),
-    "tile_products": lambda elements: ",".join(sorted(elements)),
+    "native_math": _sorted,
+    "tile_products": _sorted,
+    "corrections": _sorted,
 }
 _PARSE: dict[str, Callable[[str], Any]] = {
     "driver": str,
     "processor": str,
-    "features": lambda text: frozenset(filter(None, text.split(","))),
+    "features": _texts,
     "matrices": parse_configurations,
-    "native_math": lambda text: frozenset(filter(None, text.split(","))),
-    "tile_products": lambda text: frozenset(filter(None, text.split(","))),
+    "native_math": _texts,
+    "tile_products": _texts,
+    "corrections": _texts,
 }
 
 
 #: Entries that are texts and lists in a profile's file.
 _TEXTS = frozenset({"driver", "processor"})
-_LISTS = frozenset({"features", "matrices", "native_math", "tile_products"})
+_LISTS = frozenset({"features", "matrices", "native_math", "tile_products", "corrections"})
 
 
 @dataclass(frozen=True)
@@ -196,6 +214,7 @@ def read_profile(path: Path) -> Profile:
         data.setdefault("native_math", [])
         data.setdefault("processor", "")
         data.setdefault("tile_products", [])
+        data.setdefault("corrections", [])
     if not isinstance(data, dict):
         raise ValueError(f"{path} is not a device profile: it holds no JSON object")
     wrong = sorted(data.keys() ^ {*names, "description", "sources"})
@@ -214,6 +233,7 @@ def read_profile(path: Path) -> Profile:
                 "features": frozenset(data["features"]),
                 "native_math": frozenset(data["native_math"]),
                 "tile_products": frozenset(data["tile_products"]),
+                "corrections": frozenset(data["corrections"]),
                 "matrices": tuple(MatrixConfiguration.parse(text) for text in data["matrices"]),
             }
         )

@@ -54,11 +54,12 @@ def _device(index: int, device: DeviceInfo) -> dict[str, Any]:
         described["capabilities"] = {
             entry.name: getattr(capabilities, entry.name)
             for entry in fields(capabilities)
-            if entry.name not in ("features", "driver", "matrices", "native_math", "tile_products")
+            if entry.name not in ("features", "driver", "matrices", "native_math", "tile_products", "corrections")
         }
         described["matrices"] = [str(one) for one in capabilities.matrices]
         described["native_math"] = sorted(capabilities.native_math)
         described["tile_products"] = sorted(capabilities.tile_products)
+        described["corrections"] = sorted(capabilities.corrections)
         described["features"] = {name: capabilities.has(name) for name in sorted(FEATURES)}
         described["target"] = capabilities.arch()
     return described
@@ -127,6 +128,8 @@ def _text(known: dict[str, Any]) -> str:
         ]
         lines.append(f"   matrix units: {', '.join(units) or 'none'}")
         lines.append(f"   the device's own functions that kernels use: {', '.join(device['native_math']) or 'none'}")
+        if device["corrections"]:
+            lines.append(f"   what kernels found of its driver: {', '.join(device['corrections'])}")
         lines.append(f"   lacks {', '.join(not_there) or 'nothing'}")
     if not lines:
         lines.append("no device")

@@ -1,13 +1,15 @@
 """What is known about Vulkan drivers beyond what they report: faults to work around, and what suits their compilers.
 
 Everything that depends on a driver's name is in this table, so that another driver, or another version of one, is
-judged in one place. Each fault has a test that shows the workaround at work; docs/limits.md tells users of them.
+judged in one place. Each field has a test that shows what it does (tests/unit/test_drivers.py); docs/limits.md tells
+users of faults. Kernels ask a driver for the facts in CORRECTABLE, and correct the table where it is wrong.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
+from functools import cache
 
 
 @dataclass(frozen=True)
@@ -369,3 +371,31 @@ DRIVERS = {
         machine_code="AGX assembly",
     ),
 }
+
+
+def fact_of(driver: Driver, name: str) -> bool:
+    """A field of a driver, or of its faults, that is true or false."""
+    value = getattr(driver.faults if name in _FAULTS else driver, name)
+    assert isinstance(value, bool)
+    return value
+
+
+@cache
+def corrected(driver: Driver, corrections: frozenset[str]) -> Driver:
+    """What is known of a driver. ``corrections``: names of fields that kernels found to be true, or after a ``-``
+    false (runtime/measuring/driver_probe.py). Raises ValueError on other names."""
+    found = {text.removeprefix("-"): not text.startswith("-") for text in corrections}
+    if strange := found.keys() - CORRECTABLE:
+        raise ValueError(f"unknown facts of drivers {sorted(strange)}; known: {sorted(CORRECTABLE)}")
+    faults = {name: found.pop(name) for name in found.keys() & _FAULTS}
+    return replace(driver, faults=replace(driver.faults, **faults), **found)  # type: ignore[arg-type]
+
+
+_FAULTS = frozenset(entry.name for entry in fields(Faults))
+#: What kernels find out: fields of Driver and Faults.
+CORRECTABLE = frozenset(
+    {
+        *("fused", "exact_division", "rounds_doubles", "folds_zeros", "narrows_comparisons", "widens_unrounded"),
+        *("narrows_sums", "widens_negations", "takes_for_small", "narrows_saturation"),
+    }
+)

@@ -173,6 +173,7 @@ def profile_of(path: Path) -> dict[str, Any]:
             "matrices": device["matrices"],
             "native_math": device["native_math"],
             "tile_products": device["tile_products"],
+            "corrections": device["corrections"],
         }
     except (ValueError, KeyError, TypeError, StopIteration) as error:
         raise NotAReport(

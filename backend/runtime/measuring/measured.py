@@ -1,15 +1,19 @@
-"""What a device can do, including measured facts: component maps of its matrix units, errors of its functions."""
+"""What a device can do, including measured facts: component maps of its matrix units, errors of its functions, and what
+its driver computes otherwise than drivers.py says."""
 
 from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Callable, Set
 from dataclasses import replace
 from functools import cache
 
 from ...capabilities import NATIVE_MATH, Capabilities
+from ...drivers import CORRECTABLE, fact_of
 from ..context import Context, devices, of_device
 from ..device_kind import DeviceInfo
+from . import driver_probe
 from .component_maps import configurations
 from .native_probe import BOUND, judged, probe_data, probe_module
 from .probing import DRIVER_FAULTS, Record, run
@@ -17,8 +21,8 @@ from .trust import trusted
 
 _log = logging.getLogger(__name__)
 
-#: The version of what is kept of functions: raised when its meaning changes.
-_VERSION = 1
+#: The versions of what is kept of functions and drivers: raised when its meaning changes.
+_VERSION, _DRIVER_VERSION = 1, 1
 
 
 def capabilities_of(device: DeviceInfo) -> Capabilities | None:
@@ -31,7 +35,7 @@ def capabilities_of(device: DeviceInfo) -> Capabilities | None:
 
 @cache
 def _measured(device: DeviceInfo, pid: int) -> Capabilities:
-    capabilities = trusted(device)
+    capabilities = replace(trusted(device), corrections=corrections(device))
     matrices = configurations(device) if capabilities.has("matrices") or not device.matrices else ()
     if not capabilities.has("bfloat16_matrices"):
         matrices = tuple(one for one in matrices if "bf16" not in (one.a, one.b, one.c, one.result))
@@ -44,12 +48,36 @@ def native_math(device: DeviceInfo) -> frozenset[str]:
     if not device.capabilities.traits.native_math:
         return frozenset()
     record = Record(device, "functions", (_VERSION, BOUND))
-    known = record.read(lambda names: frozenset(names) & NATIVE_MATH.keys())
+    return _kept(device, record, NATIVE_MATH.keys(), measure, "its own functions are not used")
+
+
+def corrections(device: DeviceInfo) -> frozenset[str]:
+    """What kernels find of a device's driver that drivers.py does not say (drivers.corrected()). Where they cannot run
+    the table counts, and so on a processor, whose machine code is this project's own."""
+    capabilities = device.capabilities
+    assert capabilities is not None
+    if capabilities.processor:
+        return frozenset()
+    facts = sorted(CORRECTABLE)
+    record = Record(device, "driver", (_DRIVER_VERSION, [(name, fact_of(capabilities.traits, name)) for name in facts]))
+    allowed = {f"{sign}{name}" for sign in ("", "-") for name in facts}
+    return _kept(device, record, allowed, ask, "what is known of its driver was not tried")
+
+
+def _kept(
+    device: DeviceInfo, record: Record, allowed: Set[str], find: Callable[[Context], frozenset[str]], otherwise: str
+) -> frozenset[str]:
+    """What of ``allowed`` is in the record, or what ``find`` finds on the device, which is then kept. Nothing on a
+    device that kernels are not offered, and where kernels that measure cannot run, as a warning says: ``otherwise``."""
+    known = record.read(lambda names: frozenset(names) & allowed)
     if known is None:
+        offered = devices()
+        if device not in offered:
+            return frozenset()
         try:
-            known = measure(of_device(devices().index(device)))
-        except DRIVER_FAULTS as error:  # kernels compute the functions themselves
-            _log.warning("%s: its own functions are not used: %s: %s", device.name, type(error).__name__, error)
+            known = find(of_device(offered.index(device)))
+        except (*DRIVER_FAULTS, ImportError) as error:  # without NumPy, too
+            _log.warning("%s: %s: %s: %s", device.name, otherwise, type(error).__name__, error)
             return frozenset()
         record.write(sorted(known))
     return known
@@ -60,3 +88,11 @@ def measure(context: Context) -> frozenset[str]:
     data = probe_data()
     run(context, probe_module(context.capabilities.subgroup_size, context.capabilities.has), data)
     return judged(data)
+
+
+def ask(context: Context) -> frozenset[str]:
+    """The corrections that a device's answers ask for. Raises what a launch does."""
+    has = context.capabilities.has
+    data = driver_probe.probe_data(has)
+    run(context, driver_probe.probe_module(context.capabilities.subgroup_size, has), data)
+    return driver_probe.judged(data, has, context.capabilities.traits)

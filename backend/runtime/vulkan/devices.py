@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from ...capabilities import REQUIRED, Capabilities
-from ...drivers import DRIVER_IDS, DRIVERS, OTHER
+from ...drivers import DRIVER_IDS, DRIVERS, OTHER, Driver
 from ...field_reports import Care, Facts, care_for, kernel_version, version_of
 from ..device_kind import MatrixProperties
 from ..ending import ENDING
@@ -104,8 +104,7 @@ def probe(instance: Instance, physical: Any) -> VulkanDeviceInfo:
     care = care_for(facts)
     capabilities = None
     if not lacks:
-        traits = DRIVERS.get(driver, OTHER)
-        wanted = (traits.matrix_lanes if "matrices" in features - care.left_out else None) or traits.lanes
+        wanted = lanes_for(DRIVERS.get(driver, OTHER), "matrices" in features - care.left_out)
         subgroup_size = vulkan11.subgroupSize if wanted is None or not chooses_size else wanted
         subgroup_size = max(min(subgroup_size, sizes[1], care.most_lanes or sizes[1]), sizes[0])
         capabilities = Capabilities(
@@ -143,6 +142,11 @@ def probe(instance: Instance, physical: Any) -> VulkanDeviceInfo:
         care=care,
         luid=bytes(vulkan11.deviceLUID).hex() if vulkan11.deviceLUIDValid else "",
     )
+
+
+def lanes_for(driver: Driver, matrices: bool) -> int | None:
+    """How many lanes subgroups are to have on a driver, with or without matrix units; None: the device's default."""
+    return (driver.matrix_lanes if matrices else None) or driver.lanes
 
 
 def _matrices(

@@ -276,6 +276,7 @@ def _profile(path: Path, **changes: Any) -> str:
     has = replace(current().capabilities, **changes)
     entries = {"description": "for a test", "sources": [], **vars(has), "features": sorted(has.features)}
     entries["native_math"], entries["tile_products"] = sorted(has.native_math), sorted(has.tile_products)
+    entries["corrections"] = sorted(has.corrections)
     path.write_text(json.dumps(entries))
     return str(path)
 

@@ -327,6 +327,7 @@ def test_profiles_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
         ({"shared_bytes": "1"}, "shared_bytes is '1', which is not int"),
         ({"features": ["wings"]}, "unknown device features"),
         ({"native_math": ["sin"]}, "unknown native functions"),
+        ({"corrections": ["-likes_tea"]}, "unknown facts of drivers"),
         ({"subgroup_size": 33}, "not a power of two"),
     ],
 )
@@ -334,7 +335,8 @@ def test_files_that_are_no_profile(
     tmp_path: Path, text: object, message: str, kernels: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "own.json"
-    lists: dict[str, list[str]] = {name: [] for name in ("sources", "features", "native_math", "tile_products")}
+    names = ("sources", "features", "native_math", "tile_products", "corrections")
+    lists: dict[str, list[str]] = {name: [] for name in names}
     entries = {"description": "", **vars(PROFILES["generic"]), **lists}
     changed = {"more": 1} if text is None else text
     path.write_text(json.dumps(entries | changed) if isinstance(changed, dict) else str(text))

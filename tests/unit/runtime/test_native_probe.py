@@ -68,7 +68,7 @@ def measurements(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[frozen
     """What measuring gives, one after the other; those that are left."""
     left = [frozenset(NORMAL)]
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(measured, "devices", lambda: SimpleNamespace(index=lambda _: 0))
+    monkeypatch.setattr(measured, "devices", lambda: (device("nvidia_proprietary"), device("mesa_llvmpipe")))
     monkeypatch.setattr(measured, "of_device", lambda index: None)
     monkeypatch.setattr(measured, "measure", lambda context: left.pop(0))
     return left
