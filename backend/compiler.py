@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from .planning.kernel_plan import Planned
     from .stages import Chosen
 
-#: The name of this backend's targets.
-BACKEND = "spirv"
-
 #: What a kernel that needs no shared memory is said to need on a processor, in bytes.
 _LEAST_SHARED = 16
 
@@ -108,11 +105,13 @@ class SPIRVBackend(BaseBackend):
     @staticmethod
     def supports_target(target: GPUTarget) -> bool:
         """Whether ``target`` is this backend's."""
+        from .target import BACKEND
+
         return target.backend == BACKEND
 
     def hash(self) -> str:
         """Identifies this backend in the cache key: its sources and its target."""
-        return f"{BACKEND}-{sources_digest()}-{self.capabilities.arch()}-{self.target.warp_size}"
+        return f"{self.target.backend}-{sources_digest()}-{self.capabilities.arch()}-{self.target.warp_size}"
 
     def parse_options(self, options: dict[str, Any]) -> SPIRVOptions:
         """The options of a launch, with other backends' options that mean nothing here. Raises ValueError for a value
@@ -204,10 +203,9 @@ class SPIRVBackend(BaseBackend):
     @staticmethod
     def parse_attr(desc: str) -> list[list[Any]]:
         """The attributes of an argument with the properties of ``desc``."""
-        attributes: list[list[Any]] = BaseBackend.parse_attr(desc)
-        if "S" in desc:
-            attributes.append(["tt.pointer_range", 32])
-        return attributes
+        from .abi.argument_properties import attributes_of
+
+        return attributes_of(desc)
 
     # -- stages --------------------------------------------------------------------------------------------------
     def make_ttir(self, module: Any, options: SPIRVOptions) -> Any:

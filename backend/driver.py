@@ -79,6 +79,7 @@ class SPIRVDriver(DriverBase):
         from .launching.compile_only import target_capabilities
         from .runtime.errors import DeviceUnavailable
         from .runtime.measuring.measured import capabilities_of
+        from .target import target_of
 
         capabilities = (
             target_capabilities()
@@ -87,7 +88,7 @@ class SPIRVDriver(DriverBase):
         )
         if capabilities is None:
             raise DeviceUnavailable("the current device cannot run Triton kernels")
-        return GPUTarget("spirv", capabilities.arch(), capabilities.subgroup_size)
+        return target_of(capabilities)
 
     def get_current_device(self) -> int:
         """Index of the device that this thread's launches go to. Raises DeviceUnavailable."""

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import triton
-from triton.backends.compiler import GPUTarget
 from triton.backends.spirv.capabilities import Capabilities
 from triton.backends.spirv.spirv.disassemble import disassemble
+from triton.backends.spirv.target import target_of
 from triton.compiler import ASTSource
 
 from docs import pages
@@ -84,7 +84,7 @@ def compiled() -> Any:
     types = {"x": "*fp32", "out": "*fp32", "columns": "i32", "BLOCK": "constexpr"}
     source = ASTSource(row_sum, types, {(3,): 64}, {})
     capabilities = Capabilities.parse(PROFILE)
-    target = GPUTarget("spirv", capabilities.arch(), capabilities.subgroup_size)
+    target = target_of(capabilities)
     return triton.compile(source, target=target, options={"num_warps": 1, "enable_fp_fusion": True})
 
 

@@ -9,11 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ..abi.argument_properties import divisible_by
 from ..abi.block import REPORTS, lay_out
 from ..abi.scalars import POINTEES, SCALARS, argument_type
 from ..capabilities import Capabilities
 from ..options import CHOICES
 from ..runtime.compiled.kernel_file import LAUNCH_VERSION, Abi, Argument, ObjectFacts, Parameter
+from ..target import target_of
 from . import signature
 from .errors import RequestError
 from .features import required_features
@@ -100,7 +102,6 @@ def compiled_kernel(
     """Triton's CompiledKernel, with the text of every stage, and the entries of the signature. Raises as
     compile_kernel."""
     import triton
-    from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
     from triton.runtime.errors import OutOfResources
 
@@ -111,15 +112,12 @@ def compiled_kernel(
     entries = signature.read_signature(text, parameters, is_type, tuple(SCALARS), _dtypes())
     constants = {(index,): entry.value for index, entry in enumerate(entries) if entry.type == signature.CONSTEXPR}
     attributes = {
-        (index,): [["tt.divisibility", entry.divisible_by]]
-        for index, entry in enumerate(entries)
-        if entry.divisible_by > 1
+        (index,): [divisible_by(entry.divisible_by)] for index, entry in enumerate(entries) if entry.divisible_by > 1
     }
     types = {parameter.name: entry.type for parameter, entry in zip(parameters, entries, strict=True)}
     source = ASTSource(kernel, types, constants, attributes)
-    target = GPUTarget("spirv", capabilities.arch(), capabilities.subgroup_size)
     try:
-        return triton.compile(source, target=target, options=dict(options)), entries
+        return triton.compile(source, target=target_of(capabilities), options=dict(options)), entries
     except OutOfResources as error:
         if error.name != "shared memory":
             raise

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from ..abi.argument_properties import RANGE, RANGE_BITS
 from ..ttgir.ir import Function, Operation, Value
 from ..ttgir.operations import Pointers, definition_of
 from ..ttgir.types import PointerType, TensorType
@@ -86,7 +87,7 @@ def pointer_bases(function: Function) -> dict[Value, Value]:
     narrow = {
         argument
         for argument, attributes in zip(arguments, function.argument_attributes, strict=True)
-        if attributes.get("tt.pointer_range") == 32 and is_pointer(argument)
+        if attributes.get(RANGE) == RANGE_BITS and is_pointer(argument)
     }
     if not narrow:
         return {}

@@ -6,24 +6,19 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from ..abi.argument_properties import POINTER_RANGE, properties
 from ..runtime.errors import DeviceUnavailable
 from ..runtime.memory.host_memory import memory_bytes
 from ..runtime.native_module import native
 
-#: Memory of at most so many bytes is reached from any address in it by signed 32-bit offsets.
-POINTER_RANGE = (1 << 31) - 1
-
 
 def tensor_specialization(arg: Any, align: bool = False) -> str:
-    """``D``: the address is a multiple of 16. ``S``: the tensor's allocation is smaller than 2 GiB."""
+    """The letters of a tensor's properties (abi/argument_properties.py); the address counts where ``align`` is set."""
     if hasattr(arg, "untyped_storage"):
         size = arg.untyped_storage().nbytes()
     else:
         size = memory_bytes(arg)
-    small = size <= POINTER_RANGE
-    if align and not arg.data_ptr() & 15:
-        return "DS" if small else "D"
-    return "S" if small else ""
+    return properties(arg.data_ptr() if align else 0, size, align)
 
 
 @functools.cache

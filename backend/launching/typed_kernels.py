@@ -14,15 +14,16 @@ from typing import Any
 from weakref import WeakSet
 
 from triton import knobs
-from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 from triton.compiler import compile as compile_kernel
 from triton.runtime.errors import OutOfResources
 from triton.runtime.jit import JITFunction
 
+from ..abi.argument_properties import ALIGNED, SMALL, attributes_of
 from ..collector import paused_collector
 from ..runtime import context as runtime_context
 from ..runtime.measuring.measured import capabilities_of
+from ..target import target_of
 from .device_utils import DeviceUtils
 from .launcher import launcher
 from .specialization import fast_tensor_specialization
@@ -42,11 +43,10 @@ class KernelOfType:
         context = runtime_context.of_device(device)
         capabilities = capabilities_of(context.device)
         assert capabilities is not None  # a context's device can run kernels
-        target = GPUTarget("spirv", capabilities.arch(), capabilities.subgroup_size)
         options = {"num_warps": num_warps, "enable_fp_fusion": fusion}
         with runtime_context.on_device(device):
             with paused_collector():
-                compiled = compile_kernel(source, target=target, options=options)
+                compiled = compile_kernel(source, target=target_of(capabilities), options=options)
             limit = capabilities.shared_bytes
             if compiled.metadata.shared > limit:
                 raise OutOfResources(compiled.metadata.shared, limit, "shared memory")
@@ -96,7 +96,7 @@ class TypedKernel:
         for argument in arguments:
             if type(argument) not in _NUMBERS:
                 told = specialize(argument, align=True)
-                aligned, small = aligned and "D" in told, small and "S" in told
+                aligned, small = aligned and ALIGNED in told, small and SMALL in told
         key = device, aligned, small
         loaded = self._loaded.get(key)
         if loaded is None:
@@ -120,12 +120,9 @@ class TypedKernel:
                 attributes: dict[tuple[int, ...], list[list[Any]]] = {}
                 for name, type_ in self._types.items():
                     is_pointer = type_.startswith("*")
-                    found: list[list[Any]] = []
-                    if name in self._divisible or (aligned and is_pointer):
-                        found.append(["tt.divisibility", 16])
-                    if small and is_pointer:
-                        found.append(["tt.pointer_range", 32])
-                    if found:
+                    letters = ALIGNED if name in self._divisible or (aligned and is_pointer) else ""
+                    letters += SMALL if small and is_pointer else ""
+                    if found := attributes_of(letters):
                         attributes[(self._function.arg_names.index(name),)] = found
                 signature = {name: self._types.get(name, "constexpr") for name in self._function.arg_names}
                 source = ASTSource(self._function, signature, self._constants, attributes)

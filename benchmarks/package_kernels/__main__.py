@@ -29,6 +29,7 @@ import triton
 from triton._C.libtriton import ir
 from triton.backends.compiler import GPUTarget
 from triton.backends.spirv.capabilities import PROFILES
+from triton.backends.spirv.target import target_of
 from triton.compiler import ASTSource
 from triton.compiler.compiler import make_backend
 from triton.runtime.jit import JITFunction
@@ -87,7 +88,7 @@ def accepted(kernel: JITFunction[Any]) -> ASTSource | None:
 def compiled(source: ASTSource, profile: str) -> tuple[str, str]:
     """One of OUTCOMES, and the message of what is not compiled."""
     capabilities = PROFILES[profile]
-    target = GPUTarget("spirv", capabilities.arch(), capabilities.subgroup_size)
+    target = target_of(capabilities)
     try:
         timed(lambda: triton.compile(source, target=target, options={"num_warps": 4}))
     except Exception as error:

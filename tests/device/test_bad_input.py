@@ -14,11 +14,11 @@ import torch
 import triton
 import triton.language as tl
 from triton import knobs
-from triton.backends.compiler import GPUTarget
 from triton.backends.spirv.capabilities import PROFILES
 from triton.backends.spirv.compiler import TooManyWarps
 from triton.backends.spirv.lowering.errors import LoweringError, UnsupportedOperation
 from triton.backends.spirv.runtime.errors import KernelRejected
+from triton.backends.spirv.target import target_of
 from triton.compiler import ASTSource
 from triton.runtime import driver
 from triton.runtime.errors import OutOfResources
@@ -196,7 +196,7 @@ def test_what_a_device_lacks_is_told_with_the_line(profile):
     source = ASTSource(third_kernel, {"x_ptr": "*fp32", "BLOCK": "constexpr"}, {(1,): 128})
     message = r"test_bad_input\.py:\d+.*has no f64 arithmetic \(feature float64\); use float32, or a device that has"
     with pytest.raises(UnsupportedOperation, match=message):
-        triton.compile(source, target=GPUTarget("spirv", capabilities.arch(), capabilities.subgroup_size))
+        triton.compile(source, target=target_of(capabilities))
 
 
 @pytest.mark.parametrize(

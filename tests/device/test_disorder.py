@@ -11,9 +11,9 @@ import torch
 import triton
 import triton.language as tl
 from triton import knobs
-from triton.backends.compiler import GPUTarget
 from triton.backends.spirv.capabilities import PROFILES
 from triton.backends.spirv.lowering.shared_memory import SharedMemory
+from triton.backends.spirv.target import target_of
 from triton.compiler import ASTSource
 from triton.compiler import compile as compile_kernel
 from triton.runtime import driver
@@ -97,7 +97,7 @@ def test_a_device_with_a_clock_waits_at_the_start_and_behind_each_barrier(clock:
     device = replace(hopper, features=hopper.features | {"device_clock"} if clock else hopper.features)
     signature = {"x_ptr": "*i32", "y_ptr": "*i32", "SIZE": "constexpr", "DISTANCE": "constexpr"}
     source = ASTSource(before_kernel, signature, {(2,): SIZE, (3,): SIZE // 2})
-    target = GPUTarget("spirv", device.arch(), device.subgroup_size)
+    target = target_of(device)
     made = compile_kernel(source, target=target, options={"num_warps": warps, "disorder": 5}).asm["spvasm"]
     assert made.count("OpReadClockKHR") == reads
     assert compile_kernel(source, target=target, options={"num_warps": warps}).asm["spvasm"].count("ReadClock") == 0

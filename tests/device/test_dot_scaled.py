@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import triton
 import triton.language as tl
-from triton.backends.compiler import GPUTarget
 from triton.backends.spirv import stages
 from triton.backends.spirv.capabilities import PROFILES
 from triton.backends.spirv.planning.cost import Candidate
+from triton.backends.spirv.target import target_of
 from triton.backends.spirv.transforms.schedule import Schedule
 from triton.compiler import ASTSource
 
@@ -185,7 +185,7 @@ def test_large_tiles_fit_on_every_device(profile: str, a_format: str, b_format: 
     divisible = {(index,): [["tt.divisibility", 16]] for index in range(5)}
     source = ASTSource(product_kernel, signature, constants, divisible)
     device = PROFILES[profile]
-    compiled = triton.compile(source, target=GPUTarget("spirv", device.arch(), device.subgroup_size))
+    compiled = triton.compile(source, target=target_of(device))
     assert compiled.metadata.shared <= device.shared_bytes
     if profile == "nvidia-hopper":
         # On an H200 100,000 words take 8 s in the driver's compiler, and 250,000 50 s.

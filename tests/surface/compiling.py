@@ -11,6 +11,7 @@ from triton._C.libtriton import ir
 from triton.backends.compiler import GPUTarget, Language
 from triton.backends.spirv.capabilities import PROFILES
 from triton.backends.spirv.compiler import SPIRVBackend
+from triton.backends.spirv.target import target_of
 from triton.compiler.compiler import ASTSource, IRSource
 
 from tests.surface.operation_kernels import Case
@@ -30,7 +31,7 @@ class Compiled:
 def target(profile: str = "lavapipe") -> GPUTarget:
     """A profile as a target."""
     capabilities = PROFILES[profile]
-    return GPUTarget("spirv", capabilities.arch(), capabilities.subgroup_size)
+    return target_of(capabilities)
 
 
 def operation_names(module: Any) -> list[str]:

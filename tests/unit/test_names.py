@@ -10,17 +10,19 @@ from pathlib import Path
 BACKEND = Path(__file__).parents[2] / "backend"
 
 _CPU = "what is made of an instruction for the CPU, and the same subject elsewhere"
-_STEPS = "the same subject, planned or analysed in one room and emitted in the other"
+_STEPS = "the same subject: its operations, how they are planned or analysed, and what is emitted for them"
 
 #: Names that several files have, and why that misleads nobody.
 SHARED_FILES = {
+    "arith": _STEPS,
     "arithmetic": _CPU,
-    "assembly": "the format of TTGIR's operations, and inline assembly that is planned",
     "atomics": _CPU,
     "buffers": _STEPS,
+    "control_flow": _STEPS,
     "devices": "the devices of a kind, and what torch's compiler asks of them",
     "dot_operands": _STEPS,
-    "elementwise": "rules of operations that work element by element, and torch's such operations",
+    "dots": _STEPS,
+    "elementwise": "operations that work element by element, their rules, and torch's such operations",
     "errors": "each part that users can meet alone has errors of its own",
     "exchanges": _CPU,
     "floats": "arithmetic of TTGIR's floats, and of PTX's",
@@ -33,16 +35,19 @@ SHARED_FILES = {
     "kind": "Vulkan and the CPU as kinds of devices",
     "linear": _STEPS,
     "lines": "lines of the source, in machine code and in listings",
+    "math": _STEPS,
     "matrix_dots": _STEPS,
     "matrix_units": _STEPS,
     "memory": _STEPS,
-    "open_device": "an open device of Vulkan's, and of the CPU's kind",
     "native_module": "the native modules: of the runtime, and of torch",
+    "open_device": "an open device of Vulkan's, and of the CPU's kind",
     "parser": "the reader of TTGIR, and that of PTX",
     "program": "a program of the grid, and one of PTX",
+    "reductions": "TTGIR's reductions, and torch's",
+    "register_arrays": _STEPS,
     "registry": "a table of rules by operation, and the decorator that fills it",
     "scan": _STEPS,
-    "shapes": "how values differ between lanes, and torch's operations on shapes",
+    "shapes": "how values differ between lanes, and TTGIR's and torch's operations on shapes",
     "shared": _STEPS,
     "shared_memory": _STEPS,
     "slices": _STEPS,

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 from triton.backends.amd.compiler import HIPOptions
-from triton.backends.compiler import GPUTarget
 from triton.backends.nvidia.compiler import CUDAOptions
 from triton.backends.spirv import options as options_module
 from triton.backends.spirv.capabilities import PROFILES
 from triton.backends.spirv.compiler import SPIRVBackend
 from triton.backends.spirv.options import CHOICES, FOREIGN, SPIRVOptions
+from triton.backends.spirv.target import target_of
 
 PROFILE = PROFILES["lavapipe"]
 
@@ -21,7 +21,7 @@ PROFILE = PROFILES["lavapipe"]
 @pytest.fixture
 def backend() -> SPIRVBackend:
     """For Mesa's CPU driver."""
-    return SPIRVBackend(GPUTarget("spirv", PROFILE.arch(), PROFILE.subgroup_size))
+    return SPIRVBackend(target_of(PROFILE))
 
 
 @pytest.mark.parametrize("other", [CUDAOptions, HIPOptions])

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from ..ir import Operation, Value
 from . import (
     arith,
-    arrays,
     control_flow,
     dots,
     elementwise,
@@ -18,6 +17,7 @@ from . import (
     pipelines,
     programs,
     reductions,
+    register_arrays,
     shapes,
     shared_memory,
 )
@@ -62,8 +62,8 @@ __all__ = [
 
 #: The modules with the rows.
 FAMILIES = (
-    *(arith, arrays, control_flow, dots, elementwise, math),
-    *(memory, pipelines, programs, reductions, shapes, shared_memory),
+    *(arith, control_flow, dots, elementwise, math),
+    *(memory, pipelines, programs, reductions, register_arrays, shapes, shared_memory),
 )
 
 #: Operation → its row.

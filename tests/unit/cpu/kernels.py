@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 import triton
-from triton.backends.compiler import GPUTarget
 from triton.backends.spirv.capabilities import PROFILES
 from triton.backends.spirv.cpu.host import host_of
 from triton.backends.spirv.cpu.machine import assemble
 from triton.backends.spirv.cpu.objects import make
 from triton.backends.spirv.runtime.native_module import native
+from triton.backends.spirv.target import target_of
 from triton.compiler import ASTSource
 
 
@@ -50,7 +50,7 @@ def compiled(profile: str, kernel: Any, arguments: list[Any], constants: dict[st
     signature |= dict.fromkeys(constants, "constexpr")
     ordered = {name: signature[name] for name in kernel.arg_names}
     capabilities = PROFILES[profile]
-    target = GPUTarget("spirv", capabilities.arch(), capabilities.subgroup_size)
+    target = target_of(capabilities)
     return triton.compile(ASTSource(kernel, ordered, constants), target=target, options=options)
 
 

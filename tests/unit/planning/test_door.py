@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 from triton._C.libtriton import ir
-from triton.backends.compiler import GPUTarget, Language
+from triton.backends.compiler import Language
 from triton.backends.spirv import stages
 from triton.backends.spirv.capabilities import PROFILES
 from triton.backends.spirv.compiler import SPIRVBackend
+from triton.backends.spirv.target import target_of
 
 from tests.unit.planning.test_shared_bytes import matmul
 
@@ -36,7 +37,7 @@ def test_compilations_that_take_turns_plan_each_kernel_once(monkeypatch: pytest.
 
     monkeypatch.setattr(stages, "plan_kernel", counted)
     capabilities = PROFILES["generic"]
-    backend = SPIRVBackend(GPUTarget("spirv", capabilities.arch(), capabilities.subgroup_size))
+    backend = SPIRVBackend(target_of(capabilities))
     compilations = [stages_of(backend, m) for m in (16, 32)]
     modules = [module for _, module, _ in compilations]
     for stage in ("ttir", "ttgir", "spv"):
@@ -54,7 +55,7 @@ def test_a_module_that_was_changed_in_between_is_planned_anew(monkeypatch: pytes
     plan = stages.plan
     monkeypatch.setattr(stages, "plan", lambda *arguments: plans.append("again") or plan(*arguments))
     capabilities = PROFILES["generic"]
-    backend = SPIRVBackend(GPUTarget("spirv", capabilities.arch(), capabilities.subgroup_size))
+    backend = SPIRVBackend(target_of(capabilities))
     found, module, metadata = stages_of(backend, 16)
     module = found["ttgir"](found["ttir"](module, metadata), metadata)
     first = found["spv"](module, metadata)

@@ -8,8 +8,8 @@ import pytest
 import triton
 import triton.language as tl
 from triton import knobs
-from triton.backends.compiler import GPUTarget
 from triton.backends.spirv.capabilities import PROFILES
+from triton.backends.spirv.target import target_of
 from triton.compiler import ASTSource
 
 #: Profiles of GPUs with matrix units and float64.
@@ -38,6 +38,6 @@ def test_matrix_units_for_all_dots_or_none(
     signature = {"x_ptr": "*fp16", "y_ptr": "*fp32", "z_ptr": "*fp32", "WIDE": "constexpr"}
     aligned = {(number,): [["tt.divisibility", 16]] for number in range(3)}
     source = ASTSource(two_dots_kernel, signature, {(3,): wide}, aligned)
-    target = GPUTarget("spirv", capabilities.arch(), capabilities.subgroup_size)
+    target = target_of(capabilities)
     compiled = triton.compile(source, target=target, options={"num_warps": 4})
     assert bool(compiled.metadata.layout["matrices"]) == on_units

@@ -9,8 +9,8 @@ import pytest
 import triton
 import triton.language as tl
 from triton import knobs
-from triton.backends.compiler import GPUTarget
 from triton.backends.spirv.capabilities import PROFILES
+from triton.backends.spirv.target import target_of
 from triton.compiler import ASTSource
 from triton.runtime.errors import OutOfResources
 
@@ -26,7 +26,7 @@ def compiled(size: int, shared_bytes: int = 0, **options: object) -> triton.comp
     capabilities = PROFILES["intel-xe"]
     capabilities = replace(capabilities, shared_bytes=shared_bytes or capabilities.shared_bytes)
     source = ASTSource(product, dict.fromkeys(("a", "b", "out"), "*fp32") | {"SIZE": "constexpr"}, {(3,): size})
-    target = GPUTarget("spirv", capabilities.arch(), capabilities.subgroup_size)
+    target = target_of(capabilities)
     return triton.compile(source, target=target, options={"matrix_units": "0"} | options)
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import triton
 from triton import knobs
-from triton.backends.compiler import GPUTarget
 from triton.backends.spirv import passes, stages
 from triton.backends.spirv.capabilities import PROFILES
+from triton.backends.spirv.target import target_of
 from triton.runtime.errors import OutOfResources
 
 from tests.unit.planning.test_shared_bytes import matmul
@@ -34,7 +34,7 @@ CONFIGURATIONS = [
 
 def compile_matmul(m: int, n: int, k: int, profile: str) -> int:
     capabilities = replace(PROFILES[profile], shared_bytes=8 * KIB)
-    target = GPUTarget("spirv", capabilities.arch(), capabilities.subgroup_size)
+    target = target_of(capabilities)
     options = {"num_warps": 4, "num_stages": 1, "matrix_units": "0"}
     return int(triton.compile(matmul("fp32", m, n, k), target=target, options=options).metadata.shared)
 

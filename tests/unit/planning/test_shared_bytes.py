@@ -9,6 +9,7 @@ import pytest
 import triton
 from triton.backends.compiler import GPUTarget
 from triton.backends.spirv.capabilities import PROFILES, Capabilities
+from triton.backends.spirv.target import target_of
 from triton.compiler.compiler import ASTSource
 from triton.runtime.errors import OutOfResources
 
@@ -57,7 +58,7 @@ KERNELS = {
 
 
 def shared_bytes(source: ASTSource, capabilities: Capabilities, units: str, warps: int, stages: int = 1) -> int:
-    target = GPUTarget("spirv", capabilities.arch(), capabilities.subgroup_size)
+    target = target_of(capabilities)
     options = {"num_warps": warps, "num_stages": stages, "matrix_units": units}
     try:
         return int(triton.compile(source, target=target, options=options).metadata.shared)
