@@ -24,8 +24,16 @@ VULKAN_LOADER = "vulkan-1.dll" if WINDOWS else "libvulkan.so.1"
 CUDA_DRIVER = "nvcuda.dll" if WINDOWS else "libcuda.so.1"
 ZSTANDARD = ("libzstd.dll", "zstd.dll") if WINDOWS else ("libzstd.so.1",)
 
-#: How a Vulkan driver, and Zstandard, are installed.
-INSTALL_VULKAN = "the installer of the GPU's maker" if WINDOWS else "apt-get install mesa-vulkan-drivers libvulkan1"
+#: How a Vulkan driver is installed and brought up to date. On Windows the GPU's maker has it, the loader included.
+_MAKERS = "amd.com/support, intel.com/support, nvidia.com/drivers or the computer's maker"
+INSTALL_VULKAN = (
+    f"the driver of the GPU's maker ({_MAKERS})" if WINDOWS else "apt-get install mesa-vulkan-drivers libvulkan1"
+)
+UPDATE_DRIVER = f"update the driver from {_MAKERS}" if WINDOWS else "update the driver"
+#: How spirv-val, the validation layers and Zstandard are installed.
+_SDK = "the Vulkan SDK (vulkan.lunarg.com)"
+INSTALL_SPIRV_TOOLS = f"{_SDK}, whose Bin folder has to be on PATH" if WINDOWS else "apt-get install spirv-tools"
+INSTALL_VALIDATION_LAYERS = _SDK if WINDOWS else "apt-get install vulkan-validationlayers"
 INSTALL_ZSTANDARD = "put libzstd.dll on PATH" if WINDOWS else "apt-get install libzstd1"
 
 #: How often, and how many seconds apart, a file is replaced that another process has open.

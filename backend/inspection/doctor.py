@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from .. import settings
+from .. import settings, system
 from ..autoload.others import HOW_TO_CLAIM, other_accelerator
 from ..autoload.versions import OLDEST_TORCH, is_too_old
 from ..capabilities import FEATURES, Capabilities
@@ -54,13 +54,13 @@ def _triton() -> str | None:
 
 
 def _software() -> Iterator[Finding]:
-    system = f"Python {platform.python_version()}, {platform.system()} {platform.machine()}"
+    machine = f"Python {platform.python_version()}, {platform.system()} {platform.machine()}"
     triton = _triton()
     if triton is None:
-        yield Finding(NOTE, f"{system}; Triton is not installed: kernels compiled ahead of time can run")
+        yield Finding(NOTE, f"{machine}; Triton is not installed: kernels compiled ahead of time can run")
     else:
         kind = "the patched wheel" if "+spirv" in triton else "with the SPIR-V plugin"
-        yield Finding(GOOD, f"{system}; triton {triton}, {kind}")
+        yield Finding(GOOD, f"{machine}; triton {triton}, {kind}")
     torch = _version("torch")
     if torch is None:
         yield Finding(GOOD, "torch is not installed; arrays of triton-spirv work without it")
@@ -105,7 +105,7 @@ def _drivers() -> Iterator[Finding]:
             yield Finding(GOOD, f"driver {manifest.path}")
     for path, fault in left_out.items():
         again = f"; to ask it again before a day has passed, remove {asking.record_of(path)}"
-        yield Finding(NOTE, f"driver {path} is left out: it {fault}", f"update the driver{again}")
+        yield Finding(NOTE, f"driver {path} is left out: it {fault}", f"{system.UPDATE_DRIVER}{again}")
     for variable in manifests.REPLACING:
         for name in filter(None, os.environ.get(variable, "").split(os.pathsep)):
             if not Path(name).exists():
@@ -123,7 +123,7 @@ def _devices() -> Iterator[Finding]:
         if others := device.details().get("also_listed_by"):
             text += f", also listed by {', '.join(others)}"
         if device.capabilities is None:
-            yield Finding(NOTE, text, "update the driver, or use another device")
+            yield Finding(NOTE, text, f"{system.UPDATE_DRIVER}, or use another device")
             continue
         lacking = sorted(name for name in FEATURES if not device.capabilities.has(name))
         yield Finding(GOOD, text + (f"; optional features it lacks: {', '.join(lacking)}" if lacking else ""))
@@ -140,7 +140,7 @@ def _devices() -> Iterator[Finding]:
         yield Finding(
             NOTE,
             f"kernels run on the CPU: {chosen.name}",
-            "with a GPU in this machine, install its Vulkan driver (Mesa: apt-get install mesa-vulkan-drivers)",
+            f"with a GPU in this machine, install its Vulkan driver: {system.INSTALL_VULKAN}",
         )
     else:
         yield Finding(GOOD, f"kernels run on {chosen.name}, because: {reason}")
@@ -237,8 +237,9 @@ def _settings() -> Iterator[Finding]:
 
 def _tools() -> Iterator[Finding]:
     if shutil.which("spirv-val") is None:
-        remedy = "apt-get install spirv-tools vulkan-validationlayers"
-        yield Finding(NOTE, "spirv-val is not installed: TRITON_SPIRV_VALIDATE=1 needs it", remedy)
+        what = "spirv-val is not installed: TRITON_SPIRV_VALIDATE=1 needs it, and the validation layers"
+        ways = dict.fromkeys((system.INSTALL_SPIRV_TOOLS, system.INSTALL_VALIDATION_LAYERS))
+        yield Finding(NOTE, what, ", and ".join(ways))
 
 
 def _trial() -> Iterator[Finding]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from triton.backends.spirv.inspection import doctor as inspection_doctor
@@ -88,6 +90,43 @@ def test_triton_of_windows_is_known_by_its_own_name(monkeypatch: pytest.MonkeyPa
     found = [*inspection_doctor._software(), *inspection_doctor._trial()]
     assert found[0].what.endswith("triton 3.8.0.post29, with the SPIR-V plugin")
     assert found[-1].what == "no kernel was tried: that takes NumPy"
+
+
+def test_remedies_on_windows_are_those_of_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A GPU whose driver is too old, a machine without spirv-val, and a device that is a CPU."""
+    path = Path(inspection_doctor.system.__file__)
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "platform", "win32")
+        spec = importlib.util.spec_from_file_location("system_of_windows", path)
+        assert spec and spec.loader
+        windows = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(windows)
+    assert windows.WINDOWS and not inspection_doctor.system.WINDOWS
+
+    def remedies() -> list[str]:
+        return [
+            finding.remedy
+            for check in (inspection_doctor._devices, inspection_doctor._tools)
+            for finding in check()
+            if finding.remedy
+        ]
+
+    old = SimpleNamespace(
+        describe=lambda: "an old GPU", driver="its driver", driver_version="1", details=dict, capabilities=None
+    )
+    processor = SimpleNamespace(kind="cpu", name="a processor")
+    monkeypatch.setattr(inspection_doctor, "installed", lambda: [old])
+    monkeypatch.setattr(inspection_doctor, "devices", list)
+    monkeypatch.setattr(inspection_doctor, "choose", lambda _: (processor, "it is there"))
+    monkeypatch.setattr(inspection_doctor.shutil, "which", lambda _: None)
+    linux = remedies()
+    monkeypatch.setattr(inspection_doctor, "system", windows)
+    there = remedies()
+    assert len(linux) == len(there) == 3
+    assert "apt-get install mesa-vulkan-drivers" in linux[1] and "apt-get install spirv-tools" in linux[2]
+    assert there[0].startswith("update the driver from amd.com/support") and there[0].endswith("use another device")
+    assert "nvidia.com/drivers" in there[1] and there[2].startswith("the Vulkan SDK (vulkan.lunarg.com)")
+    assert "apt" not in " ".join(there)
 
 
 def test_another_accelerator_of_torch_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -89,6 +89,12 @@ def test_python_that_windows_lacks_is_in_one_file() -> None:
     assert not wrong
 
 
+def test_what_linux_installs_is_named_in_one_file() -> None:
+    """offline.py is about Mesa's compilers, which it loads on Linux alone."""
+    elsewhere = {path for path in (ROOT / "backend").rglob("*.py") if "apt-get" in path.read_text()}
+    assert elsewhere == {ROOT / "backend/system.py", ROOT / "backend/inspection/offline.py"}
+
+
 def test_processors_are_those_that_this_process_may_use() -> None:
     code = (
         "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))});"

@@ -12,6 +12,7 @@ from ...settings import VALIDATE
 from ...spirv import opcodes as op
 from ...spirv.decode import instruction_words
 from ...spirv.opcodes import Capability_
+from ...system import INSTALL_SPIRV_TOOLS
 from .saved_modules import save_module
 
 _log = logging.getLogger(__name__)
@@ -48,7 +49,7 @@ def validate_module(spirv: bytes, name: str) -> None:
         return
     tool = shutil.which("spirv-val")
     if tool is None:
-        raise FileNotFoundError(f"{VALIDATE.name} is set but spirv-val is not on the PATH: apt-get install spirv-tools")
+        raise FileNotFoundError(f"{VALIDATE.name} is set but spirv-val is not on the PATH: {INSTALL_SPIRV_TOOLS}")
     command = [tool, "--target-env", environment(spirv), "-"]
     result = subprocess.run(command, input=spirv, capture_output=True, check=False)
     if result.returncode and _unknown_to_tool(result.stderr.decode()):

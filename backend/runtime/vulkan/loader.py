@@ -177,7 +177,7 @@ class Instance:
             if VALIDATION_LAYER not in instance_layers():
                 raise DeviceUnavailable(
                     f"{VALIDATE.name} is set but {VALIDATION_LAYER} is not installed; "
-                    "install it with: apt-get install vulkan-validationlayers"
+                    f"install it with: {system.INSTALL_VALIDATION_LAYERS}"
                 )
             layers.append(ffi.new("char[]", VALIDATION_LAYER.encode()))
             extensions.append(ffi.new("char[]", b"VK_EXT_debug_utils"))
