@@ -287,7 +287,8 @@ class SPIRVBackend(BaseBackend):
         processor = self.capabilities.processor
         if not made_here(processor):
             return
-        options = dataclasses.replace(planned.options, debug_info=True)
+        asked = dataclasses.replace(planned.options.asked, debug_info=True)
+        options = dataclasses.replace(planned.options, asked=asked)
 
         def with_lines() -> bytes:
             return emit(dataclasses.replace(planned, options=options)).spirv

@@ -282,11 +282,7 @@ def planning_options(capabilities: Capabilities, options: SPIRVOptions, schedule
     """What the compile options and the device say to rewrites, planning and lowering."""
     units = matrix_units(options.matrix_units, capabilities)
     return Options(
-        fuse_multiply_add=options.enable_fp_fusion,
-        checks=options.checks,
-        disorder=options.disorder,
-        debug_info=options.debug_info,
-        split_grid=options.split_grid,
+        options,
         native_math=native_math(options.native_math, capabilities),
         matrices=units.configurations,
         emulate_matrices=units.emulated,

@@ -28,7 +28,7 @@ class Disorder:
 
     def delay(self, emitter: Emitter) -> None:
         """Each subgroup waits for a while; nothing without the option, or where the driver ends long loops."""
-        seed, capabilities = emitter.options.disorder, emitter.capabilities
+        seed, capabilities = emitter.options.asked.disorder, emitter.capabilities
         if (
             not seed
             or emitter.num_warps == 1

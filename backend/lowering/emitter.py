@@ -86,7 +86,7 @@ class Emitter:
         self._input(BuiltIn.SubgroupLocalInvocationId, "lane")
         if self.num_warps > 1:
             warp = self._input(BuiltIn.SubgroupId, "warp")
-            if self.options.disorder:
+            if self.options.asked.disorder:
                 self._inputs[BuiltIn.SubgroupId] = self.f.sub(self.module.uint(self.num_warps - 1), warp)
         if self.capabilities.traits.faults.unmasked_loads:
             self.lane_zero()  # numbered here, it is the same everywhere; left out if nothing uses it

@@ -70,7 +70,7 @@ def _emit(planned: Planned, kinds: Sequence[ReportKind], watch: Watch | None) ->
     if capabilities.traits.faults.coroutines:
         function.rewrite = anchor_across_barriers
     function.carries_matrices = capabilities.traits.carries_matrices
-    if options.debug_info:
+    if options.asked.debug_info:
         function.lines = source_lines(kernel)
     assert kernel.body is not None
     ctx = Lowering(source, module, function, capabilities, options, shared, plan)
@@ -106,9 +106,9 @@ def _enter(ctx: Lowering, kernel: Function, kinds: Sequence[ReportKind], scratch
     if ctx.plan.pointers.communicates:
         ctx.global_access = MemoryAccess.NonPrivatePointer
     ctx.read_builtins()
-    block, addresses = read_arguments(ctx, kernel, hidden_arguments(scratch, bool(kinds), ctx.options.split_grid))
+    block, addresses = read_arguments(ctx, kernel, hidden_arguments(scratch, bool(kinds), ctx.options.asked.split_grid))
     ctx.global_scratch = addresses.get(GLOBAL_SCRATCH, 0)
-    if ctx.options.split_grid:
+    if ctx.options.asked.split_grid:
         ctx.part = Part([addresses[axis] for axis in FIRST_PROGRAM], [addresses[axis] for axis in GRID_SIZE])
     ctx.reports = Reports(addresses.get(REPORTS, 0))
     for kind in kinds:

@@ -33,7 +33,7 @@ def fuse_multiply_add(ctx: Lowering, operation: Operation, type_: Type) -> bool:
     """Lowers an ``arith.addf`` or ``arith.subf`` with a product operand to Fma. Returns whether it did."""
     if (
         operation.name not in ("arith.addf", "arith.subf")
-        or not ctx.options.fuse_multiply_add
+        or not ctx.options.asked.enable_fp_fusion
         or not ctx.elements.is_native(type_)
     ):
         return False

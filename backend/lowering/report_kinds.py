@@ -28,7 +28,7 @@ class ReportKind:
 
 
 def _has_races(planned: Planned) -> bool:
-    return "races" in planned.options.checks and planned.plan.shared_bytes > 0
+    return "races" in planned.options.asked.checks and planned.plan.shared_bytes > 0
 
 
 def _loops_end(planned: Planned) -> bool:
@@ -57,7 +57,7 @@ def _watch_loops(ctx: Lowering, kernel: Function) -> None:
 
 
 #: In the order in which they begin, which is that of their parts in the buffer.
-BOUNDS = ReportKind(lambda planned: "bounds" in planned.options.checks, _read_bounds)
+BOUNDS = ReportKind(lambda planned: "bounds" in planned.options.asked.checks, _read_bounds)
 RACES = ReportKind(_has_races, _watch_shared)
 LOOPS = ReportKind(_loops_end, _watch_loops)
 #: Rules of debug.py make them.

@@ -183,7 +183,7 @@ def plan_kernel(source: Module, capabilities: Capabilities, options: Options) ->
     axis_info = AxisInfoAnalysis(kernel)
     warps, lanes = (int(source.attributes[name]) for name in ("ttg.num-warps", "ttg.threads-per-warp"))
     target = Target(capabilities, warps, lanes)
-    pointers = plan_pointers(kernel, "bounds" in options.checks)
+    pointers = plan_pointers(kernel, "bounds" in options.asked.checks)
     roots = pointers.roots or {}
     groups = buffer_groups(operations)
     dots, unrolled = sum(one.name == "tt.dot" for one in operations), multiply_adds(operations)
@@ -220,7 +220,7 @@ def plan_kernel(source: Module, capabilities: Capabilities, options: Options) ->
     barriers = barrier_needs(kernel, footprints)
     first = reads_first(kernel, footprints, barriers)
     pointers = replace(pointers, communicates=pointers.communicates or bool(first.waits) or first.barriers)
-    demand = plan_demand(kernel, plans, "bounds" in options.checks)
+    demand = plan_demand(kernel, plans, "bounds" in options.asked.checks)
     plan = KernelPlan(plans, late, barriers, first, chosen.view, chosen.bytes, chosen.buffers, pointers, demand)
     return Planned(source, plan, capabilities, options)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ..matrices import MatrixConfiguration
+from ..options import SPIRVOptions
 
 
 @dataclass(frozen=True)
@@ -49,25 +50,17 @@ class Schedule:
 
 @dataclass(frozen=True)
 class Options:
-    """What the compile options ask for on a device, and the ``schedule``.
+    """The compile options, what they give on a device, and the ``schedule``.
 
-    ``fuse_multiply_add``: contract ``a * b + c`` where the product has no other use. ``checks``: the names of the
-    compile options ``check_…`` that are on (lowering/report_kinds.py). ``disorder``: subgroups in another order, by
-    this number, unless it is 0 (lowering/disorder.py). ``debug_info``: places in the user's source and names of
-    variables (lowering/debug_info.py). ``split_grid``: a launch is a part of the grid, and its arguments say which
-    (abi/block.py). ``native_math``: what of capabilities.NATIVE_MATH kernels may use. ``matrices``: the
-    configurations of matrix units that dots may use; ``emulate_matrices``: by shuffles instead; ``matrix_loads``:
-    dots may load fragments from shared memory.
+    ``asked``: the compile options. ``native_math``: what of capabilities.NATIVE_MATH kernels may use. ``matrices``: the
+    configurations of matrix units that dots may use; ``emulate_matrices``: by shuffles instead; ``matrix_loads``: dots
+    may load fragments from shared memory.
     """
 
-    fuse_multiply_add: bool = True
-    checks: frozenset[str] = frozenset()
-    disorder: int = 0
-    debug_info: bool = False
+    asked: SPIRVOptions = field(default=SPIRVOptions())
     native_math: frozenset[str] = frozenset()
     matrices: tuple[MatrixConfiguration, ...] = ()
     emulate_matrices: bool = False
-    split_grid: bool = False
     matrix_loads: bool = False
     schedule: Schedule = field(default=Schedule(moved_loads=False, matrices=True))
 

@@ -295,7 +295,7 @@ TRANSFORMS: tuple[Transform, ...] = (
         "multiply the tiles of loops at once",
         Stage.PLANNING,
         _multiply_rounds,
-        when=lambda device, options: device.tile_products and not (options.checks or options.disorder),
+        when=lambda device, options: device.tile_products and not (options.asked.checks or options.asked.disorder),
     ),
     Transform(
         "carry tensors in arrays",

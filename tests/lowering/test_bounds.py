@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from triton.backends.spirv.capabilities import PROFILES
 from triton.backends.spirv.lowering.entry_point import LoweredKernel
+from triton.backends.spirv.options import SPIRVOptions
 from triton.backends.spirv.transforms.schedule import Options
 from triton.backends.spirv.ttgir.parser import parse_module
 
@@ -28,7 +29,9 @@ def compiled(body: str, arguments: str, *checks: str) -> LoweredKernel:
         'ttg.shared = 0 : i32, ttg.target = "spirv:vulkan1.3", "ttg.threads-per-warp" = 8 : i32} {\n'
         f"  tt.func public @k({arguments}) attributes {{noinline = false}} {{\n{body}\n    tt.return\n  }}\n}}\n"
     )
-    return lower_module(parse_module(text), PROFILES["lavapipe"], Options(checks=frozenset(checks)))
+    return lower_module(
+        parse_module(text), PROFILES["lavapipe"], Options(SPIRVOptions(**{f"check_{name}": True for name in checks}))
+    )
 
 
 def test_elements_are_compared_and_diverted(filecheck):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from triton.backends.spirv.capabilities import PROFILES
+from triton.backends.spirv.options import SPIRVOptions
 from triton.backends.spirv.spirv import opcodes as op
 from triton.backends.spirv.spirv.debug_reading import InlinedCalls
 from triton.backends.spirv.spirv.decode import decode
@@ -19,6 +20,9 @@ from tests.lowering.harness import compile_body, disassemble, lower_module
 
 FIXTURES = Path(__file__).parents[1] / "unit" / "ttgir" / "fixtures"
 
+#: What has places and names in the module.
+LINES = Options(SPIRVOptions(debug_info=True))
+
 TWO_LINES = """
     %a = arith.addi %x, %y : i32 loc("sum"("kernel.py":7:9))
     %b = arith.muli %a, %y : i32 loc("kernel.py":8:9)
@@ -26,7 +30,7 @@ TWO_LINES = """
 
 
 def test_lines_and_names(filecheck):
-    module = compile_body(TWO_LINES, "%x: i32, %y: i32, %p: !tt.ptr<i32>", options=Options(debug_info=True))
+    module = compile_body(TWO_LINES, "%x: i32, %y: i32, %p: !tt.ptr<i32>", options=LINES)
     filecheck(
         disassemble(module),
         """
@@ -49,7 +53,7 @@ def test_a_value_that_two_lines_share_belongs_to_neither(filecheck):
     %b = arith.addi %x, %y : i32 loc("kernel.py":8:9)
     %c = arith.muli %a, %b : i32 loc("kernel.py":9:9)
     tt.store %p, %c : !tt.ptr<i32> loc("kernel.py":10:5)"""
-    module = compile_body(body, "%x: i32, %y: i32, %p: !tt.ptr<i32>", options=Options(debug_info=True))
+    module = compile_body(body, "%x: i32, %y: i32, %p: !tt.ptr<i32>", options=LINES)
     filecheck(
         disassemble(module),
         """
@@ -73,7 +77,7 @@ def test_a_loop_goes_back_to_its_own_line(filecheck):
       scf.yield %t : i32 loc("kernel.py":8:9)
     } loc("kernel.py":7:5)
     tt.store %p, %n : !tt.ptr<i32> loc("kernel.py":9:5)"""
-    module = compile_body(body, "%x: i32, %y: i32, %p: !tt.ptr<i32>", options=Options(debug_info=True))
+    module = compile_body(body, "%x: i32, %y: i32, %p: !tt.ptr<i32>", options=LINES)
     filecheck(
         disassemble(module),
         """
@@ -98,7 +102,7 @@ def test_an_inlined_function_tells_its_line_and_that_of_each_call(filecheck, tmp
     monkeypatch.chdir(tmp_path)
     (tmp_path / "lib.py").write_text("\ndef inner(x, y):\n    return x + y\n\n\n\n\n\n\n\ndef outer():\n    inner()\n")
     linecache.clearcache()
-    module = compile_body(CALLED, "%x: i32, %y: i32, %p: !tt.ptr<i32>", options=Options(debug_info=True))
+    module = compile_body(CALLED, "%x: i32, %y: i32, %p: !tt.ptr<i32>", options=LINES)
     filecheck(
         disassemble(module),
         """
@@ -137,7 +141,7 @@ def test_a_value_that_two_calls_of_a_line_share_keeps_the_line(filecheck):
     %b = arith.addi %x, %y : i32 loc(callsite("lib.py":3:5 at "kernel.py":8:9))
     %c = arith.muli %a, %b : i32 loc("kernel.py":9:9)
     tt.store %p, %c : !tt.ptr<i32> loc("kernel.py":10:5)"""
-    module = compile_body(body, "%x: i32, %y: i32, %p: !tt.ptr<i32>", options=Options(debug_info=True))
+    module = compile_body(body, "%x: i32, %y: i32, %p: !tt.ptr<i32>", options=LINES)
     text = disassemble(module)
     filecheck(
         text,
@@ -156,7 +160,7 @@ def test_the_text_of_a_long_source_goes_into_pieces(tmp_path, monkeypatch):
     text = "# é\n" * 15_000 * 5
     (tmp_path / "kernel.py").write_text(text, encoding="utf-8")
     linecache.clearcache()
-    module = compile_body(TWO_LINES, "%x: i32, %y: i32, %p: !tt.ptr<i32>", options=Options(debug_info=True))
+    module = compile_body(TWO_LINES, "%x: i32, %y: i32, %p: !tt.ptr<i32>", options=LINES)
     strings = {entry.result: str(entry.operands[0].value) for entry in decode(module) if entry.opcode == op.String}
     pieces = [strings[int(ids.rsplit("%", 1)[1])] for ids in re.findall("DebugSource.* .*", disassemble(module))]
     assert len(pieces) == 5 and "".join(pieces) == text
@@ -189,7 +193,7 @@ def _instructions(path: Path, debug_info: bool) -> list[tuple[int, ...]]:
     source = parse_module(path.read_text(), path.name)
     lanes = int(source.attributes["ttg.threads-per-warp"])
     capabilities = next(profile for profile in PROFILES.values() if profile.subgroup_size == lanes)
-    words = array.array("I", lower_module(source, capabilities, Options(debug_info=debug_info)).spirv)
+    words = array.array("I", lower_module(source, capabilities, Options(SPIRVOptions(debug_info=debug_info))).spirv)
     place, found = 5, []
     while place < len(words):
         end = place + (words[place] >> 16)

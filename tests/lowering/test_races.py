@@ -10,6 +10,7 @@ from triton.backends.spirv.capabilities import PROFILES
 from triton.backends.spirv.lowering.entry_point import LoweredKernel
 from triton.backends.spirv.lowering.shared_memory import SharedMemory
 from triton.backends.spirv.lowering.shared_watch import Bytes, Kind, Watch
+from triton.backends.spirv.options import SPIRVOptions
 from triton.backends.spirv.planning.shared_memory import View
 from triton.backends.spirv.spirv.function import FunctionBuilder
 from triton.backends.spirv.spirv.module import ModuleBuilder
@@ -37,7 +38,9 @@ NO_BUFFER = """
 def compiled(body: str, profile: str = "lavapipe", checks: tuple[str, ...] = ()) -> LoweredKernel:
     capabilities = replace(PROFILES[profile], subgroup_size=8)  # as the encodings of the text have
     return lower_module(
-        parse_module(module_text(body, ARGUMENTS, 1024)), capabilities, Options(checks=frozenset(checks))
+        parse_module(module_text(body, ARGUMENTS, 1024)),
+        capabilities,
+        Options(SPIRVOptions(**{f"check_{name}": True for name in checks})),
     )
 
 

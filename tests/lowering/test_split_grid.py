@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from triton.backends.spirv.options import SPIRVOptions
 from triton.backends.spirv.transforms.schedule import Options
 
 from tests.lowering.harness import compile_body, disassemble
@@ -16,7 +17,7 @@ BODY = """
 def test_program_ids_count_from_the_first_of_the_part(filecheck):
     """Words of the block: the pointer in 0 and 1, the first program in 2 to 4, the grid's size in 5 to 7."""
     filecheck(
-        disassemble(compile_body(BODY, "%out: !tt.ptr<i32>", options=Options(split_grid=True))),
+        disassemble(compile_body(BODY, "%out: !tt.ptr<i32>", options=Options(SPIRVOptions(split_grid=True)))),
         """
 CHECK-NOT: BuiltIn NumWorkgroups
 CHECK: OpDecorate [[ID:%[0-9]+]] BuiltIn WorkgroupId

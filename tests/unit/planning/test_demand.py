@@ -8,6 +8,7 @@ import pytest
 from triton.backends.spirv.capabilities import Capabilities
 from triton.backends.spirv.errors import LoweringError
 from triton.backends.spirv.lowering.entry_point import emit
+from triton.backends.spirv.options import SPIRVOptions
 from triton.backends.spirv.planning.demand import ALL
 from triton.backends.spirv.planning.kernel_plan import Planned
 from triton.backends.spirv.spirv.encode import live
@@ -75,7 +76,7 @@ def test_masks_of_vectors_are_read_once() -> None:
 
 def test_an_access_of_single_elements_reads_everything() -> None:
     assert read(planned(f"{LOAD}\n{STORE}", "%p: !tt.ptr<f32>")) == {}
-    assert read(planned(f"{LOAD}\n{STORE}", options=Options(checks=frozenset({"bounds"})))) == {}
+    assert read(planned(f"{LOAD}\n{STORE}", options=Options(SPIRVOptions(check_bounds=True)))) == {}
 
 
 def test_pointers_that_a_loop_moves_are_carried_in_the_registers_that_are_read() -> None:
