@@ -50,11 +50,6 @@ class ComponentMap:
                     row, column = row ^ basis[0], column ^ basis[1]
         return row, column
 
-    def folded(self, lanes: int) -> ComponentMap:
-        """The same matrix in ``lanes`` lanes, each with the components of several lanes, the first lane's first."""
-        kept = lanes.bit_length() - 1
-        return ComponentMap(self.registers + self.lanes[kept:], self.lanes[:kept])
-
     def transposed(self) -> ComponentMap:
         """The map of the transposed matrix in the same components."""
         registers, lanes = (tuple((column, row) for row, column in bases) for bases in (self.registers, self.lanes))
@@ -128,13 +123,6 @@ class MatrixConfiguration:
     def lanes(self) -> int:
         """Invocations of the subgroup."""
         return 1 << len(self.maps[0].lanes)
-
-    def folded(self, lanes: int) -> MatrixConfiguration:
-        """The same in subgroups of ``lanes`` invocations, at most as many as there are."""
-        if lanes == self.lanes:
-            return self
-        left, right, result = (map_.folded(lanes) for map_ in self.maps)
-        return replace(self, maps=(left, right, result))
 
     def turned(self) -> MatrixConfiguration:
         """The same, or its mirror image, in which a lane holds more columns of a row of the result: sums and maxima of

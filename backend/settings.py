@@ -179,8 +179,7 @@ MATRIX_UNITS = Setting(
     str,
     "auto",
     "0",
-    "do not use the device's matrix units for dots; `1`: use them even if they are slow; the name of a device profile: "
-    "emulate that profile's matrix units",
+    "do not use the device's matrix units for dots; `1`: use them even if they are slow",
 )
 NATIVE_MATH = Setting(
     "TRITON_SPIRV_NATIVE_MATH",

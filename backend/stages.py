@@ -25,11 +25,12 @@ from . import passes
 from .analysis.turned_tiles import LOOPS, TURNS, turns_carried_tile
 from .capabilities import Capabilities
 from .errors import LoweringError, UnsupportedOperation
+from .matrices import MatrixConfiguration
 from .options import SPIRVOptions
 from .patience import check
 from .planning.cost import Candidate, KernelFacts, candidates
 from .planning.kernel_plan import Planned, least_shared, plan_kernel
-from .planning.matrix_units import MatrixUnits, matrix_units
+from .planning.matrix_units import matrix_units
 from .planning.native_math import native_math
 from .planning.returned_values import warn_of_returned_values
 from .planning.workgroup import WARP, matrix_warps, subgroups
@@ -108,7 +109,7 @@ class _Layouts:
         """The schedules that the kernel has on the device, the fastest first."""
         found, device, num_warps = self._found, self._capabilities, self._options.num_warps
         units = matrix_units(self._options.matrix_units, device)
-        on_units = bool(units.configurations) and found.accelerable
+        on_units = bool(units) and found.accelerable
         return candidates(
             KernelFacts(
                 subgroups(
@@ -284,17 +285,15 @@ def planning_options(capabilities: Capabilities, options: SPIRVOptions, schedule
     return Options(
         options,
         native_math=native_math(options.native_math, capabilities),
-        matrices=units.configurations,
-        emulate_matrices=units.emulated,
+        matrices=units,
         matrix_loads=loads_matrices(capabilities, units),
         schedule=schedule,
     )
 
 
-def loads_matrices(capabilities: Capabilities, units: MatrixUnits) -> bool:
+def loads_matrices(capabilities: Capabilities, units: tuple[MatrixConfiguration, ...]) -> bool:
     """Whether dots load fragments from shared memory."""
-    fragments = bool(units.configurations) and not units.emulated
-    return fragments and capabilities.traits.matrix_loads and capabilities.has("explicit_workgroup_layout")
+    return bool(units) and capabilities.traits.matrix_loads and capabilities.has("explicit_workgroup_layout")
 
 
 def transformed(

@@ -63,7 +63,7 @@ def matrix_types(device: DeviceInfo) -> frozenset[str]:
     capabilities = capabilities_of(device)
     if capabilities is None:
         return frozenset()
-    return frozenset(one.a for one in matrix_units(str(settings.MATRIX_UNITS.get()), capabilities).configurations)
+    return frozenset(one.a for one in matrix_units(str(settings.MATRIX_UNITS.get()), capabilities))
 
 
 class DeviceUtils:

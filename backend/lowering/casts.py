@@ -133,7 +133,7 @@ def _stays(ctx: Lowering, value: Value) -> bool:
                 return False
         elif user.name == "tt.dot":
             plan = ctx.plan.plans.get(user)
-            if not isinstance(plan, MatrixProducts) or plan.emulated or user.operands[2] is value:
+            if not isinstance(plan, MatrixProducts) or user.operands[2] is value:
                 return False
         elif user.name not in _WRITES:
             return False

@@ -21,7 +21,7 @@ from ..ttgir.ir import Operation, Value
 from ..ttgir.types import FloatType, Type
 from .floats import convert
 from .lowering import Lowering
-from .matrix_units import CooperativeMatrices, EmulatedMatrices, MatrixUnit, component_type
+from .matrix_units import MatrixUnit, component_type
 from .shared import tensor_reader
 from .shared_memory import SharedOperand
 from .split_floats import bf16_parts
@@ -33,7 +33,7 @@ def lower_matrix_dot(ctx: Lowering, operation: Operation) -> None:
     configuration, plan = planned.configuration, planned.fragments
     assert configuration is not None and plan is not None
     split = planned.split
-    unit = (EmulatedMatrices if planned.emulated else CooperativeMatrices)(ctx, configuration)
+    unit = MatrixUnit(ctx, configuration)
     accumulator, result = component_type(configuration.c), element_type(operation.result.type)
     totals = [_as(ctx, value, result, accumulator) for value in ctx.registers(operation.operands[2])]
 
@@ -42,9 +42,9 @@ def lower_matrix_dot(ctx: Lowering, operation: Operation) -> None:
     zero = ctx.module.null(ctx.type_id(accumulator))
     starts = [zero] * len(totals) if split.apart else totals
     results = [unit.fragment(MatrixUse.Result, [starts[r or 0] for r in fragment]) for fragment in plan.result]
-    made: dict[tuple[int, int], Sequence[object]] = {}
+    made: dict[tuple[int, int], Sequence[int]] = {}
 
-    def part(use: int, number: int, which: int) -> object:
+    def part(use: int, number: int, which: int) -> int:
         if (use, number) not in made:  # a fragment is made where it is used first: not all of them at once
             made[use, number] = operands[use](fragments[use][number])
         return made[use, number][which]
@@ -65,14 +65,13 @@ def lower_matrix_dot(ctx: Lowering, operation: Operation) -> None:
 
 def _operand(
     ctx: Lowering, unit: MatrixUnit, use: int, value: Value, split: Split
-) -> Callable[[Fragment], Sequence[object]]:
+) -> Callable[[Fragment], Sequence[int]]:
     """What makes the fragments of operand A or B, one for each part of its elements."""
     lowered, element = ctx[value], element_type(value.type)
     read: Callable[[int], int]
     if not isinstance(lowered, SharedOperand):
         read = ctx.registers(value).__getitem__
     elif split is WHOLE:
-        assert isinstance(unit, CooperativeMatrices)
         load = _loader(ctx, unit, use, lowered)
         return lambda fragment: (load(fragment),)
     else:
@@ -80,7 +79,7 @@ def _operand(
         read = lambda register: reader(register)[0]  # noqa: E731
     zero = ctx.module.null(ctx.type_id(element))
 
-    def make(fragment: Fragment) -> Sequence[object]:
+    def make(fragment: Fragment) -> Sequence[int]:
         components = [zero if register is None else read(register) for register in fragment]
         if split is WHOLE:
             return (unit.fragment(use, components),)
@@ -90,7 +89,7 @@ def _operand(
     return make
 
 
-def _loader(ctx: Lowering, unit: CooperativeMatrices, use: int, operand: SharedOperand) -> Callable[[Fragment], object]:
+def _loader(ctx: Lowering, unit: MatrixUnit, use: int, operand: SharedOperand) -> Callable[[Fragment], int]:
     """What loads fragments from the operand's buffer."""
     f, module, buffer, tensor = ctx.f, ctx.module, operand.buffer, operand.type
     lie = strided(buffer.view.type)
@@ -109,7 +108,7 @@ def _loader(ctx: Lowering, unit: CooperativeMatrices, use: int, operand: SharedO
         if moved:
             start = f.add(start, f.mul(f.and_(f.shr(ctx.warp, bit), module.uint(1)), module.uint(moved)))
 
-    def load(fragment: Fragment) -> object:
+    def load(fragment: Fragment) -> int:
         assert fragment[0] is not None
         place = offset(*unflatten(images[fragment[0]], layout.shape))
         index = f.add(start, module.uint(place))

@@ -1,24 +1,14 @@
-"""What multiplies matrix fragments: the device's cooperative matrices (SPV_KHR_cooperative_matrix), or, so that
-fragments can be tried on a device without them, shuffles and multiply-adds."""
+"""What multiplies matrix fragments: the device's cooperative matrices (SPV_KHR_cooperative_matrix)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from ..analysis.matrix_dots import Strided
-from ..layouts.conversion import Identity, RegisterPermutation, plan_conversion
-from ..layouts.distributed import LANE, REGISTER, WARP
-from ..layouts.element_sizes import bits_in_memory
-from ..layouts.linear import LinearLayout
-from ..layouts.shuffles import SubgroupShuffle
-from ..matrices import COMPONENT_BITS, ComponentMap, MatrixConfiguration, Position
-from ..planning.plans import Conversion
+from ..matrices import COMPONENT_BITS, MatrixConfiguration
 from ..spirv import opcodes as op
-from ..spirv.opcodes import Capability_, Glsl, MatrixOperands, MatrixUse, MemoryAccess, Scope
+from ..spirv.opcodes import Capability_, MatrixOperands, MatrixUse, MemoryAccess, Scope
 from ..ttgir.types import FloatType, IntegerType, Type
-from .convert_layout import convert_registers
-from .dot_operands import as_type
-from .floats import F32
 from .lowering import Lowering
 
 #: Cooperative Matrix Layout (SPV_KHR_cooperative_matrix).
@@ -31,33 +21,13 @@ def component_type(name: str) -> Type:
 
 
 class MatrixUnit:
-    """Multiplies the fragments of one configuration. A fragment is whatever ``left``, ``right`` and ``result`` make of
-    the ids of its components."""
-
-    def __init__(self, ctx: Lowering, configuration: MatrixConfiguration) -> None:
-        self.ctx, self.configuration = ctx, configuration
-
-    def fragment(self, use: int, components: Sequence[int]) -> object:
-        """The fragment of operand A, B or the result (a MatrixUse) with these components."""
-        raise NotImplementedError
-
-    def multiply(self, left: object, right: object, result: object) -> object:
-        """``left`` × ``right`` + ``result``."""
-        raise NotImplementedError
-
-    def components(self, result: object) -> list[int]:
-        """The components of a result."""
-        raise NotImplementedError
-
-
-class CooperativeMatrices(MatrixUnit):
-    """The device's own.
+    """Multiplies the fragments of one configuration. A fragment is the id of a cooperative matrix.
 
     Fragments of bfloat16 are loaded as float16 where the device holds both alike, and given their type in registers:
     NVIDIA's driver loads a fragment of float16 by four instructions (LDSM), one of bfloat16 element by element."""
 
     def __init__(self, ctx: Lowering, configuration: MatrixConfiguration) -> None:
-        super().__init__(ctx, configuration)
+        self.ctx, self.configuration = ctx, configuration
         module = ctx.module
         module.capability(Capability_.CooperativeMatrixKHR)
         module.extension("SPV_KHR_cooperative_matrix")
@@ -102,6 +72,7 @@ class CooperativeMatrices(MatrixUnit):
         return self.ctx.type_id(component_type(name))
 
     def fragment(self, use: int, components: Sequence[int]) -> int:
+        """The fragment of operand A, B or the result (a MatrixUse) with these components."""
         f, scalar, type_id = self.ctx.f, self._scalars[use], self.types[use]
         values = [f.bitcast(component, scalar) for component in components]
         if len(set(values)) == 1:
@@ -125,8 +96,8 @@ class CooperativeMatrices(MatrixUnit):
             use, [f.emit(op.CompositeExtract, module.float(16), fragment, number) for number in range(count)]
         )
 
-    def multiply(self, left: object, right: object, result: object) -> int:
-        assert isinstance(left, int) and isinstance(right, int) and isinstance(result, int)
+    def multiply(self, left: int, right: int, result: int) -> int:
+        """``left`` × ``right`` + ``result``."""
         operands = (self._operands,) if self._operands else ()
         if self.configuration.mirrored:
             left, right = right, left
@@ -134,72 +105,8 @@ class CooperativeMatrices(MatrixUnit):
             op.CooperativeMatrixMulAddKHR, self.types[MatrixUse.Result], left, right, result, *operands
         )
 
-    def components(self, result: object) -> list[int]:
-        assert isinstance(result, int)
+    def components(self, result: int) -> list[int]:
+        """The components of a result."""
         count = 1 << len(self.configuration.maps[MatrixUse.Result].registers)
         scalar = self._scalars[MatrixUse.Result]
         return [self.ctx.f.emit(op.CompositeExtract, scalar, result, number) for number in range(count)]
-
-
-class EmulatedMatrices(MatrixUnit):
-    """Each lane gets the rows of A and columns of B that it needs from the others by shuffles, and multiplies and adds.
-    Slow; right for every component map."""
-
-    def __init__(self, ctx: Lowering, configuration: MatrixConfiguration) -> None:
-        super().__init__(ctx, configuration)
-        left, right, result = configuration.maps
-        steps = [1 << bit for bit in range(configuration.k.bit_length() - 1)]
-        rows, columns = ([basis[dim] for basis in result.registers] for dim in (0, 1))
-        row_lanes, column_lanes = ([basis[dim] for basis in result.lanes] for dim in (0, 1))
-        extents = configuration.extents
-        self._held = [_layout(map_, extent) for map_, extent in zip((left, right), extents[:2], strict=True)]
-        self._wanted = [
-            _layout(
-                ComponentMap(
-                    tuple([(0, step) for step in steps] + [(row, 0) for row in rows]),
-                    tuple((row, 0) for row in row_lanes),
-                ),
-                extents[0],
-            ),
-            _layout(
-                ComponentMap(
-                    tuple([(step, 0) for step in steps] + [(0, column) for column in columns]),
-                    tuple((0, column) for column in column_lanes),
-                ),
-                extents[1],
-            ),
-        ]
-        self._names = configuration.a, configuration.b
-
-    def fragment(self, use: int, components: Sequence[int]) -> list[int]:
-        if use == MatrixUse.Result:
-            return list(components)
-        ctx, type_ = self.ctx, component_type(self._names[use])
-        held, wanted = self._held[use], self._wanted[use]
-        plan = plan_conversion(held, wanted, bits_in_memory(type_) // 8)
-        assert isinstance(plan, Identity | RegisterPermutation | SubgroupShuffle)
-        moved = convert_registers(ctx, Conversion(moves=plan, source=held, target=wanted), list(components), type_)
-        return [as_type(ctx, value, type_, F32) for value in moved]
-
-    def multiply(self, left: object, right: object, result: object) -> list[int]:
-        assert isinstance(left, list) and isinstance(right, list) and isinstance(result, list)
-        f, steps = self.ctx.f, self.configuration.k
-        floating = self.configuration.result == "f32"
-        totals = []
-        for component, total in enumerate(result):
-            for step in range(steps):
-                a, b = left[component * steps + step], right[component * steps + step]
-                if floating:
-                    total = f.glsl(Glsl.Fma, f.type_of(total), a, b, total)
-                else:
-                    total = f.add(f.mul(a, b), total)
-            totals.append(total)
-        return totals
-
-    def components(self, result: object) -> list[int]:
-        assert isinstance(result, list)
-        return result
-
-
-def _layout(map_: ComponentMap, extents: Position) -> LinearLayout:
-    return LinearLayout({REGISTER: map_.registers, LANE: map_.lanes, WARP: ()}, extents)

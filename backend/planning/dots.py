@@ -105,7 +105,7 @@ def _plan_products(operation: Operation, options: Options, late: frozenset[Opera
             "compile the kernel from its source for this target",
         )
     left, right = (isinstance(value.owner, Operation) and value.owner in late for value in operation.operands[:2])
-    return MatrixProducts((), (), "", *chosen, options.emulate_matrices, (left, right), split_of(operation))
+    return MatrixProducts((), (), "", *chosen, (left, right), split_of(operation))
 
 
 def _moved(values: tuple[Value, ...], operands: tuple[Operand, ...], room: Room) -> tuple[Operand, ...]:

@@ -1,38 +1,22 @@
-"""Which matrix units a kernel is compiled for: the device's own, none, or another device's, emulated."""
+"""Which of a device's matrix units a kernel is compiled for."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ..capabilities import PROFILES, Capabilities
 from ..matrices import MatrixConfiguration
-from ..settings import OFF, ON
+from ..settings import EMULATE, OFF, ON
 from .workgroup import WARP
 
 AUTO = "auto"
 
 
-@dataclass(frozen=True)
-class MatrixUnits:
-    """``configurations`` are for the target's subgroups; ``emulated``: by shuffles and multiply-adds."""
-
-    configurations: tuple[MatrixConfiguration, ...] = ()
-    emulated: bool = False
-
-
-def matrix_units(wanted: str, capabilities: Capabilities) -> MatrixUnits:
-    """What the option ``matrix_units`` (TRITON_SPIRV_MATRIX_UNITS) asks for: 0, 1, ``auto`` (where they are faster), or
-    the name of a device profile whose matrix units are emulated. Raises ValueError."""
+def matrix_units(wanted: str, capabilities: Capabilities) -> tuple[MatrixConfiguration, ...]:
+    """What the option ``matrix_units`` (TRITON_SPIRV_MATRIX_UNITS) asks for: none (0), the device's (1), or the
+    device's where they are faster (``auto``). Raises ValueError."""
     word, lanes = wanted.strip().lower(), capabilities.subgroup_size
-    if word in OFF or (word == AUTO and not capabilities.traits.matrix_units):
-        return MatrixUnits()
-    emulated = word not in ON and word != AUTO
-    if emulated and word not in PROFILES:
-        raise ValueError(f"matrix_units={wanted!r} must be 0, 1, {AUTO} or a device profile ({', '.join(PROFILES)})")
-    known = PROFILES[word].matrices if emulated else capabilities.matrices
-    if lanes > WARP:
-        return MatrixUnits()
-    return MatrixUnits(
-        tuple(one.turned().folded(lanes) for one in known if one.lanes == lanes or (emulated and one.lanes > lanes)),
-        emulated,
-    )
+    if word not in OFF and word not in ON and word != AUTO:
+        instead = f"; TRITON_SPIRV_DEVICE={EMULATE}{word} emulates that device" if word in PROFILES else ""
+        raise ValueError(f"matrix_units={wanted!r} must be 0, 1 or {AUTO}{instead}")
+    if word in OFF or (word == AUTO and not capabilities.traits.matrix_units) or lanes > WARP:
+        return ()
+    return tuple(one.turned() for one in capabilities.matrices if one.lanes == lanes)

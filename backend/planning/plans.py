@@ -293,19 +293,17 @@ class Dot(Plan):
 
 @dataclass(frozen=True)
 class MatrixProducts(Plan):
-    """On matrix units, or ``emulated`` ones: ``fragments`` of ``configuration``. ``late``: of A and B, whether they are
-    loaded from the buffer of a load that was left to the dot. ``split``: the parts of operands that are multiplied."""
+    """On matrix units: ``fragments`` of ``configuration``. ``late``: of A and B, whether they are loaded from the
+    buffer of a load that was left to the dot. ``split``: the parts of operands that are multiplied."""
 
     configuration: MatrixConfiguration | None = None
     fragments: MatrixDot | None = None
-    emulated: bool = False
     late: tuple[bool, bool] = (False, False)
     split: Split = WHOLE
 
     def summary(self) -> str:
         assert self.configuration is not None and self.fragments is not None
-        how = "emulated matrix products" if self.emulated else "matrix products"
         places = _places([_IN_BUFFER if late else "in registers" for late in self.late])
         count, one = len(self.fragments.products) * len(self.split.terms), self.configuration
         parts = f", {self.split.parts} for each f32" if self.split is not WHOLE else ""
-        return f"{count} {how} {one.shape} of {one.a}{parts}, operands {places}"
+        return f"{count} matrix products {one.shape} of {one.a}{parts}, operands {places}"

@@ -53,14 +53,12 @@ class Options:
     """The compile options, what they give on a device, and the ``schedule``.
 
     ``asked``: the compile options. ``native_math``: what of capabilities.NATIVE_MATH kernels may use. ``matrices``: the
-    configurations of matrix units that dots may use; ``emulate_matrices``: by shuffles instead; ``matrix_loads``: dots
-    may load fragments from shared memory.
+    configurations of matrix units that dots may use; ``matrix_loads``: dots may load fragments from shared memory.
     """
 
     asked: SPIRVOptions = field(default=SPIRVOptions())
     native_math: frozenset[str] = frozenset()
     matrices: tuple[MatrixConfiguration, ...] = ()
-    emulate_matrices: bool = False
     matrix_loads: bool = False
     schedule: Schedule = field(default=Schedule(moved_loads=False, matrices=True))
 

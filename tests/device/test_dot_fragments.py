@@ -1,5 +1,5 @@
-"""tl.dot on matrix fragments against NumPy in float64: on the device's own matrix units, if it has any, and on the
-matrix units of device profiles, emulated by shuffles."""
+"""tl.dot on matrix fragments against NumPy in float64, on the device's own matrix units. Emulated devices have those of
+their profiles."""
 
 from __future__ import annotations
 
@@ -10,40 +10,23 @@ import pytest
 import triton
 import triton.language as tl
 from triton import knobs
-from triton.backends.spirv.capabilities import PROFILES, Capabilities
+from triton.backends.spirv.capabilities import PROFILES
 from triton.backends.spirv.planning.kernel_plan import KernelPlan
 
 from tests.device.helpers import Guarded, assert_same, device_capabilities, to_torch
 from tests.device.test_dot import check, dot_kernel, float8, operands
 
+HOPPER = PROFILES["nvidia-hopper"]
 #: NumPy's name of a type → that of a component of matrices.
 COMPONENTS = {"float16": "f16", "bfloat16": "bf16", "int8": "s8"}
 
 
-def ways() -> list[str]:
-    """Values of the option matrix_units: the device's own, and profiles whose fragments its subgroups can hold."""
-    has = Capabilities.parse(str(triton.runtime.driver.active.get_current_target().arch))
-    fitting = {8: ["lavapipe-26", "amd-rdna3", "intel-xe"], 32: ["amd-rdna3", "intel-xe"]}.get(has.subgroup_size, [])
-    whole = ["nvidia-hopper"] if has.subgroup_size <= 32 else []
-    return [*(["1"] if has.matrices else []), *whole, *fitting]
-
-
-def _way(request: pytest.FixtureRequest) -> str:
-    if request.param not in ways():
-        pytest.skip("the device has no matrix units" if request.param == "1" else "its subgroups are larger")
-    return str(request.param)
-
-
-@pytest.fixture(params=["1", "nvidia-hopper", "lavapipe-26"])
-def units(request: pytest.FixtureRequest) -> str:
-    """A way to multiply fragments."""
-    return _way(request)
-
-
-@pytest.fixture(params=["1", "nvidia-hopper", "lavapipe-26", "amd-rdna3", "intel-xe"])
-def all_units(request: pytest.FixtureRequest) -> str:
-    """The same, with those whose fragments take long to emulate: of 16×16×16, and of 8×8 in subgroups of 32."""
-    return _way(request)
+@pytest.fixture
+def units() -> str:
+    """The value of the option matrix_units for the device's own."""
+    if not device_capabilities().matrices:
+        pytest.skip("the device has no matrix units")
+    return "1"
 
 
 def run(
@@ -82,18 +65,23 @@ def has_fragments(kernel: Any) -> bool:
     return "#ttg.nvidia_mma" in kernel.asm["ttgir"]
 
 
-def multiplies(units: str, dtype: str) -> bool:
-    """Whether the units have this type."""
-    profile = device_capabilities() if units == "1" else PROFILES[units]
-    return any(one.a == COMPONENTS[dtype] for one in profile.matrices)
+def multiplies(dtype: str) -> bool:
+    """Whether the device's units have this type."""
+    return any(one.a == COMPONENTS[dtype] for one in device_capabilities().matrices)
+
+
+def nvidias() -> bool:
+    """Whether the device's fragments are NVIDIA's, which upstream's passes lay dots out for."""
+    halves = [{one.maps for one in of.matrices if one.a == "f16"} for of in (device_capabilities(), HOPPER)]
+    return not halves[0].isdisjoint(halves[1])
 
 
 @pytest.mark.parametrize("dtype", ("float16", "bfloat16", "int8"))
 @pytest.mark.parametrize(("trans_a", "trans_b"), [(False, False), (True, True)])
-def test_formats_and_transposition(all_units: str, dtype: str, trans_a: bool, trans_b: bool) -> None:
+def test_formats_and_transposition(units: str, dtype: str, trans_a: bool, trans_b: bool) -> None:
     k = 32 if dtype == "int8" else 16
-    fragments = run(all_units, dtype, 16, 16, k, trans_a=trans_a, trans_b=trans_b, accumulate=True)
-    assert fragments == multiplies(all_units, dtype)
+    fragments = run(units, dtype, 16, 16, k, trans_a=trans_a, trans_b=trans_b, accumulate=True)
+    assert fragments == multiplies(dtype)
 
 
 @pytest.mark.parametrize("shape", [(16, 8, 16), (32, 16, 16), (16, 32, 32), (8, 16, 16), (2, 4, 16), (1, 1, 16)])
@@ -148,7 +136,7 @@ def test_batches(units: str) -> None:
 def test_dots_are_cut_where_shared_memory_is_small(units: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     """As if there were 2,048 bytes: it takes 3,072. On multiply-adds, where fragments that differ from NVIDIA's go, it
     takes 2,560."""
-    limit = 2048 if units == "nvidia-hopper" else 2560
+    limit = 2048 if nvidias() else 2560
     monkeypatch.setattr(KernelPlan, "fits", property(lambda plan: plan.shared_bytes <= limit))
     with knobs.cache.scope():
         knobs.cache.dir = str(tmp_path)
@@ -159,8 +147,8 @@ def test_dots_are_cut_where_shared_memory_is_small(units: str, monkeypatch: pyte
         kernel: Any = dot_kernel[(1,)](*arguments, False, False, tl.float32, "ieee", False, **options)
     check(result.values(), a, b, None, "float32", "float32")
     assert kernel.metadata.shared <= limit
-    if units == "nvidia-hopper":  # the others are not cut
-        assert "OpGroupNonUniformShuffle" in kernel.asm["spvasm"]
+    if nvidias():  # the others are not cut
+        assert "OpCooperativeMatrixMulAddKHR" in kernel.asm["spvasm"]
 
 
 @triton.jit
@@ -184,11 +172,11 @@ def attention(q, k, v, out, length, scale, M: tl.constexpr, N: tl.constexpr, D: 
     tl.store(out + rows[:, None] * D + depth[None, :], values / total[:, None])
 
 
-def test_attention(all_units: str) -> None:
+def test_attention(units: str) -> None:
     q, k, v = operands("float16", (16, 16), (64, 16), (64, 16))
     result = Guarded((16, 16), "float32")
     kernel = attention[(1,)](
-        *(to_torch(x) for x in (q, k, v)), result.tensor, 64, 0.25, 16, 16, 16, num_warps=1, matrix_units=all_units
+        *(to_torch(x) for x in (q, k, v)), result.tensor, 64, 0.25, 16, 16, 16, num_warps=1, matrix_units=units
     )
     scores = q.astype(np.float64) @ k.astype(np.float64).T * 0.25
     weights = np.exp(scores - scores.max(1, keepdims=True))
@@ -279,17 +267,17 @@ def scaled_rows(a, b, scale, c, M: tl.constexpr, N: tl.constexpr, K: tl.constexp
 
 @pytest.mark.parametrize("dtype", ("float16", "bfloat16"))
 @pytest.mark.parametrize(("m", "n", "warps"), [(16, 16, 1), (16, 32, 2), (32, 32, 2)])
-def test_scaled_rows_of_a_transposed_operand(all_units: str, dtype: str, m: int, n: int, warps: int) -> None:
+def test_scaled_rows_of_a_transposed_operand(units: str, dtype: str, m: int, n: int, warps: int) -> None:
     """The column of numbers has the layout in which b is loaded, which is the fragments' only as upstream has them."""
     a, b = operands(dtype, (m, 32), (n, 32))
     (scale,) = operands(dtype, (n, 1), seed=1)
     result = Guarded((m, n), "float32")
     kernel = scaled_rows[(1,)](
-        *(to_torch(x) for x in (a, b, scale)), result.tensor, m, n, 32, num_warps=warps, matrix_units=all_units
+        *(to_torch(x) for x in (a, b, scale)), result.tensor, m, n, 32, num_warps=warps, matrix_units=units
     )
     rounded = (b.astype(np.float64) * scale.astype(np.float64)).astype(b.dtype)
     check(result.values(), a, rounded.T, None, "float32", "float32")
-    assert has_fragments(kernel) == multiplies(all_units, dtype)
+    assert has_fragments(kernel) == multiplies(dtype)
 
 
 @triton.jit
@@ -302,12 +290,12 @@ def sum_of_products(a, b, c, Z: tl.constexpr, M: tl.constexpr, N: tl.constexpr, 
 
 
 @pytest.mark.parametrize("warps", (1, 2))
-def test_a_sum_of_products_that_is_transposed(all_units: str, warps: int) -> None:
+def test_a_sum_of_products_that_is_transposed(units: str, warps: int) -> None:
     """What is transposed has a slice of the fragments' layout."""
     a, b = operands("float16", (2, 16, 16), (2, 16, 16))
     result = Guarded((16, 16), "float32")
     kernel = sum_of_products[(1,)](
-        to_torch(a), to_torch(b), result.tensor, 2, 16, 16, 16, num_warps=warps, matrix_units=all_units
+        to_torch(a), to_torch(b), result.tensor, 2, 16, 16, 16, num_warps=warps, matrix_units=units
     )
     whole = a.transpose(1, 0, 2).reshape(16, 32), b.reshape(32, 16)
     check(result.values().T, *whole, None, "float32", "float32")
@@ -326,14 +314,12 @@ def row_sums(a, b, c, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
 
 
 @pytest.mark.parametrize("warps", (1, 2))
-def test_joined_sums_of_a_transposed_product(all_units: str, warps: int) -> None:
+def test_joined_sums_of_a_transposed_product(units: str, warps: int) -> None:
     """What is joined has a slice of a layout that only a transposition ties to the fragments'."""
     a, b = operands("float16", (16, 32), (32, 32))
     result = Guarded((32, 2), "float32")
-    kernel = row_sums[(1,)](
-        to_torch(a), to_torch(b), result.tensor, 16, 32, 32, num_warps=warps, matrix_units=all_units
-    )
+    kernel = row_sums[(1,)](to_torch(a), to_torch(b), result.tensor, 16, 32, 32, num_warps=warps, matrix_units=units)
     product = a.astype(np.float64) @ b.astype(np.float64)
     wanted = np.stack([product.sum(0), product.max(0)], 1)
     assert np.abs(result.values() - wanted).max() < 1e-3 * np.abs(product).sum(0).max()
-    assert has_fragments(kernel) or all_units != "nvidia-hopper"
+    assert has_fragments(kernel) or not nvidias()

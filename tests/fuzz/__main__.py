@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from unittest.mock import patch
@@ -145,6 +145,21 @@ SORTS: dict[str, Callable[[range, float], Iterator[Result]]] = {
 }
 
 
+#: Sorts that have few kernels, of all seeds together.
+_FEW = frozenset({"costs"})
+
+
+def results(sorts: Sequence[str], chosen: range, minimising: float) -> Iterator[Result]:
+    """What becomes of the kernels, a batch of each sort in turn: a run that is stopped has kernels of all sorts."""
+    for start in range(chosen.start, chosen.stop, BATCH):
+        batch = range(start, min(start + BATCH, chosen.stop))
+        for sort in sorts:
+            if sort not in _FEW:
+                yield from SORTS[sort](batch, minimising)
+            elif start == chosen.start:
+                yield from SORTS[sort](chosen, minimising)
+
+
 @contextlib.contextmanager
 def _stopped() -> Iterator[None]:
     """Ctrl-C ends the block."""
@@ -157,18 +172,21 @@ def _stopped() -> Iterator[None]:
 def main(arguments: list[str]) -> int:
     """Runs the seeds and says what failed; 1 where something did."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
-    parser.add_argument("--seeds", type=seeds, default=range(100), metavar="A:B")
+    parser.add_argument("--seeds", type=seeds, metavar="A:B", help="of each sort; 0:100")
+    parser.add_argument("--kernels", type=int, metavar="N", help="stop after so many, of all sorts together")
     parser.add_argument("--sorts", nargs="+", choices=list(SORTS), default=list(SORTS), metavar="SORT")
     parser.add_argument("--minimise-seconds", type=float, default=120.0, metavar="S")
     parser.add_argument("--out", type=Path, default=Path("build/fuzz"))
     parser.add_argument("--times", type=int, default=0, metavar="N", help="show the N kernels that took longest")
     options = parser.parse_args(arguments)
+    chosen = options.seeds or range(options.kernels or 100)
+    found = itertools.islice(results(options.sorts, chosen, options.minimise_seconds), options.kernels)
     observer, kernels = Observer(), list[KernelTimes]()
     began, counts, failures = time.monotonic(), Counter[str](), 0
     slowest = (0.0, "none")
     watching = observer.watching() if options.times else contextlib.nullcontext()
     with watching, _stopped():
-        for result in (one for sort in options.sorts for one in SORTS[sort](options.seeds, options.minimise_seconds)):
+        for result in found:
             name = f"{result.sort} {result.seed}"
             for times in observer.taken():  # programs come a batch at a time, with the seed in their names
                 times.place = result.sort if result.sort == "programs" else name

@@ -2,7 +2,7 @@
 
 Ways: each rewrite of the transforms' table left out, long code in strips from 64 instructions on, less shared memory,
 one warp and four. Subgroups of other sizes are another device's: `TRITON_SPIRV_DEVICE=emulate:qualcomm-adreno7` before
-the command, say, or `LP_NATIVE_VECTOR_WIDTH=128` on Mesa's CPU driver, runs all sorts on them.
+the command runs all sorts on them.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ class Writer:
     """Writes one kernel of one program or several. ``memory``: what the pointers point to at first;
     ``expected``: what is there afterwards; ``first``: elements in front of what the kernel gets. ``views``: further
     pointers, into the memory of others, behind so many elements. ``traits``: of the driver's compiler, others than its
-    own. ``units``: the matrix units that dots run on."""
+    own. ``units``: the matrix units that dots run on, ``types``: what dots multiply."""
 
     rng: random.Random
     numbers: np.random.Generator
@@ -76,6 +76,7 @@ class Writer:
     views: dict[str, tuple[str, int]] = field(default_factory=dict)
     traits: dict[str, Any] = field(default_factory=dict)
     units: str = "auto"
+    types: tuple[str, ...] = ()
     programs: int = 1
     scalar: int = 3
     named: int = 0

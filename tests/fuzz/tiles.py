@@ -1,8 +1,7 @@
 """Random kernels on tiles of narrow types: what loops and branches carry, memory in between, dots, long tiles.
 
-What suits a driver's compiler is random,
-too, so that the ways of other drivers run on this one: strips of long code, loads an iteration ahead, rolled loops,
-padded buffers, matrix units that are emulated.
+What suits a driver's compiler is random, too, so that the ways of other drivers run on this one: strips of long code,
+loads an iteration ahead, rolled loops, padded buffers.
 """
 
 from __future__ import annotations
@@ -114,7 +113,8 @@ TRAITS: dict[str, tuple[Any, ...]] = {
     "dot_registers": (64, 4),
     "dot_unroll_registers": (16384, 64),
 }
-UNITS = ("0", "auto", "nvidia-hopper", "lavapipe-26")
+#: Which matrix units dots run on: none, the device's, or those that are faster than multiply-adds.
+UNITS = ("0", "1", "auto")
 
 
 #: Of a grid.

@@ -80,7 +80,6 @@ def compiled(
     result: str = "f32",
     capabilities: Capabilities = HOPPER,
     matrices: tuple[MatrixConfiguration, ...] | None = None,
-    emulated: bool = False,
     precision: str = "",
     products: str = ONE,
 ) -> str:
@@ -101,7 +100,7 @@ def compiled(
         width={"i8": 4, "f32": 1}.get(element, 2),
         zero="0" if result == "i32" else "0.0",
     )
-    options = Options(matrices=capabilities.matrices if matrices is None else matrices, emulate_matrices=emulated)
+    options = Options(matrices=capabilities.matrices if matrices is None else matrices)
     spirv = lower_module(parse_module(text), capabilities, options).spirv
     checked = subprocess.run(
         ["spirv-val", "--target-env", "vulkan1.3", "-"], input=spirv, capture_output=True, check=False
@@ -259,12 +258,6 @@ def test_floats_are_taken_apart_only_where_asked_and_only_into_bf16(
 ) -> None:
     with pytest.raises(UnsupportedOperation, match="no matrix units for"):
         compiled(16, 8, 16, "f32", matrices=matrices, precision=precision)
-
-
-def test_emulation_is_shuffles_and_multiply_adds() -> None:
-    folded = tuple(one.folded(8) for one in HOPPER.matrices)
-    text = compiled(16, 8, 16, capabilities=PROFILES["lavapipe"], matrices=folded, emulated=True)
-    assert "CooperativeMatrix" not in text and "OpGroupNonUniformShuffle" in text and text.count(" Fma ") == 16 * 16
 
 
 def test_without_such_units_it_is_refused() -> None:

@@ -40,6 +40,7 @@ KERNEL_TESTS = (
     "test_narrowed_results.py",
     "test_nested_programs.py",
     "test_overwriting.py",
+    "test_prefetch.py",
     "test_programs.py",
     "test_random.py",
     "test_reduce.py",
@@ -51,13 +52,13 @@ KERNEL_TESTS = (
     "test_tutorials.py",
 )
 
-#: Profile → a file that every run of the tests runs on its emulated device. Another one each, so that together they
-#: cover exchanges between lanes, products on matrix units, reductions, scans and atomics in little time.
+#: Profile → the files that every run of the tests runs on its emulated device: three minutes of processor time. They
+#: differ, so that together they cover exchanges between lanes, fragments of two vendors' matrix units, and atomics.
 EVERY_TIME = {
-    "amd-rdna3": "test_convert_layout.py",
-    "apple-m1": "test_descriptors.py",
-    "intel-xe": "test_hints.py",
-    "nvidia-hopper": "test_atomics.py",
-    "nvk-ampere": "test_barriers.py",
-    "qualcomm-adreno7": "test_gather.py",
+    "amd-rdna3": ("test_convert_layout.py", "test_dot_fragments.py"),
+    "apple-m1": ("test_descriptors.py",),
+    "intel-xe": ("test_hints.py", "test_prefetch.py"),
+    "nvidia-hopper": ("test_atomics.py", "test_dot_precision.py"),
+    "nvk-ampere": ("test_barriers.py", "test_dot_fragments.py"),
+    "qualcomm-adreno7": ("test_gather.py",),
 }

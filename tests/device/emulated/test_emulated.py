@@ -85,11 +85,20 @@ def test_host_memory_is_not_used_in_place(tmp_path: Path) -> None:
 
 def test_every_file_of_the_list_is_there() -> None:
     folder = Path(__file__).parents[1]
-    assert [name for name in (*KERNEL_TESTS, *EVERY_TIME.values()) if not (folder / name).exists()] == []
+    every = [name for names in EVERY_TIME.values() for name in names]
+    assert [name for name in (*KERNEL_TESTS, *every) if not (folder / name).exists()] == []
+    assert set(every) <= set(KERNEL_TESTS)
+
+
+def test_every_gpu_has_its_tests() -> None:
+    assert {*EVERY_TIME, "generic"} == set(PROFILES)
+    weekly = (Path(__file__).parents[3] / ".github/workflows/weekly.yml").read_text()
+    assert f"profile: [{', '.join(EVERY_TIME)}]" in weekly
 
 
 @pytest.mark.parametrize("profile", EVERY_TIME)
 def test_device_tests_on_a_profile(profile: str) -> None:
     command = [sys.executable, "-m", "tests.device.emulated", profile, "-n0", "-q", "-p", "no:cacheprovider"]
-    done = run([*command, f"tests/device/{EVERY_TIME[profile]}"], seconds=500, cwd=Path(__file__).parents[3])
+    files = [f"tests/device/{name}" for name in EVERY_TIME[profile]]
+    done = run([*command, *files], seconds=500, cwd=Path(__file__).parents[3])
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]

@@ -1,5 +1,5 @@
 """Dots of every type and of sizes from 1 on, in two and three dimensions, with and without an accumulator, of operands
-as they were loaded or scaled along a dimension, on matrix units that are emulated and without any."""
+as they were loaded or scaled along a dimension, on the device's matrix units and without them."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ TYPES = {
 }
 _RESULTS = {"tl.float16": np.float16, "tl.float32": np.float32, "tl.float64": np.float64, "tl.int32": np.int32}
 _SIZES = (1, 2, 4, 8, 16, 16, 32, 32, 64)
-#: Matrix units that are emulated, which takes long → what they multiply: a kernel uses them if they can do all dots.
-_UNITS = {"nvidia-hopper": ("tl.float16", "tl.bfloat16", "tl.int8"), "lavapipe-26": ("tl.float16",)}
+#: Types of a kernel's dots: any, or those of matrix units, which a kernel uses if they can do all its dots.
+_CHOICES = (tuple(TYPES), ("tl.float16", "tl.bfloat16", "tl.int8"), ("tl.float16",))
 #: Of one tile, and multiplications of one dot.
 MOST_ELEMENTS, MOST_PRODUCTS = 2048, 32768
 
 
 def _start(writer: Writer) -> None:
     """Each step loads what it multiplies."""
-    writer.units = writer.rng.choice(UNITS)
+    writer.units, writer.types = writer.rng.choice(UNITS), writer.rng.choice(_CHOICES)
 
 
 def _step(writer: Writer) -> None:
     rng = writer.rng
-    types = _UNITS.get(writer.units, tuple(TYPES))
-    sizes, most = (_SIZES[4:], MOST_PRODUCTS // 4) if writer.units in _UNITS else (_SIZES, MOST_PRODUCTS)
+    types = writer.types
+    sizes = _SIZES if len(types) == len(TYPES) else _SIZES[4:]
     while True:
         batch = () if rng.random() < 0.75 else (rng.choice((1, 2, 4)),)
         m, n, k = (rng.choice(sizes) for _ in range(3))
         times = batch[0] if batch else 1
-        if times * max(m * k, k * n, m * n) <= MOST_ELEMENTS and times * m * n * k <= most:
+        if times * max(m * k, k * n, m * n) <= MOST_ELEMENTS and times * m * n * k <= MOST_PRODUCTS:
             break
     type_ = rng.choice(types)
     result = rng.choice(TYPES[type_])

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from triton.backends.spirv.capabilities import PROFILES
@@ -13,13 +12,7 @@ from triton.backends.spirv.layouts.distributed import distributed_layout
 from triton.backends.spirv.layouts.linear import LinearLayout, Point, unflatten
 from triton.backends.spirv.layouts.matrix_dots import MatrixDot, plan_matrix_dot
 from triton.backends.spirv.matrices import MatrixConfiguration, Position
-from triton.backends.spirv.ttgir.encodings import (
-    DotOperandEncoding,
-    Encoding,
-    FoldedEncoding,
-    FragmentEncoding,
-    NvidiaMmaEncoding,
-)
+from triton.backends.spirv.ttgir.encodings import DotOperandEncoding, Encoding, FragmentEncoding, NvidiaMmaEncoding
 
 _HOPPER = PROFILES["nvidia-hopper"].matrices
 F16, S8 = (next(one for one in _HOPPER if one.n == 8 and one.a == name) for name in ("f16", "s8"))
@@ -77,21 +70,18 @@ def layouts(
     )
 
 
-@given(st.data(), EXTENTS, EXTENTS, EXTENTS, st.sampled_from((0, 1, 4)), st.sampled_from((8, 16, 32)))
-def test_upstreams_fragments(data: st.DataObject, m: int, n: int, k: int, batch: int, lanes: int) -> None:
+@given(st.data(), EXTENTS, EXTENTS, EXTENTS, st.sampled_from((0, 1, 4)))
+def test_upstreams_fragments(data: st.DataObject, m: int, n: int, k: int, batch: int) -> None:
     configuration, k_width = data.draw(st.sampled_from(((F16, 2), (F16, 4), (F16, 8), (S8, 4))))
     warps = tuple(data.draw(st.sampled_from((1, 2, 4))) for _ in range(3 if batch else 2))
     mma = NvidiaMmaEncoding(2, 0, warps, (1, 16, 8)[0 if batch else 1 :])
-    encodings: list[Encoding] = [DotOperandEncoding(0, mma, k_width), DotOperandEncoding(1, mma, k_width), mma]
-    if lanes < 32:
-        encodings = [FoldedEncoding(encoding, lanes) for encoding in encodings]
-    a, b, c = layouts((encodings[0], encodings[1], encodings[2]), (batch,) if batch else (), m, n, k)
-    folded = configuration.folded(lanes)
-    plan = plan_matrix_dot(a, b, c, folded)
+    encodings = DotOperandEncoding(0, mma, k_width), DotOperandEncoding(1, mma, k_width), mma
+    a, b, c = layouts(encodings, (batch,) if batch else (), m, n, k)
+    plan = plan_matrix_dot(a, b, c, configuration)
     if plan is None:  # the lanes alone hold more steps of K than there are
         assert k < 4 * k_width
     else:
-        carry_out(plan, folded, a, b, c)
+        carry_out(plan, configuration, a, b, c)
         assert len(plan.products) * 16 * 8 * configuration.k * c.input_size("warp") >= m * n * k
 
 
@@ -108,9 +98,8 @@ def test_a_devices_own_fragments(m: int, n: int, k: int, warps: tuple[int, int])
         carry_out(plan, OTHER, a, b, c)
 
 
-@pytest.mark.parametrize("lanes", [8, 16])
-def test_layouts_of_other_subgroups_are_not_fragments(lanes: int) -> None:
+def test_layouts_of_other_subgroups_are_not_fragments() -> None:
     mma = NvidiaMmaEncoding(2, 0, (1, 1), (16, 8))
     a, b, c = layouts((DotOperandEncoding(0, mma, 2), DotOperandEncoding(1, mma, 2), mma), (), 16, 8, 16)
-    assert plan_matrix_dot(a, b, c, F16.folded(lanes)) is None
+    assert plan_matrix_dot(a, b, c, OTHER) is None
     assert plan_matrix_dot(a, b, c, BF16) is not None
