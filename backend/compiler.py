@@ -19,6 +19,7 @@ from triton.backends.compiler import BaseBackend, GPUTarget, Language
 from triton.runtime.errors import OutOfResources
 
 if TYPE_CHECKING:
+    from .lowering.entry_point import LoweredKernel
     from .options import SPIRVOptions
     from .planning.kernel_plan import Planned
     from .stages import Chosen
@@ -257,9 +258,9 @@ class SPIRVBackend(BaseBackend):
                 schedule = Schedule(**layout) if layout is not None else named_layouts(options.num_stages)
                 name = f"{metadata.get('name', 'kernel')}.ttgir"
                 planned = plan(module, schedule, name, self.capabilities, options)
-            kernel = emit(planned)
-            if self.capabilities.processor:
-                self._make_machine_code(kernel.spirv, planned)
+            # A processor's code has the lines of the source, by which a fault is told.
+            kernel = emit(planned, lines=bool(self.capabilities.processor))
+            self._make_machine_code(kernel)
         end(kernel.name)
         validate_module(kernel.spirv, kernel.name)
         metadata["name"] = kernel.name
@@ -278,22 +279,14 @@ class SPIRVBackend(BaseBackend):
         metadata["sha256"] = {self.binary_ext: hashlib.sha256(kernel.spirv).hexdigest()}  # for the patch whole-loads
         return kernel.spirv
 
-    def _make_machine_code(self, spirv: bytes, planned: Planned) -> None:
-        """Puts the processor's code for a module into the cache, with the lines of the source: a module with lines has
-        the same instructions as one without."""
+    def _make_machine_code(self, kernel: LoweredKernel) -> None:
+        """Puts a processor's code for a module into the cache. A module with lines has the same instructions as one
+        without."""
         from .cpu.objects import machine_code, made_here
-        from .lowering.entry_point import emit
 
         processor = self.capabilities.processor
-        if not made_here(processor):
-            return
-        asked = dataclasses.replace(planned.options.asked, debug_info=True)
-        options = dataclasses.replace(planned.options, asked=asked)
-
-        def with_lines() -> bytes:
-            return emit(dataclasses.replace(planned, options=options)).spirv
-
-        machine_code(spirv, self.capabilities.subgroup_size, processor, with_lines)
+        if processor and made_here(processor):
+            machine_code(kernel.spirv, self.capabilities.subgroup_size, processor, kernel.with_lines)
 
 
 def _convert_custom_types(*arguments: Any, **options: Any) -> Any:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import platform
 import struct
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -42,13 +41,9 @@ def _sources() -> str:
 
 
 def machine_code(
-    spirv: bytes,
-    subgroup: int,
-    processor: str,
-    with_lines: Callable[[], bytes] | None = None,
-    emulation: Emulation | None = None,
+    spirv: bytes, subgroup: int, processor: str, with_lines: bytes | None = None, emulation: Emulation | None = None
 ) -> MachineCode:
-    """The code of a module whose subgroups have so many lanes, for Capabilities.processor. ``with_lines`` gives the
+    """The code of a module whose subgroups have so many lanes, for Capabilities.processor. ``with_lines``: the
     module with the lines of its source, which the code gets if it is made now. Raises Untranslatable, InvalidCode."""
     from triton.runtime.cache import get_cache_manager
 
@@ -60,7 +55,7 @@ def machine_code(
         known = Path(found).read_bytes()
         if len(known) > _HEADER.size:
             return MachineCode(known[_HEADER.size :], *_HEADER.unpack_from(known))
-    made = make(spirv if with_lines is None else with_lines(), subgroup, processor, emulation)
+    made = make(with_lines or spirv, subgroup, processor, emulation)
     manager.put(_HEADER.pack(made.scratch) + made.code, _SUFFIX, binary=True)
     return made
 

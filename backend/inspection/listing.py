@@ -108,10 +108,10 @@ def _with_lines(kernel: CachedKernel, spirv: bytes) -> bytes:
     from .plan import cached_plan  # needs Triton's compiled library
 
     try:
-        same = emit(cached_plan(kernel)).spirv == spirv
-        return emit(cached_plan(kernel, debug_info=True)).spirv if same else spirv
+        emitted = emit(cached_plan(kernel), lines=True)
     except NotPlannable:
         return spirv
+    return emitted.with_lines or spirv if emitted.spirv == spirv else spirv
 
 
 def text_of(wanted: str, stage: str) -> str:

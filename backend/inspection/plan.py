@@ -46,14 +46,14 @@ def _schedule(metadata: Mapping[str, Any], options: SPIRVOptions) -> Schedule:
         raise NotPlannable(_OTHER_VERSION) from None
 
 
-def cached_plan(kernel: CachedKernel, **options: Any) -> Planned:
-    """``planned_again`` of a kernel in the cache. ``options``: compile options to change.
+def cached_plan(kernel: CachedKernel) -> Planned:
+    """``planned_again`` of a kernel in the cache.
 
     Raises NotInCache if its TTGIR is not there, NotPlannable if it cannot be planned."""
     ttgir = kernel.text("ttgir")
     try:
         capabilities = Capabilities.parse(str(kernel.metadata["target"]["arch"]))
-        return planned_again(ttgir, capabilities, {**kernel.metadata, **options})
+        return planned_again(ttgir, capabilities, kernel.metadata)
     except (UnsupportedOperation, LoweringError, RuntimeError, ValueError) as error:
         raise NotPlannable(f"kernel {kernel.name}, {kernel.key}, cannot be planned again: {error}") from error
 

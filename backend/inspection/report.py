@@ -153,16 +153,17 @@ def _written(output: Path, text: str) -> Path:
 
 
 def of_cache(kernel: CachedKernel, module: bytes) -> dict[str, Any]:
-    """``collected`` of a kernel of the cache, whose module is ``module``: emitted again, with debug information. Raises
+    """``collected`` of a kernel of the cache, whose module is ``module``: emitted again, with lines. Raises
     NotInCache, NotPlannable, UnsupportedOperation."""
     from ..lowering.entry_point import emit
     from .plan import cached_plan  # needs Triton's compiled library
 
     asm: dict[str, Any] = {stage: kernel.text(stage) for stage in _TEXTS if kernel.path(stage).exists()}
-    same = emit(cached_plan(kernel)).spirv == module
-    asm["spv"] = emit(cached_plan(kernel, debug_info=True)).spirv
-    known = collected(kernel.metadata, asm, cached_plan(kernel, debug_info=True))
-    return known if same else known | {"note": _ANOTHER}
+    planned = cached_plan(kernel)
+    emitted = emit(planned, lines=True)
+    asm["spv"] = emitted.with_lines
+    known = collected(kernel.metadata, asm, planned)
+    return known if emitted.spirv == module else known | {"note": _ANOTHER}
 
 
 def collected(metadata: Mapping[str, Any], asm: Mapping[str, Any], planned: Planned) -> dict[str, Any]:

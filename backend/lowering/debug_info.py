@@ -72,4 +72,4 @@ def name_registers(f: FunctionBuilder, location: Location, registers: Sequence[i
         return
     for number, register in enumerate(registers):
         if register > 0 and register not in f.module.constants:
-            f.module.name(register, f"{location.name}.{number}" if len(registers) > 1 else location.name)
+            f.module.name_variable(register, f"{location.name}.{number}" if len(registers) > 1 else location.name)

@@ -38,6 +38,7 @@ class LoweredKernel:
     ``argument_bytes``: of the argument block. ``indirect_arguments``: the push constant is the block's address.
     ``written``: the numbers of the arguments that it may write through; None: any.
     ``reports``: the messages that the report buffer refers to; where there are any, its address is the last argument.
+    ``with_lines``: the module with the lines of its source, where they were asked for; ``spirv`` has its instructions.
     """
 
     name: str
@@ -49,19 +50,21 @@ class LoweredKernel:
     global_scratch: GlobalScratch
     reports: list[dict[str, Any]]
     written: list[int] | None
+    with_lines: bytes | None = None
 
 
-def emit(planned: Planned) -> LoweredKernel:
-    """The kernel as it was planned. Raises UnsupportedOperation for what this backend refuses."""
+def emit(planned: Planned, lines: bool = False) -> LoweredKernel:
+    """The kernel as it was planned; with ``lines``, also the module with those of its source. Raises
+    UnsupportedOperation for what this backend refuses."""
     kinds = [kind for kind in KINDS if kind.wanted(planned)]
     if RACES not in kinds:
-        return _emit(planned, kinds, None)
+        return _emit(planned, kinds, None, lines)
     survey = SharedSurvey()
-    _emit(planned, kinds, survey)
-    return _emit(planned, kinds, RaceCheck(survey))
+    _emit(planned, kinds, survey, False)
+    return _emit(planned, kinds, RaceCheck(survey), lines)
 
 
-def _emit(planned: Planned, kinds: Sequence[ReportKind], watch: Watch | None) -> LoweredKernel:
+def _emit(planned: Planned, kinds: Sequence[ReportKind], watch: Watch | None, lines: bool) -> LoweredKernel:
     source, plan, capabilities, options = planned.source, planned.plan, planned.capabilities, planned.options
     kernel = kernel_of(source)
     module = ModuleBuilder()
@@ -70,7 +73,7 @@ def _emit(planned: Planned, kinds: Sequence[ReportKind], watch: Watch | None) ->
     if capabilities.traits.faults.coroutines:
         function.rewrite = anchor_across_barriers
     function.carries_matrices = capabilities.traits.carries_matrices
-    if options.asked.debug_info:
+    if options.asked.debug_info or lines:
         function.lines = source_lines(kernel)
     assert kernel.body is not None
     ctx = Lowering(source, module, function, capabilities, options, shared, plan)
@@ -83,12 +86,14 @@ def _emit(planned: Planned, kinds: Sequence[ReportKind], watch: Watch | None) ->
     shared_bytes = shared.finish()
     assert shared_bytes <= plan.shared_bytes, f"{shared_bytes} bytes of shared memory, {plan.shared_bytes} planned"
     size = ctx.num_warps * ctx.subgroup_size
-    module.add_function(function.finish())
+    body = function.finish()
     modes = float_modes(module, capabilities.has)
     module.set_entry(function.id, kernel.name, [[ExecutionMode_.LocalSize, size, 1, 1], *modes])
+    spirv = module.finish(body)
+    located = None if function.lines is None else module.finish(function.lines.inserted(module, body), variables=True)
     return LoweredKernel(
         kernel.name,
-        module.finish(),
+        located if located is not None and options.asked.debug_info else spirv,
         size,
         shared_bytes,
         block.bytes,
@@ -96,6 +101,7 @@ def _emit(planned: Planned, kinds: Sequence[ReportKind], watch: Watch | None) ->
         scratch,
         ctx.reports.messages,
         plan.pointers.written,
+        located,
     )
 
 

@@ -182,6 +182,4 @@ class FunctionBuilder(InstructionBuilder):
         body, operands = live(body)
         if self.rewrite is not None:
             body = self.rewrite(self.module, body, operands)
-        if self.lines is not None:
-            body = self.lines.inserted(self.module, body, self.id)
         return [*self._head, *start, *self._variables, *body, [op.FunctionEnd, 0, 0]]

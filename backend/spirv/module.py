@@ -70,13 +70,13 @@ class ModuleBuilder:
         self._decorations: list[Instruction] = []
         self._decorated: set[tuple[int, ...]] = set()
         self._names: list[Instruction] = []
+        self._variable_names: list[Instruction] = []
         self._named: set[int] = set()
         self._strings: dict[str, int] = {}
         #: Extended instruction sets without a meaning for the program → their ids, and what they declare.
         self._sets: dict[str, int] = {}
         self._described: dict[tuple[int, ...], Instruction] = {}
         self._interface: list[int] = []
-        self._functions: list[Instruction] = []
         #: Names of functions that others define → their ids, and their declarations.
         self._imported: dict[str, Id] = {}
         self._declared: list[Instruction] = []
@@ -290,6 +290,12 @@ class ModuleBuilder:
             self._named.add(target)
             self._names.append([op.Name, 0, 0, target, *string_words(text)])
 
+    def name_variable(self, target: Id, text: str) -> None:
+        """The same, after a variable of the user's source: only a module with lines has such names."""
+        if target not in self._named:
+            self._named.add(target)
+            self._variable_names.append([op.Name, 0, 0, target, *string_words(text)])
+
     def string(self, text: str) -> Id:
         """A string that debug instructions refer to."""
         known = self._strings.get(text)
@@ -314,10 +320,6 @@ class ModuleBuilder:
         return self._described[key][2]
 
     # -- functions -----------------------------------------------------------------------------------------------
-    def add_function(self, instructions: list[Instruction]) -> None:
-        """Appends a finished function, from OpFunction to OpFunctionEnd."""
-        self._functions += instructions
-
     def imported(self, name: str, parameters: Sequence[Id]) -> Id:
         """A function without a result that is defined elsewhere; ``parameters``: their types."""
         known = self._imported.get(name)
@@ -337,11 +339,12 @@ class ModuleBuilder:
         self._entry = (function, name)
         self._modes = modes
 
-    def finish(self) -> bytes:
-        """The binary module. Sections are in the order of section 2.4; unused globals are left out."""
+    def finish(self, functions: Sequence[Instruction], variables: Boolean = False) -> bytes:
+        """The binary module with these functions, each from OpFunction to OpFunctionEnd, and with the names of the
+        user's ``variables``. Sections are in the order of section 2.4; unused globals are left out."""
         assert self._entry is not None
         function, name = self._entry
-        functions = self._declared + self._functions
+        functions = [*self._declared, *functions]
         users = [*functions, *self._described.values()]
         used = {instruction[1] for instruction in users}
         used.update(*ids_of_each(users))
@@ -362,6 +365,7 @@ class ModuleBuilder:
         head.append([op.EntryPoint, 0, 0, EXECUTION_MODEL_GL_COMPUTE, function, *string_words(name), *interface])
         head += [[op.ExecutionMode, 0, 0, function, *mode] for mode in self._modes]
         head += [[op.String, 0, number, *string_words(text)] for text, number in self._strings.items()]
-        head += [entry for entry in self._names if entry[3] in live]
+        names = [*self._names, *self._variable_names] if variables else self._names
+        head += [entry for entry in names if entry[3] in live]
         head += [entry for entry in self._decorations if entry[3] in live]
         return encode(head + kept + list(self._described.values()) + functions, self._next)

@@ -1,7 +1,7 @@
 """Which line of the user's source each instruction comes from: OpLine and OpNoLine (SPIR-V specification, 3.52.2), and
 with them functions and inlined calls (debug_scopes.py).
 
-Only the debug build of a module has them; instructions and ids are the same without.
+Only the debug build of a module has them; instructions and their ids are the same without.
 """
 
 from __future__ import annotations
@@ -46,15 +46,18 @@ class SourceLines:
         # Instructions without a result are told apart by identity; the body keeps them.
         return instruction[2] or -id(instruction)
 
-    def inserted(self, module: ModuleBuilder, body: list[Instruction], function: int) -> list[Instruction]:
-        """``body`` with a line before each instruction whose place is not that of the one before it. ``function``: the
-        OpFunction."""
-        result: list[Instruction] = []
+    def inserted(self, module: ModuleBuilder, function: list[Instruction]) -> list[Instruction]:
+        """A finished function with a line before each instruction whose place is not that of the one before it. It
+        makes ids: all others of the module have been made, so that those are the same without lines."""
+        start = next(place for place, one in enumerate(function) if one[0] == op.Label) + 1
+        while function[start][0] == op.Variable:
+            start += 1
+        result = function[:start]
         last: SourcePlace | None = None
         debug = DebugScopes(module, self._text)
         if self._scope is not None:
-            result.append(debug.definition(self._scope, function))
-        for instruction in body:
+            result.append(debug.definition(self._scope, function[0][2]))
+        for instruction in function[start:]:
             if instruction[0] == op.Label:
                 last = None  # the end of a block ends a line, too
             elif instruction[0] not in _WITHOUT:

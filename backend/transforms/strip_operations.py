@@ -14,7 +14,10 @@ from ..ttgir.types import TensorType
 from .strip_reductions import folds, keeps_strips
 
 #: Operations without operands that are tensors.
-SOURCES = ("tt.splat", "tt.make_range", "arith.constant")
+SOURCES = frozenset(("tt.splat", "tt.make_range", "arith.constant"))
+
+#: Operations a strip of whose result is a strip of their operand, or needs none.
+_ALWAYS = SOURCES | {"tt.expand_dims", "tt.trans", "tt.broadcast"}
 
 #: Operations that take many times as long as others of their length.
 DIVISIONS = frozenset(f"arith.{name}" for name in ("divsi", "divui", "remsi", "remui"))
@@ -43,7 +46,7 @@ def may_be_cut(operation: Operation) -> bool:
     if name == "tt.store":
         return is_tensor(operation.operands[0])
     return (
-        name in (*SOURCES, "tt.expand_dims", "tt.trans", "tt.broadcast")
+        name in _ALWAYS
         or (not operation.regions and elementwise(operation))
         or keeps_strips(operation)
         or (name == "tt.reshape" and _renames(operation))

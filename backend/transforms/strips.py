@@ -81,6 +81,7 @@ class _Strips:
         self._arrays: dict[Key, Value] = {}
         self._whole: set[Operation] = set()
         self._waiting: dict[Operation, bool] = {}
+        self._cuttable: dict[Operation, bool] = {}
         #: Operation → the number of its group, in the block that is rewritten.
         self._group: dict[Operation, int] = {}
 
@@ -120,12 +121,12 @@ class _Strips:
         self._group = {}
         number = 0
         for operation in block.operations:
-            number += not may_be_cut(operation) and _ends_group(operation)
+            number += not self._may_be_cut(operation) and _ends_group(operation)
             self._group[operation] = number
         groups: dict[int, list[Operation]] = {}
         for operation in block.operations:
             if folds(operation) or (
-                may_be_cut(operation) and (operation.name == "tt.store" or self._needed(operation))
+                self._may_be_cut(operation) and (operation.name == "tt.store" or self._needed(operation))
             ):
                 groups.setdefault(self._group[operation], []).append(operation)
         return list(groups.values())
@@ -133,12 +134,18 @@ class _Strips:
     def _needed(self, operation: Operation) -> bool:
         """Whether something needs the results that is not in the operation's group, or cannot be cut."""
         return not self._is_index(operation.results[0]) and any(
-            not (may_be_cut(use) or folds(use))
+            not (self._may_be_cut(use) or folds(use))
             or (self._group.get(use) != self._group[operation] and not (use in self._group and is_light(operation)))
             for result in operation.results
             for use in result.uses
             if use.name not in (MULTIPLY, ROUNDS)  # of tensors it has pointers alone, of which it reads a few
         )
+
+    def _may_be_cut(self, operation: Operation) -> bool:
+        known = self._cuttable.get(operation)
+        if known is None:
+            known = self._cuttable[operation] = may_be_cut(operation)
+        return known
 
     def _is_index(self, value: Value) -> bool:
         """Whether a tensor is computed from scalars and ranges alone: cheap enough to be computed twice."""
@@ -148,7 +155,7 @@ class _Strips:
             known = self._indices[value] = (
                 isinstance(owner, Operation)
                 and owner.name != "tt.load"
-                and may_be_cut(owner)
+                and self._may_be_cut(owner)
                 and is_light(owner)
                 and not (self._rows and owner.name in DIVISIONS)
                 and all(self._is_index(operand) for operand in owner.operands if is_tensor(operand))
@@ -161,7 +168,7 @@ class _Strips:
         return (
             isinstance(owner, Operation)
             and owner not in self._group
-            and may_be_cut(owner)
+            and self._may_be_cut(owner)
             and is_light(owner)
             and owner.name not in DIVISIONS
             and not isinstance(value.tensor.element, FloatType)
@@ -234,7 +241,7 @@ class _Strips:
         pending = [sink]
         while pending:
             operation = pending.pop()
-            if operation in found or operation.block is not block or not may_be_cut(operation):
+            if operation in found or operation.block is not block or not self._may_be_cut(operation):
                 continue
             if operation.results and self._is_index(operation.results[0]):
                 continue
@@ -255,7 +262,7 @@ class _Strips:
         if (
             not isinstance(owner, Operation)
             or owner in whole
-            or not may_be_cut(owner)
+            or not self._may_be_cut(owner)
             or not (
                 self._group.get(owner) == self._group[run.sinks[-1]]
                 or (owner in self._group and is_light(owner))

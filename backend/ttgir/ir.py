@@ -74,9 +74,6 @@ class Value:
     def __repr__(self) -> str:
         return f"<%{self.name}: {self.type} of {self.owner}>"
 
-    def __hash__(self) -> int:
-        return id(self)
-
     @property
     def tensor(self) -> TensorType:
         """The type of a tensor."""

@@ -9,10 +9,13 @@ from pathlib import Path
 
 import pytest
 from triton.backends.spirv.capabilities import PROFILES
+from triton.backends.spirv.lowering.entry_point import emit
 from triton.backends.spirv.options import SPIRVOptions
+from triton.backends.spirv.planning.kernel_plan import Planned
 from triton.backends.spirv.spirv import opcodes as op
 from triton.backends.spirv.spirv.debug_reading import InlinedCalls
 from triton.backends.spirv.spirv.decode import decode
+from triton.backends.spirv.stages import plan_module
 from triton.backends.spirv.transforms.schedule import Options
 from triton.backends.spirv.ttgir.parser import parse_module
 
@@ -186,6 +189,21 @@ def test_the_code_is_the_same(name: str) -> None:
         else:
             assert words[0] & 0xFFFF in DEBUG, words
     assert wanted is None, wanted
+
+
+def test_both_modules_of_one_emission() -> None:
+    """A processor's kernel is emitted once: its module, and that with the lines which its code gets."""
+    path = FIXTURES / "softmax.ttgir"
+
+    def planned(debug_info: bool) -> Planned:
+        source = parse_module(path.read_text(), path.name)
+        lanes = int(source.attributes["ttg.threads-per-warp"])
+        capabilities = next(profile for profile in PROFILES.values() if profile.subgroup_size == lanes)
+        return plan_module(source, capabilities, Options(SPIRVOptions(debug_info=debug_info)))
+
+    both, plain, debug = emit(planned(False), lines=True), emit(planned(False)), emit(planned(True))
+    assert plain.with_lines is None and both.spirv == plain.spirv != debug.spirv
+    assert both.with_lines == debug.spirv == debug.with_lines
 
 
 def _instructions(path: Path, debug_info: bool) -> list[tuple[int, ...]]:

@@ -70,9 +70,9 @@ def probe_module(component: str, rows: int, columns: int, use: int, lanes: int) 
 
         f.loop([uint(0)], lambda carried: f.compare(op.ULessThan, carried[0], length), body)
     f.return_()
-    module.add_function(f.finish())
+    function = f.finish()
     module.set_entry(f.id, "probe", [[ExecutionMode_.LocalSize, lanes, 1, 1]])
-    return module.finish()
+    return module.finish(function)
 
 
 def _scalar(module: ModuleBuilder, component: str) -> int:

@@ -42,9 +42,9 @@ def probe_module(lanes: int, has: Callable[[str], bool]) -> bytes:
 
     f.loop([lane], lambda carried: f.compare(op.ULessThan, carried[0], uint(SAMPLES)), body)
     f.return_()
-    module.add_function(f.finish())
+    function = f.finish()
     module.set_entry(f.id, "probe", [[ExecutionMode_.LocalSize, lanes, 1, 1], *float_modes(module, has)])
-    return module.finish()
+    return module.finish(function)
 
 
 def probe_data() -> Any:

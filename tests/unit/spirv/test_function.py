@@ -31,9 +31,9 @@ class Kernel:
     def text(self) -> str:
         """The disassembly of the validated module."""
         self.f.return_()
-        self.module.add_function(self.f.finish())
+        function = self.f.finish()
         self.module.set_entry(self.f.id, "main", [[ExecutionMode_.LocalSize, 1, 1, 1]])
-        data = self.module.finish()
+        data = self.module.finish(function)
         done = subprocess.run(
             ["spirv-val", "--target-env", "vulkan1.3", "-"], input=data, capture_output=True, check=False
         )
