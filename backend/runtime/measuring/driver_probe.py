@@ -255,9 +255,9 @@ def probe_module(lanes: int, has: Callable[[str], bool]) -> bytes:
 
         f.loop([lane], more, body)
     f.return_()
-    module.add_function(f.finish())
+    function = f.finish()
     module.set_entry(f.id, "probe", [[ExecutionMode_.LocalSize, lanes, 1, 1], *float_modes(module, has)])
-    return module.finish()
+    return module.finish(function)
 
 
 def judged(data: Any, has: Callable[[str], bool], driver: Driver) -> frozenset[str]:
