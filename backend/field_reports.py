@@ -13,11 +13,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from .matrices import MATRIX_FEATURES
+
 #: Drivers on which this project's device tests ran, and so need no self-test.
 RAN_HERE = frozenset({"nvidia_proprietary", "mesa_llvmpipe", "cpu"})
-
-#: Capability features of floating-point matrix units.
-MATRIX_FEATURES = frozenset({"matrices", "bfloat16_matrices"})
 
 _AMD = 0x1002
 _AMD_WINDOWS_OR_AMDVLK = ("amd_proprietary", "amd_open_source")

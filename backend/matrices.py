@@ -7,27 +7,41 @@ Matrix Type"). If it is known, matrices are made from values that a subgroup hol
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 #: A row and a column of a matrix.
 Position = tuple[int, int]
 
-#: Types of components as a configuration names them. An integer has its signedness: TTGIR's are signed.
-COMPONENT_BITS = {
-    "f16": 16,
-    "bf16": 16,
-    "f32": 32,
-    "f64": 64,
-    "f8E4M3FN": 8,
-    "f8E5M2": 8,
-    "s8": 8,
-    "u8": 8,
-    "s16": 16,
-    "u16": 16,
-    "s32": 32,
-    "u32": 32,
+
+@dataclass(frozen=True)
+class Component:
+    """A type of the components of matrices. ``bits``: of one. ``feature``: the key of capabilities.FEATURES that a
+    device has whose matrices have it, besides ``matrices``; empty for none."""
+
+    bits: int
+    feature: str = ""
+
+
+#: Types of components as a configuration names them, floats as TTGIR does. An integer has its signedness: TTGIR's are
+#: signed.
+COMPONENTS = {
+    "f16": Component(16),
+    "bf16": Component(16, "bfloat16_matrices"),
+    "f32": Component(32),
+    "f64": Component(64),
+    "f8E4M3FN": Component(8),
+    "f8E5M2": Component(8),
+    **{f"{sign}{bits}": Component(bits) for bits in (8, 16, 32) for sign in "su"},
 }
+
+#: The features that a device needs to multiply matrices at all, or matrices of some types.
+MATRIX_FEATURES = frozenset({"matrices", *(one.feature for one in COMPONENTS.values() if one.feature)})
+
+
+def component_features(types: Iterable[str]) -> frozenset[str]:
+    """The features, besides ``matrices``, that a device has whose matrices have components of these types."""
+    return frozenset(COMPONENTS[name].feature for name in types if COMPONENTS[name].feature)
 
 
 @dataclass(frozen=True)
@@ -95,9 +109,9 @@ class MatrixConfiguration:
     mirrored: bool = False
 
     def __post_init__(self) -> None:
-        unknown = {self.a, self.b, self.c, self.result} - COMPONENT_BITS.keys()
+        unknown = {self.a, self.b, self.c, self.result} - COMPONENTS.keys()
         if unknown:
-            raise ValueError(f"unknown component types {sorted(unknown)}; known: {sorted(COMPONENT_BITS)}")
+            raise ValueError(f"unknown component types {sorted(unknown)}; known: {sorted(COMPONENTS)}")
         lanes = {len(map_.lanes) for map_ in self.maps}
         if len(lanes) != 1:
             raise ValueError(f"{self.shape}: its component maps are for subgroups of different sizes")

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
+from .elements import FLOATS
+
 
 class Packing(Enum):
     """How a Python object is written. The signed and unsigned kinds of one width differ in their range alone."""
@@ -53,16 +55,13 @@ SCALARS: Mapping[str, Scalar] = {
 #: A pointer is passed as the device address of its first element.
 POINTER = Scalar("*", 8, Packing.POINTER, "uint64_t")
 #: Element types that a kernel can be passed pointers to, and no values of.
-POINTEES = ("fp8e4nv", "fp8e4b8", "fp8e5", "fp8e5b16", "fp8e4b15")
-
-#: Floats as MLIR names them, in the signature of a kernel that is compiled from a .ttgir file → Triton's names.
-_MLIR_FLOATS = {"f16": "fp16", "f32": "fp32", "f64": "fp64"}
+POINTEES = (*(one.triton for one in FLOATS.values() if one.triton and one.triton not in SCALARS), "fp8e4b15")
 
 
 def triton_name(type_: str) -> str:
-    """A type's name in Triton's terms, whether Triton or MLIR named it."""
+    """A type's name in Triton's terms, whether Triton or MLIR named it, as in the signature of a .ttgir file."""
     element = type_.lstrip("*")
-    return type_[: len(type_) - len(element)] + _MLIR_FLOATS.get(element, element)
+    return type_[: len(type_) - len(element)] + (FLOATS[element].triton if element in FLOATS else element)
 
 
 def argument_type(type_: str) -> Scalar:

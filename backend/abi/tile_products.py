@@ -29,6 +29,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
+from .elements import FLOATS
+
 #: Element types, as TTGIR names them → bits.
 ELEMENTS = {"f32": 32, "f64": 64, "i32": 32}
 
@@ -85,7 +87,7 @@ class TileProduct:
 
 
 #: Element types of factors in device memory, as TTGIR names them → the bytes of one.
-FACTORS = {"f16": 2, "bf16": 2, "f32": 4, "f64": 8}
+FACTORS = {name: FLOATS[name].bytes for name in ("f16", "bf16", "f32", "f64")}
 
 _ROUNDS = re.compile(
     r"tile_rounds_(f32|f64)_(\d+)x(\d+)x(\d+)_c(\d+)_a(f16|bf16|f32|f64)_(\d+)_b(f16|bf16|f32|f64)_(\d+)(_t)?"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from ..matrices import COMPONENTS
 from ..spirv import opcodes as op
 from ..spirv.decode import instruction_words
 from ..spirv.grammar import enumerants
+from ..spirv.module import ENCODED_FLOATS
 from ..spirv.opcodes import Capability_, ExecutionMode_
 
 #: SPIR-V capability → key of capabilities.FEATURES.
@@ -24,8 +26,11 @@ FEATURE_OF = {
     Capability_.AtomicFloat32AddEXT: "float32_atomic_add",
     Capability_.AtomicFloat64AddEXT: "float64_atomic_add",
     Capability_.CooperativeMatrixKHR: "matrices",
-    Capability_.BFloat16TypeKHR: "bfloat16_matrices",
-    Capability_.BFloat16CooperativeMatrixKHR: "bfloat16_matrices",
+    **{
+        capability: COMPONENTS[name].feature
+        for name, one in ENCODED_FLOATS.items()
+        for capability in (one.capability, one.matrices)
+    },
 }
 #: Capabilities that every device has on which kernels can run at all, and those whose execution modes tell the feature.
 EVERYWHERE = frozenset(

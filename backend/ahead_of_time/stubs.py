@@ -8,16 +8,22 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from ..abi.scalars import SCALARS, Packing, Scalar
 from ..runtime.compiled.bundle import Variant, unpack
 from ..runtime.compiled.kernel_file import IncompatibleModule
 from .errors import RequestError
 
+
+def _of_scalar(scalar: Scalar) -> tuple[str, str]:
+    if scalar.packing is Packing.BOOL:
+        return "bool", "bool"
+    if scalar.packing in (Packing.SIGNED, Packing.UNSIGNED):
+        return scalar.c_type, "int"
+    return "double" if scalar.packing is Packing.DOUBLE else "float", "float"
+
+
 #: Type of an argument → in C++, in Python; pointers are not among them.
-_TYPES = {"i1": ("bool", "bool"), "fp64": ("double", "float")}
-_TYPES |= {name: ("float", "float") for name in ("fp16", "bf16", "fp32")}
-_TYPES |= {f"i{bits}": (f"int{bits}_t", "int") for bits in (8, 16, 32, 64)}
-_TYPES |= {f"u{bits}": (f"uint{bits}_t", "int") for bits in (8, 16, 32, 64)}
-_TYPES |= {"u1": ("bool", "bool")}
+_TYPES = {name: _of_scalar(scalar) for name, scalar in SCALARS.items()}
 _CPP_WORDS = frozenset(
     "alignas alignof and asm auto bool break case catch char class const continue default delete do double else enum "
     "explicit export extern false float for friend goto if inline int long mutable namespace new not operator or "

@@ -58,7 +58,7 @@ vulkan_context.when_left(_unload)
 
 
 def matrix_types(device: DeviceInfo) -> frozenset[str]:
-    """The component types (keys of COMPONENT_BITS) of products that kernels compute on a device's matrix units, as
+    """The component types (keys of matrices.COMPONENTS) of products that kernels compute on a device's matrix units, as
     TRITON_SPIRV_MATRIX_UNITS has it."""
     capabilities = capabilities_of(device)
     if capabilities is None:

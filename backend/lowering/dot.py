@@ -19,12 +19,12 @@ from ..spirv.function import LOOP_CONTROL_DONT_UNROLL
 from ..spirv.opcodes import Glsl
 from ..ttgir.encodings import BlockedEncoding
 from ..ttgir.ir import Operation
-from ..ttgir.types import FloatType, IntegerType, TensorType, Type
+from ..ttgir.operations.dots import added_in
+from ..ttgir.types import TensorType, Type
 from .dot_operands import Fetch, OperandSource, as_type, indexed, operand
 from .errors import UnsupportedOperation
 from .lowering import Lowering
 from .matrix_dot import lower_matrix_dot
-from .numerics.float_formats import FORMATS
 from .registry import lowers
 
 
@@ -125,20 +125,12 @@ def _loop_over_k(
 
 
 # -- arithmetic --------------------------------------------------------------------------------------------------
-#: Formats whose products are added in f32, whatever the result is rounded to in the end: every product is exact there,
-#: or it is f32 itself.
-_ADDED_IN_F32 = frozenset({"f32", "f16", "bf16", *(name for name in FORMATS if name.startswith("f8"))})
-
-
 def _compute_type(operation: Operation, result: Type) -> Type:
-    """What products are added in. The two operands are of one type, or both of an 8-bit float format."""
+    """What products are added in."""
+    compute = added_in(operation)
+    if compute is not None:
+        return compute
     a, b = (element_type(operand.type) for operand in operation.operands[:2])
-    if a == b == IntegerType(8) and result == IntegerType(32):
-        return result
-    if all(isinstance(inputs, FloatType) and inputs.name in _ADDED_IN_F32 for inputs in (a, b)):
-        return FloatType("f32")
-    if a == b == FloatType("f64"):
-        return a
     inputs = f"{a}" if a == b else f"{a} and {b}"
     raise UnsupportedOperation(
         operation,

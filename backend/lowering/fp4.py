@@ -5,6 +5,7 @@ e2m1 has a sign, two bits of exponent with bias 1 and one of mantissa: 0, 0.5, 1
 
 from __future__ import annotations
 
+from ..abi.elements import FLOATS
 from ..layouts.linear import flatten, unflatten
 from ..spirv import opcodes as op
 from ..ttgir.ir import Operation
@@ -14,14 +15,14 @@ from .lowering import Lowering
 from .registry import lowers
 from .rolled import map_unpacked
 
-#: Target format → (mantissa bits, exponent bias).
-TARGETS = {"f16": (10, 15), "bf16": (7, 127), "f32": (23, 127)}
+#: What numbers of four bits become.
+TARGETS = ("f16", "bf16", "f32")
 
 
 def _decode(ctx: Lowering, code: int, target: FloatType) -> int:
     """The low four bits of an i32 as a float."""
     f, module = ctx.f, ctx.module
-    mantissa, bias = TARGETS[target.name]
+    mantissa, bias = FLOATS[target.name].mantissa, FLOATS[target.name].bias
     half = (bias - 1) << mantissa
     magnitude = f.and_(code, module.uint(7))
     normal = f.add(f.shl(magnitude, mantissa - 1), module.uint(half))

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..analysis.matrix_dots import Strided
-from ..matrices import COMPONENT_BITS, MatrixConfiguration
+from ..matrices import COMPONENTS, MatrixConfiguration
 from ..spirv import opcodes as op
+from ..spirv.module import ENCODED_FLOATS
 from ..spirv.opcodes import Capability_, MatrixOperands, MatrixUse, MemoryAccess, Scope
 from ..ttgir.types import FloatType, IntegerType, Type
 from .lowering import Lowering
@@ -17,7 +18,7 @@ ROW_MAJOR, COLUMN_MAJOR = 0, 1
 
 def component_type(name: str) -> Type:
     """The element type of TTGIR that a configuration's component type is."""
-    return IntegerType(COMPONENT_BITS[name]) if name[0] in "su" else FloatType(name)
+    return IntegerType(COMPONENTS[name].bits) if name[0] in "su" else FloatType(name)
 
 
 class MatrixUnit:
@@ -65,10 +66,8 @@ class MatrixUnit:
         return element if self._loaded is self.types else FloatType("f16")
 
     def _scalar(self, name: str) -> int:
-        module = self.ctx.module
-        if name == "bf16":
-            module.capability(Capability_.BFloat16CooperativeMatrixKHR)
-            return module.bfloat16()
+        if name in ENCODED_FLOATS:
+            return self.ctx.module.encoded_component(name)
         return self.ctx.type_id(component_type(name))
 
     def fragment(self, use: int, components: Sequence[int]) -> int:

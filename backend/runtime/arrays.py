@@ -5,28 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-#: NumPy's and ml_dtypes' element types that a kernel can point at.
-ELEMENT_TYPES = frozenset(
-    (
-        "bool",
-        "int8",
-        "int16",
-        "int32",
-        "int64",
-        "uint8",
-        "uint16",
-        "uint32",
-        "uint64",
-        "float16",
-        "float32",
-        "float64",
-        "bfloat16",
-        "float8_e4m3fn",
-        "float8_e4m3fnuz",
-        "float8_e5m2",
-        "float8_e5m2fnuz",
-    )
-)
+from ..abi.elements import ARRAY_TYPES
 
 
 class Array:
@@ -45,10 +24,10 @@ class Array:
 
     def __init__(self, array: Any) -> None:
         name = str(array.dtype)
-        if name not in ELEMENT_TYPES or not array.dtype.isnative:
+        if name not in ARRAY_TYPES or not array.dtype.isnative:
             raise TypeError(
                 f"an array of {array.dtype} cannot be passed to a kernel; convert it with astype() to one "
-                f"of {', '.join(sorted(ELEMENT_TYPES))}"
+                f"of {', '.join(sorted(ARRAY_TYPES))}"
             )
         self.array = array
         self.dtype = array.dtype

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from .arrays import ELEMENT_TYPES
+from ..abi.elements import ARRAY_TYPES
 from .context import NAME, Context, current
 
 Shape = int | Sequence[int]
@@ -184,8 +184,8 @@ def empty(shape: Shape, dtype: Any, context: Context | None = None) -> DeviceBuf
     import numpy
 
     element = numpy.dtype(dtype)
-    if str(element) not in ELEMENT_TYPES or not element.isnative:
-        raise TypeError(f"a kernel cannot point at {element}; known: {', '.join(sorted(ELEMENT_TYPES))}")
+    if str(element) not in ARRAY_TYPES or not element.isnative:
+        raise TypeError(f"a kernel cannot point at {element}; known: {', '.join(sorted(ARRAY_TYPES))}")
     context = context or current()
     sizes = _shape(shape)
     memory = context.memory.allocate(math.prod(sizes) * element.itemsize)

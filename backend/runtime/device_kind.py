@@ -46,7 +46,8 @@ class ComputeUnits:
 
 @dataclass(frozen=True)
 class MatrixProperties:
-    """Matrices that a subgroup holds and multiplies, as a driver reports them. The types are keys of COMPONENT_BITS."""
+    """Matrices that a subgroup holds and multiplies, as a driver reports them. The types are keys of
+    matrices.COMPONENTS."""
 
     m: int
     n: int

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from . import opcodes as op
@@ -22,8 +23,25 @@ INT_CAPABILITY = {8: Cap.Int8, 16: Cap.Int16, 64: Cap.Int64}
 FLOAT_CAPABILITY = {16: Cap.Float16, 64: Cap.Float64}
 #: Linkage Type of what another module defines.
 LINKAGE_IMPORT = 1
-#: FP Encoding of bfloat16 (SPV_KHR_bfloat16).
-BFLOAT16_ENCODING = 0
+
+
+@dataclass(frozen=True)
+class EncodedFloat:
+    """A floating-point type with an encoding of its own: its FP Encoding, the capabilities of values and of matrices of
+    it, and their extension. ``kind``: what ModuleBuilder.kinds calls it."""
+
+    kind: str
+    width: int
+    encoding: int
+    capability: int
+    matrices: int
+    extension: str
+
+
+#: Such types, as configurations of matrix units name them.
+ENCODED_FLOATS = {
+    "bf16": EncodedFloat("bfloat16", 16, 0, Cap.BFloat16TypeKHR, Cap.BFloat16CooperativeMatrixKHR, "SPV_KHR_bfloat16")
+}
 _FLOAT_FORMAT = {16: "<e", 32: "<f", 64: "<d"}
 
 
@@ -139,12 +157,14 @@ class ModuleBuilder:
         """A floating-point type of 16, 32 or 64 bits."""
         return self._scalar("float", width, FLOAT_CAPABILITY, op.TypeFloat, width)
 
-    def bfloat16(self) -> Id:
-        """The floating-point type with bfloat16's encoding (SPV_KHR_bfloat16)."""
-        self.capability(Cap.BFloat16TypeKHR)
-        self.extension("SPV_KHR_bfloat16")
-        type_id = self._declare(op.TypeFloat, 16, BFLOAT16_ENCODING)
-        self.kinds[type_id] = ("bfloat16", 16)
+    def encoded_component(self, name: str) -> Id:
+        """The type of the components of matrices of one of ENCODED_FLOATS."""
+        known = ENCODED_FLOATS[name]
+        self.capability(known.matrices)
+        self.capability(known.capability)
+        self.extension(known.extension)
+        type_id = self._declare(op.TypeFloat, known.width, known.encoding)
+        self.kinds[type_id] = (known.kind, known.width)
         return type_id
 
     def cooperative_matrix(self, component: Id, scope: Id, rows: Number, columns: Number, use: Number) -> Id:

@@ -18,9 +18,9 @@ import math
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 
-from ..layouts.element_sizes import element_type
 from ..layouts.strips import has_copies, memory_strides
 from ..ttgir.ir import DenseAttr, FloatBits, Function, Operation, Value
+from ..ttgir.operations.dots import added_in
 from ..ttgir.types import FloatType, IntegerType, TensorType, Type
 from .carried_arrays import collected, in_array, new_array, spilled
 from .carried_pointers import next_round
@@ -28,8 +28,6 @@ from .neighbouring_lanes import row_major
 from .rewriting import Rewriter, erase_unused
 from .strip_loops import MULTIPLY
 
-#: Floats of 16 and 32 bits whose products are added in f32, as those of 8 bits are (lowering/dot.py).
-_ADDED_IN_F32 = frozenset({"f32", "f16", "bf16"})
 #: Operations that a factor may be loaded before.
 _WIDENED = frozenset({"arith.extf", "arith.extsi", "tt.fp_to_fp"})
 #: Operations that bring operands to dots.
@@ -44,18 +42,6 @@ def multiply_tiles(function: Function, elements: Collection[str], lanes: int) ->
     if any(changed):
         _erase_moves(function)
     return any(changed)
-
-
-def added_in(dot: Operation) -> Type | None:
-    """What the products of a ``tt.dot`` are added in; None if that is no type of tiles."""
-    a, b, c = (element_type(operand.type) for operand in dot.operands[:3])
-    if a == b == IntegerType(8) and c == IntegerType(32):
-        return c
-    if a == b == FloatType("f64"):
-        return a
-    if all(isinstance(one, FloatType) and (one.name in _ADDED_IN_F32 or one.width == 8) for one in (a, b)):
-        return FloatType("f32")
-    return None
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from ..abi.elements import FLOATS
 from .encodings import Encoding
 from .lexer import END, Tokens
 from .types import (
-    FLOAT_BITS,
     FloatType,
     FunctionType,
     IndexType,
@@ -29,7 +29,7 @@ from .types import (
 #: Types that are one word, by it. Each is the only object of its value.
 PLAIN_TYPES: dict[str, Type] = {
     **{f"i{width}": IntegerType(width) for width in (1, 4, 8, 16, 32, 64)},
-    **{name: FloatType(name) for name in FLOAT_BITS},
+    **{name: FloatType(name) for name in FLOATS},
     "index": IndexType(),
     "none": OpaqueType("none"),
     "!ttg.async.token": TokenType(),

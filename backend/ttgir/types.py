@@ -5,23 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from ..abi.elements import FLOATS
 from .encodings import DotOperandEncoding, Encoding
-
-#: Bits of each float type that MLIR can print in TTGIR.
-FLOAT_BITS = {
-    "f16": 16,
-    "bf16": 16,
-    "f32": 32,
-    "tf32": 32,
-    "f64": 64,
-    "f8E5M2": 8,
-    "f8E4M3FN": 8,
-    "f8E4M3FNUZ": 8,
-    "f8E5M2FNUZ": 8,
-    "f8E4M3B11FNUZ": 8,
-    "f8E8M0FNU": 8,
-    "f4E2M1FN": 4,
-}
 
 
 @dataclass(frozen=True)
@@ -49,14 +34,14 @@ class IndexType(Type):
 
 @dataclass(frozen=True)
 class FloatType(Type):
-    """A float type by its MLIR name, a key of FLOAT_BITS."""
+    """A float type by its MLIR name, a key of FLOATS."""
 
     name: str
 
     @property
     def width(self) -> int:
         """Bits."""
-        return FLOAT_BITS[self.name]
+        return FLOATS[self.name].bits
 
     def __str__(self) -> str:
         return self.name

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from backend.abi import header, report_buffer
+from backend.abi import elements, header, report_buffer
 from backend.abi.block import hidden_arguments, lay_out
 from backend.abi.launch_arguments import LaunchArgument
 from backend.abi.native_version import VERSION
-from backend.abi.scalars import POINTER, SCALARS, argument_type, triton_name
+from backend.abi.scalars import POINTEES, POINTER, SCALARS, argument_type, triton_name
 from backend.layouts.element_sizes import bits_in_memory
 from backend.runtime import native_module
 from backend.runtime.errors import DeviceUnavailable
@@ -100,3 +101,23 @@ def test_launch_arguments_are_where_triton_passes_them() -> None:
     }
     assert {name: passed.index(name) for name in expected} == expected
     assert passed[LaunchArgument.KERNEL_ARGUMENTS] == "values("
+
+
+#: Triton's builder's names of types, where they are others than in signatures.
+BUILDER = {"fp16": "half", "fp32": "float", "fp64": "double"}
+
+
+def test_a_float_type_has_the_same_names_everywhere() -> None:
+    """In MLIR, as Triton's builder makes it, in the C++ table of arrays' dtypes, and in signatures."""
+    from triton._C.libtriton import ir
+
+    context = ir.context()
+    ir.load_dialects(context)
+    builder = ir.builder(context)
+    native = (Path(header.__file__).parents[1] / "native" / "arguments.cpp").read_text(encoding="utf-8")
+    named = [one for one in elements.FLOATS.values() if one.triton]
+    assert len(named) == 8
+    for one in named:
+        assert str(getattr(builder, f"get_{BUILDER.get(one.triton, one.triton)}_ty")()) == one.name
+        assert f'{{"{one.array}", "{one.triton}"}}' in native
+        assert one.triton in (*SCALARS, *POINTEES) and triton_name(f"*{one.name}") == f"*{one.triton}"

@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from ...abi.elements import FLOATS
 from ...spirv import opcodes as op
 from ...spirv.module import bits_float
 from ..emitter import Emitter
@@ -41,17 +42,24 @@ class FloatFormat:
     signed_zero: bool = True
 
 
+def _of(
+    name: str, nan: int, largest: int, limit: int, infinity: int | None = None, signed_zero: bool = True
+) -> FloatFormat:
+    known = FLOATS[name]
+    return FloatFormat(known.bits, known.mantissa, known.bias, nan, largest, limit, infinity, signed_zero)
+
+
 FORMATS = {
-    "f16": FloatFormat(16, 10, 15, 0x7E00, 0x7BFF, 0x7C00, 0x7C00),
-    "f8E5M2": FloatFormat(8, 2, 15, 0x7F, 0x7B, 0x7B, 0x7C),
-    "f8E4M3FN": FloatFormat(8, 3, 7, 0x7F, 0x7E, 0x7E),
-    "f8E5M2FNUZ": FloatFormat(8, 2, 16, 0x80, 0x7F, 0x7F, signed_zero=False),
-    "f8E4M3FNUZ": FloatFormat(8, 3, 8, 0x80, 0x7F, 0x7F, signed_zero=False),
+    "f16": _of("f16", 0x7E00, 0x7BFF, 0x7C00, 0x7C00),
+    "f8E5M2": _of("f8E5M2", 0x7F, 0x7B, 0x7B, 0x7C),
+    "f8E4M3FN": _of("f8E4M3FN", 0x7F, 0x7E, 0x7E),
+    "f8E5M2FNUZ": _of("f8E5M2FNUZ", 0x80, 0x7F, 0x7F, signed_zero=False),
+    "f8E4M3FNUZ": _of("f8E4M3FNUZ", 0x80, 0x7F, 0x7F, signed_zero=False),
 }
 
 
 #: No conversion goes through a table here: it is the upper half of an f32.
-BF16 = FloatFormat(16, 7, 127, 0x7FC0, 0x7F7F, 0x7F80, 0x7F80)
+BF16 = _of("bf16", 0x7FC0, 0x7F7F, 0x7F80, 0x7F80)
 
 
 def decimal_code(value: float, name: str) -> int:

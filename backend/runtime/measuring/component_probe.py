@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...matrices import COMPONENT_BITS, ComponentMap, Position
+from ...matrices import COMPONENTS, ComponentMap, Position
 from ...spirv import opcodes as op
 from ...spirv.function import FunctionBuilder
-from ...spirv.module import ModuleBuilder
+from ...spirv.module import ENCODED_FLOATS, ModuleBuilder
 from ...spirv.opcodes import Capability_, ExecutionMode_, MemoryAccess, Scope, StorageClass
 from .probing import read_inputs
 
@@ -29,7 +29,7 @@ def probe_module(component: str, rows: int, columns: int, use: int, lanes: int) 
     """The module. Its argument is the address of ``probe_data``."""
     module = ModuleBuilder()
     f = FunctionBuilder(module, module.void)
-    bits = COMPONENT_BITS[component]
+    bits = COMPONENTS[component].bits
     scalar = _scalar(module, component)
     uint = module.uint
     module.capability(Capability_.CooperativeMatrixKHR)
@@ -76,12 +76,9 @@ def probe_module(component: str, rows: int, columns: int, use: int, lanes: int) 
 
 
 def _scalar(module: ModuleBuilder, component: str) -> int:
-    if component == "bf16":
-        module.capability(Capability_.BFloat16TypeKHR)
-        module.capability(Capability_.BFloat16CooperativeMatrixKHR)
-        module.extension("SPV_KHR_bfloat16")
-        return module.bfloat16()
-    bits = COMPONENT_BITS[component]
+    if component in ENCODED_FLOATS:
+        return module.encoded_component(component)
+    bits = COMPONENTS[component].bits
     return module.int(bits) if component[0] in "su" else module.float(bits)
 
 
@@ -95,7 +92,7 @@ def probe_data(component: str, rows: int, columns: int, lanes: int) -> Any:
     if component == "bf16":
         return (numbers.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
     kind = "f" if component[0] == "f" else "i" if component[0] == "s" else "u"
-    return numbers.astype(f"{kind}{COMPONENT_BITS[component] // 8}")
+    return numbers.astype(f"{kind}{COMPONENTS[component].bits // 8}")
 
 
 def read_map(data: Any, component: str, rows: int, columns: int, lanes: int) -> ComponentMap | None:

@@ -11,6 +11,7 @@ from functools import cache
 
 from ...capabilities import NATIVE_MATH, Capabilities
 from ...drivers import CORRECTABLE, fact_of
+from ...matrices import component_features
 from ..context import Context, devices, of_device
 from ..device_kind import DeviceInfo
 from . import driver_probe
@@ -37,8 +38,7 @@ def capabilities_of(device: DeviceInfo) -> Capabilities | None:
 def _measured(device: DeviceInfo, pid: int) -> Capabilities:
     capabilities = replace(trusted(device), corrections=corrections(device))
     matrices = configurations(device) if capabilities.has("matrices") or not device.matrices else ()
-    if not capabilities.has("bfloat16_matrices"):
-        matrices = tuple(one for one in matrices if "bf16" not in (one.a, one.b, one.c, one.result))
+    matrices = tuple(one for one in matrices if component_features(one.types) <= capabilities.features)
     return replace(capabilities, matrices=matrices, native_math=native_math(device))
 
 

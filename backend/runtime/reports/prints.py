@@ -7,6 +7,7 @@ import struct
 import sys
 from typing import Any
 
+from ...abi.elements import FLOATS
 from ...abi.report_buffer import CURSOR, HEADER, RECORD, RECORDS
 from .reader import Message, Reader
 
@@ -48,7 +49,7 @@ def _value(facts: dict[str, Any], bits: int, hexadecimal: bool) -> str:
     type_ = facts["type"]
     if type_.startswith("!tt.ptr"):
         return f"0x{bits:016x}"
-    width = {"i1": 8, "bf16": 16}.get(type_) or int("".join(filter(str.isdigit, type_.partition("E")[0]))[:2])
+    width = FLOATS[type_].bits if type_ in FLOATS else max(8, int(type_[1:]))
     if type_ == "bf16":
         type_, width, bits = "f32", 32, bits << 16
     if type_ in _FLOATS:

@@ -10,6 +10,7 @@ from typing import Any
 from ...capabilities import REQUIRED, Capabilities
 from ...drivers import DRIVER_IDS, DRIVERS, OTHER, Driver
 from ...field_reports import Care, Facts, care_for, kernel_version, version_of
+from ...matrices import component_features
 from ..device_kind import MatrixProperties
 from ..ending import ENDING
 from ..errors import DeviceUnavailable
@@ -155,9 +156,7 @@ def _matrices(
     if not (capabilities.has("matrices") and care.asks_matrices):
         return ()
     return tuple(
-        one
-        for one in matrix_properties(instance, physical)
-        if "bf16" not in one.types or capabilities.has("bfloat16_matrices")
+        one for one in matrix_properties(instance, physical) if component_features(one.types) <= capabilities.features
     )
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from ...abi.elements import FLOATS
 from ..encodings import DotOperandEncoding
 from ..ir import Operation
-from ..types import encoding_of
+from ..types import FloatType, IntegerType, Type, encoding_of
 from .definition import Encodings, Layouts, define
-from .type_checks import shape, tensors
+from .type_checks import element, shape, tensors
 
 
 def _dots(operation: Operation) -> bool:
@@ -20,6 +21,16 @@ def _of_operands(operation: Operation) -> Encodings:
     for number, value in enumerate((a, b)):
         if isinstance(encoding := encoding_of(value.type), DotOperandEncoding) and parent is not None:
             yield value, DotOperandEncoding(number, parent, encoding.k_width)
+
+
+def added_in(dot: Operation) -> Type | None:
+    """The type in which the products of a ``tt.dot`` are added, whatever the result is rounded to in the end; None for
+    operands that are not multiplied. The two are of one type, or both of floats whose products are added in f32."""
+    a, b, c = (element(operand) for operand in dot.operands[:3])
+    if isinstance(a, FloatType) and isinstance(b, FloatType):
+        added = {FLOATS[one.name].added_in for one in (a, b)}
+        return FloatType(*added) if len(added) == 1 and "" not in added else None
+    return c if a == b == IntegerType(8) and c == IntegerType(32) else None
 
 
 def _operations(dot: Operation) -> int:

@@ -10,18 +10,8 @@ from typing import Any
 import pytest
 
 from backend.drivers import DRIVERS, OTHER
-from backend.field_reports import (
-    MATRIX_FEATURES,
-    NO_CARE,
-    RAN_HERE,
-    ROWS,
-    Facts,
-    care_for,
-    kernel_version,
-    rows_for,
-    table,
-    version_of,
-)
+from backend.field_reports import NO_CARE, RAN_HERE, ROWS, Facts, care_for, kernel_version, rows_for, table, version_of
+from backend.matrices import MATRIX_FEATURES
 from backend.patience import CompilingPart, Seconds
 from backend.runtime.vulkan.compilations import Compilations
 
