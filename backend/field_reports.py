@@ -124,7 +124,8 @@ def _up_to(version: tuple[int, ...], until: tuple[int, ...]) -> bool:
 
 
 def _is_before_rdna3(facts: Facts) -> bool:
-    """As ggml-vulkan tells AMD's generations: RDNA 3 and newer have subgroups of 32 and 64, and mixed dot products."""
+    """Whether a GPU of AMD is older than RDNA 3, as ggml-vulkan tells generations: RDNA 3 and newer have subgroups of
+    32 and 64, and mixed dot products."""
     return not (facts.least_lanes == 32 and facts.most_lanes == 64 and facts.mixed_dots)
 
 

@@ -139,8 +139,8 @@ class MatrixConfiguration:
         return 1 << len(self.maps[0].lanes)
 
     def turned(self) -> MatrixConfiguration:
-        """The same, or its mirror image, in which a lane holds more columns of a row of the result: sums and maxima of
-        rows, as in softmax, are then of fewer lanes, and the result is nearer to an operand A."""
+        """The configuration, or its mirror image, in which a lane holds more columns of a row of the result: sums and
+        maxima of rows, as in softmax, are then of fewer lanes, and the result is nearer to an operand A."""
         result = self.maps[2]
         rows, columns = (sum(bool(basis[dim]) for basis in result.registers) for dim in (0, 1))
         if rows <= columns or self.a != self.b or self.mirrored:

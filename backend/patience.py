@@ -35,7 +35,7 @@ CLOCK = 10
 
 @dataclass(frozen=True)
 class Seconds:
-    """Of a compilation: processor time, and time by the clock."""
+    """How long a compilation takes: processor time, and time by the clock."""
 
     work: float
     clock: float

@@ -57,7 +57,7 @@ def ensure_wheel(project: Project, wanted: str) -> Path:
 
 
 def ensure_installed(project: Project) -> Path:
-    """Have the present wheel installed in .venv instead of an older one. Returns the wheel."""
+    """Makes sure that the present wheel is installed in .venv instead of an older one. Returns the wheel."""
     with hold(project):
         wanted = inputs_hash(project)
         wheel = ensure_wheel(project, wanted)
@@ -67,7 +67,8 @@ def ensure_installed(project: Project) -> Path:
 
 
 def ensure_editable(project: Project) -> None:
-    """Have this checkout installed in .venv so that its Python files are used in place, and build its native part."""
+    """Makes sure that this checkout is installed in .venv so that its Python files are used in place, and builds its
+    native part."""
     from .packaging import refresh, wheel
     from .packaging.metadata import Kind
     from .packaging.native import build_native, native_folder

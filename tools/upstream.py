@@ -99,7 +99,7 @@ def _unpack(wheel: Path, lock: Lock, tree: Path) -> None:
 
 
 def sync(project: Project) -> Release:
-    """Have the locked release laid out in build/upstream, as the first commit of a git repository.
+    """Lay the locked release out in build/upstream, as the first commit of a git repository.
 
     Does nothing where it is there already. The new tree replaces an older one by a rename, and only where the older
     one holds no work that is not in patches/.

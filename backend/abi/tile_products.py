@@ -70,7 +70,7 @@ class TileProduct:
         return f"tile_product_{'add' if self.adds else 'set'}_{self.element}_{shape}_{'_'.join(strides)}{following}"
 
     def transposed(self) -> TileProduct:
-        """The same product as that of the transposed matrices: A is the B of this one."""
+        """The product of the transposed matrices, which is this one's transpose: A is the B of this one."""
         c, a, b = ((batch, column, row) for batch, row, column in (self.c, self.b, self.a))
         return replace(self, m=self.n, n=self.m, c=c, a=a, b=b)
 

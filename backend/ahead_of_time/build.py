@@ -83,7 +83,7 @@ def compile_kernel(kernel: Any, text: str, capabilities: Capabilities, options: 
 
 
 def _with_machine_code(spirv: bytes, abi: Abi, capabilities: Capabilities) -> Compiled:
-    """The same for a processor. The compiler has made its code, if it is of this machine's architecture."""
+    """Compiles a kernel for a processor. The compiler has made its code, if it is of this machine's architecture."""
     from ..cpu.machine import NoHostTarget
     from ..cpu.objects import machine_code
 

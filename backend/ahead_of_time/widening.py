@@ -27,7 +27,7 @@ class Accesses:
 
 
 def accesses(spirv: bytes) -> Accesses:
-    """Of a module of this backend. Raises ValueError on what is none."""
+    """The accesses to memory of a module of this backend. Raises ValueError on what is none."""
     bits: dict[int, int] = {}  # of a type
     types: dict[int, int] = {}  # value → its type
     physical: set[int] = set()  # pointer types

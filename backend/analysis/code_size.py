@@ -44,7 +44,7 @@ _LONGER_PTX = {
 
 
 def length(operation: Operation, driver: Driver) -> int:
-    """Of the code of one register; 1 for what is an instruction at most."""
+    """The length of the code of one register; 1 for what is an instruction at most."""
     if masks(operation):
         return driver.each_lane
     if operation.name == "tt.extern_elementwise":
@@ -61,7 +61,7 @@ def fma_is_one_instruction(element: Type, driver: Driver) -> bool:
 
 
 def unrolled(operation: Operation, driver: Driver) -> int:
-    """Of the code of all registers; 0 for a scalar's, and for what is refused where it is lowered."""
+    """The length of the code of all registers; 0 for a scalar's, and for what is refused where it is lowered."""
     type_ = (operation.results or operation.operands)[0].type
     try:
         if operation.name == "tt.reduce":
@@ -89,7 +89,7 @@ def reduced_bits(operation: Operation, unit: str) -> int:
 
 
 def of_assembly(program: Program) -> int:
-    """Of inline assembly, for one pack. Sums and products that are not rounded to nearest are long."""
+    """The length of inline assembly, for one pack. Sums and products that are not rounded to nearest are long."""
     return sum(
         MEDIUM
         if {"rz", "rm", "rp"} & set(instruction.modifiers) and instruction.name in ("add", "sub", "mul", "fma")

@@ -23,7 +23,7 @@ _GPU_NODES = ("/dev/dri/renderD*", "/dev/nvidiactl", "/dev/dxg", "/dev/kgsl*", "
 
 
 def put_in_place() -> None:
-    """Have torch's classes and functions know this device."""
+    """Makes torch's classes and functions know this device."""
     import torch
 
     for name in _CLASSES:

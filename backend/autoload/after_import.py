@@ -23,11 +23,11 @@ class _Notifying(Loader):
         return getattr(self._loader, name)  # get_source() and the like, which inspect and linecache ask for
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        """As the module's own loader does."""
+        """Creates the module as its own loader does."""
         return self._loader.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
-        """As the module's own loader does; then the actions."""
+        """Executes the module as its own loader does, and then runs the actions."""
         if module.__spec__ is not None:
             module.__spec__.loader = self._loader
         module.__loader__ = self._loader

@@ -16,7 +16,7 @@ _SHARDED_PARAMETERS = "torch.distributed.fsdp._fully_shard._fsdp_param"
 
 
 def take_collectives() -> None:
-    """Have groups that are made from now on do so. A second call does nothing."""
+    """Makes groups that are made from now on do so. A second call does nothing."""
     import torch
 
     if not torch.distributed.is_available():

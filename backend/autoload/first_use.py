@@ -17,7 +17,7 @@ _libraries: list[Any] = []
 
 
 def register_at_first_operation() -> None:
-    """Have an operation on the device register it; operations that have no kernel then run on the CPU."""
+    """Lets an operation on the device register it; operations that have no kernel then run on the CPU."""
     import torch
 
     def run(operation: Any, *args: Any, **kwargs: Any) -> Any:
@@ -33,7 +33,7 @@ def register_at_first_operation() -> None:
 
 
 def make_storages() -> None:
-    """Have ``UntypedStorage`` make storages of this device, which registers it. Only here is decided whose a storage
+    """Makes ``UntypedStorage`` make storages of this device, which registers it. Only here is decided whose a storage
     is."""
     import torch
 
@@ -50,7 +50,7 @@ def make_storages() -> None:
 
 
 def register_before_pinning() -> None:
-    """Have ``Tensor.pin_memory`` register the device, which changes what it does."""
+    """Makes ``Tensor.pin_memory`` register the device, which changes what it does."""
     import torch
 
     tensors: Any = torch.Tensor

@@ -18,7 +18,7 @@ _told: set[str] = set()
 
 
 def help_libraries() -> None:
-    """Have them do so, once they are imported."""
+    """Makes these libraries do so, once they are imported."""
     after_import("accelerate.state", _tell_of_accelerate)
     after_import("safetensors.torch", _load_to_device)
 

@@ -99,7 +99,7 @@ def step_aside(other: str) -> None:
 
 
 def explain_missing_gradients(other: str) -> None:
-    """Have backward passes that fail because the place is taken beside another accelerator say so."""
+    """Makes backward passes that fail because the place is taken beside another accelerator say so."""
     import torch
 
     engine: Any = torch.autograd.graph._engine_run_backward

@@ -25,7 +25,7 @@ class _Depth(threading.local):
 
 
 def keep_ties() -> None:
-    """Have modules do so."""
+    """Makes modules keep the ties of their tensors."""
     import torch
 
     modules: Any = torch.nn.Module

@@ -26,8 +26,8 @@ LANE_ACCESSES = 192
 
 
 def more_for_accesses(count: int, accesses: int, largest: int, lanes: int, most: int) -> int:
-    """Of a kernel without dots that would have ``count`` else, and may have ``most``. ``largest``: elements of its
-    largest tensor, of which a lane keeps FEW_ELEMENTS."""
+    """The subgroups of a kernel without dots that would have ``count`` else, and may have ``most``. ``largest``:
+    elements of its largest tensor, of which a lane keeps FEW_ELEMENTS."""
     while (
         count * 2 <= most and accesses > count * lanes * LANE_ACCESSES and largest >= 2 * count * lanes * FEW_ELEMENTS
     ):
@@ -36,14 +36,16 @@ def more_for_accesses(count: int, accesses: int, largest: int, lanes: int, most:
 
 
 def more_for_tensors(count: int, elements: int, lanes: int, most: int) -> int:
-    """Of a kernel with dots that would have ``count`` else, and may have ``most``. ``elements``: of all its tensors."""
+    """The subgroups of a kernel with dots that would have ``count`` else, and may have ``most``. ``elements``: of all
+    its tensors."""
     while count * 2 <= most and elements > count * lanes * LANE_TOTAL:
         count *= 2
     return count
 
 
 def fewer_for_exchanges(count: int, exchanges: int, largest: int, lanes: int) -> int:
-    """Of a kernel without dots that would have ``count`` else. ``largest``: elements of its largest tensor."""
+    """The subgroups of a kernel without dots that would have ``count`` else. ``largest``: elements of its largest
+    tensor."""
     while exchanges >= MANY_EXCHANGES and count > 1 and largest <= count // 2 * lanes * FEW_ELEMENTS:
         count //= 2
     return count

@@ -181,7 +181,7 @@ class Control:
             t.values[key] = t.code.emit(f"select {t.mask_type} {chosen}, {type_} {one}, {type_} {other}")
 
     def _vectors(self, merged: BasicBlock, source: int) -> dict[Key, str]:
-        """As _texts, for phis where lanes come from several sides."""
+        """The texts that _texts() gives, for phis where lanes come from several sides."""
         found = {}
         for phi in merged.phis:
             for key, value in zip(self._t.keys(phi.result), self._keys_from(phi, source), strict=True):

@@ -262,7 +262,7 @@ class Divergence:
         return result
 
     def _parted_phi(self, keys: Sequence[Key]) -> object:
-        """Of a phi where lanes come from several sides: each has its own value, unless all are one."""
+        """What is known of a phi where lanes come from several sides: each has its own value, unless all are one."""
         if len(set(keys)) == 1:
             return self.shape.get(keys[0], _UNKNOWN)
         found = [self.shape.get(key, _UNKNOWN) for key in keys]
@@ -451,7 +451,7 @@ def _plain(found: list[LaneShape]) -> bool:
 
 
 class _Unknown:
-    """Of a value that the fixed point has not reached."""
+    """What is known of a value that the fixed point has not reached."""
 
 
 _UNKNOWN = _Unknown()

@@ -83,7 +83,7 @@ def _translated(text: str, host: Host, is_object: bool) -> Any:
 
 
 def _by_llvmlite(text: str, host: Host, is_object: bool) -> Any:
-    """The same for a processor of another architecture, whose target libtriton does not have."""
+    """Makes machine code for a processor of another architecture, whose target libtriton does not have."""
     try:
         import llvmlite.binding as binding
     except ImportError:

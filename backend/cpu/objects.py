@@ -66,7 +66,7 @@ def made_here(processor: str) -> bool:
 
 
 def make(spirv: bytes, subgroup: int, processor: str, emulation: Emulation | None = None) -> MachineCode:
-    """The same, without the cache."""
+    """Makes the object without the cache."""
     from .kernel import translate
     from .machine import assemble
 

@@ -50,7 +50,7 @@ def signed(value: int, width: int) -> int:
 
 
 def trailing_zeros(value: int) -> int:
-    """Of a number; MOST_ZEROS of 0."""
+    """How many low bits of a number are 0; MOST_ZEROS for 0."""
     return (value & -value).bit_length() - 1 if value else MOST_ZEROS
 
 

@@ -24,7 +24,7 @@ def watch(t: Translation, item: ModuleInstruction, address: Key, size: int) -> N
 
 
 def watch_places(t: Translation, function: str, places: str, size: int, kind: int = _READ) -> None:
-    """The same of a vector of places."""
+    """Watches a vector of places."""
     code = t.code
     at = t.pointer(code.emit(f"add i64 %own, {t.told}"))
     code.do(f"store {t.spread('i64')} {places}, ptr {at}, align 64")

@@ -42,7 +42,7 @@ class Form:
 
     @property
     def length(self) -> int:
-        """Of the code of one register, roughly, in instructions (ttgir.operations.Definition)."""
+        """The length of the code of one register, roughly, in instructions (ttgir.operations.Definition)."""
         row = OPERATIONS.get(f"math.{self.name}")
         return _LENGTHS.get(self.name, SHORT) if row is None else row.length
 

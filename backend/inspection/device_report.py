@@ -134,7 +134,7 @@ def _number(value: float) -> float | str:
 
 
 def without_persons(known: Any) -> Any:
-    """The same without homes, the names of the user and of the machine, and UUIDs."""
+    """What is known, without homes, the names of the user and of the machine, and UUIDs."""
     personal = [(str(Path.home()), "~")]
     with suppress(OSError, KeyError):
         personal.append((getpass.getuser(), "USER"))

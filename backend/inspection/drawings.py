@@ -109,7 +109,7 @@ def _moved(function: Function) -> set[Type]:
 
 
 def shape(function: Function, lanes: int) -> dict[str, Any] | None:
-    """Of the largest tensor that is stored, or loaded where none is: its shape, and how a program's subgroups of
+    """The shape of the largest tensor that is stored, or loaded where none is, and how a program's subgroups of
     ``lanes`` share it. None if the kernel has no tensors."""
     found = []
     for operation in function.walk():

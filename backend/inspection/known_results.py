@@ -136,7 +136,7 @@ def product(a, b, out, K: tl.constexpr, SIZE: tl.constexpr, STEP: tl.constexpr, 
 
 @dataclass(frozen=True)
 class Result:
-    """Of a case. ``error``: relative to what is allowed; ``seconds``: of a launch, once it is compiled."""
+    """What a case gave. ``error``: relative to what is allowed; ``seconds``: of a launch, once it is compiled."""
 
     error: float
     seconds: float

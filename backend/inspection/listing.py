@@ -67,7 +67,7 @@ def machine_text(spirv: bytes, capabilities: Capabilities) -> str:
 
 
 def capabilities_in_use() -> Capabilities:
-    """Of the device that kernels run on. Raises DeviceUnavailable."""
+    """The capabilities of the device that kernels run on. Raises DeviceUnavailable."""
     device, _ = choose(devices())
     assert device.capabilities is not None
     return device.capabilities

@@ -66,7 +66,7 @@ def _spaced(line: str) -> str:
 
 
 def executables(spirv: bytes, capabilities: Capabilities) -> list[Executable]:
-    """The same in the form of what drivers tell. Raises as code_lines()."""
+    """The lines of code in the form of what drivers tell. Raises as code_lines()."""
     lines, scratch = code_lines(spirv, capabilities)
     code = [line.text for line in lines if line.text.startswith(" ")]
     tabbed = ["\t" + re.sub(r"\s+", "\t", text.strip(), count=1) for text in code]

@@ -78,7 +78,7 @@ class CompileOnlyUtils:
     """Kernels that are compiled and not loaded."""
 
     def load_binary(self, name: str, kernel: bytes, shared: int, device: int) -> tuple[Any, int, None, None, int]:
-        """As DeviceUtils', with the target's limit and nothing loaded."""
+        """Implements DeviceUtils.load_binary(), with the target's limit and nothing loaded."""
         return kernel, 0, None, None, target_capabilities().max_workgroup_invocations
 
     def unload_module(self, module: Any) -> None:

@@ -19,7 +19,7 @@ class ScratchLauncher:
         self._name, self._launch, self._size, self._alignment = name, launch, size, alignment
 
     def __call__(self, grid_x: int, grid_y: int, grid_z: int, stream: int, *args: Any) -> None:
-        """As make_launcher's."""
+        """Launches as what make_launcher() gives does."""
         size = grid_x * grid_y * grid_z * self._size
         memory: Any = 0
         if size > 0:

@@ -23,7 +23,7 @@ def tensor_specialization(arg: Any, align: bool = False) -> str:
 
 @functools.cache
 def fast_tensor_specialization() -> Callable[..., str]:
-    """The same from the native module, where it was built: a compile-only install has none."""
+    """The function from the native module, where it was built: a compile-only install has none."""
     try:
         native_specialization = native().tensor_specialization
     except DeviceUnavailable:

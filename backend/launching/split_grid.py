@@ -32,11 +32,11 @@ class PartsLauncher:
         self._launch, self._limits, self._place = launch, tuple(limits), FIRST_ARGUMENT + place
 
     def __call__(self, *args: Any) -> None:
-        """As make_launcher's."""
+        """Launches as what make_launcher() gives does."""
         self.within(self._limits, *args)
 
     def within(self, limits: Sequence[int], *args: Any) -> None:
-        """The same, in parts of at most ``limits`` programs on each axis."""
+        """The grid in parts of at most ``limits`` programs on each axis."""
         limits = [min(pair) for pair in zip(limits, self._limits, strict=True)]
         grid = args[: LaunchArgument.STREAM]
         arguments = (*args, *[None] * (self._place - len(args)))[: self._place]

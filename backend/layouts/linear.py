@@ -210,7 +210,7 @@ class LinearLayout:
         return LinearLayout.from_flat(inputs, shape)
 
     def reshape(self, shape: Sequence[int]) -> LinearLayout:
-        """The same elements in row-major order under another shape of the same size."""
+        """The layout of the same elements in row-major order under another shape of the same size."""
         result = LinearLayout.from_flat(self.inputs, shape)
         if result.size != self.size:
             raise ValueError(f"shape {self.shape} cannot be reshaped to {tuple(shape)}")

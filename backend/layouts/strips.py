@@ -115,7 +115,7 @@ def strip_bits(type_: TensorType, dim: int, strips: int, array_dim: int) -> tupl
 
 @lru_cache(maxsize=4096)
 def line_starts(type_: TensorType, dim: int) -> tuple[tuple[int, ...], int] | None:
-    """Of a tensor of two dimensions, the registers that hold the first elements of the lines along ``dim``, in the
+    """The registers of a tensor of two dimensions that hold the first elements of the lines along ``dim``, in the
     order of the lines, and how far neighbouring lines are from each other where element r of lane l is at r · W + l: 1
     where each lane has another line, W where lane 0 has the first element of each. None for any other layout."""
     layout, other = layout_of(type_), 1 - dim
@@ -174,7 +174,7 @@ def has_copies(type_: TensorType) -> bool:
 
 @lru_cache(maxsize=4096)
 def first_rows(type_: TensorType) -> tuple[tuple[int, int], int, int]:
-    """Of a tensor of two dimensions, by the registers: those with the first elements of the first two rows, how many
+    """Registers of a tensor of two dimensions: those with the first elements of the first two rows, how many
     rows there are, and their elements. Rows are along the dimension that lanes, or else registers, lie along first."""
     layout = layout_of(type_)
     every = (*layout.bases[LANE], *layout.bases[REGISTER])

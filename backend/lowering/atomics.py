@@ -83,7 +83,7 @@ def swap_loop(ctx: Lowering, pointer: int, width: int, scope: int, update: Updat
 
 
 def _within_word(ctx: Lowering, address: int, element_bits: int, scope: int, update: Update) -> int:
-    """The same for an element narrower than a word: the loop is on the aligned word that holds it."""
+    """Updates an element narrower than a word: the loop is on the aligned word that holds it."""
     f, module = ctx.f, ctx.module
     place = f.shl(f.and_(f.zero_extend(address, 32), module.uint(3)), 3)
     base = f.and_(address, module.uint(~3, 64))

@@ -69,12 +69,12 @@ class _InRegisters(OperandSource):
         return lambda place, step: self._convert(self._elements[*place, step])
 
     def in_array(self) -> OperandSource:
-        """The same where ``k`` may be any id, in an array of the invocation's own."""
+        """The operand where ``k`` may be any id, in an array of the invocation's own."""
         elements = {place: self._convert(value) for place, value in self._elements.items()}
         return _InArray(self._ctx, elements, self._ctx.type_id(self._compute))
 
     def in_memory(self, buffer: SharedBuffer, width: int) -> OperandSource:
-        """The same in workgroup memory, ``width`` elements a write. All invocations must wait before it is read."""
+        """The operand in workgroup memory, ``width`` elements a write. All invocations must wait before it is read."""
         ctx, value = self._ctx, self.value
         type_ = value.type
         assert isinstance(type_, TensorType)

@@ -35,7 +35,7 @@ def load_elements(emitter: Emitter, address: int, type_: Type, count: int, volat
 
 
 def _lane_address(emitter: Emitter, address: int) -> int:
-    """The same address, for a driver with the fault ``unmasked_loads`` as one that depends on the lane: with a zero
+    """The address; for a driver with the fault ``unmasked_loads`` one that depends on the lane: with a zero
     that is made of the lane's number. Outside of selections and loops all lanes are active."""
     f = emitter.f
     if not f.nesting or not emitter.capabilities.traits.faults.unmasked_loads:

@@ -49,7 +49,7 @@ def unsigned_remainder(emitter: Emitter, a: int, b: int) -> int:
 
 
 def of_any_size(emitter: Emitter, *values: int) -> list[int]:
-    """The same unsigned numbers, for a driver with the fault ``takes_for_small`` as ones whose highest bit it does not
+    """The unsigned numbers; for a driver with the fault ``takes_for_small`` ones whose highest bit it does not
     know."""
     if not emitter.capabilities.traits.faults.takes_for_small:
         return list(values)

@@ -87,7 +87,8 @@ def in_turn(
     result_types: Sequence[int],
     emit: Callable[..., Sequence[int]],
 ) -> list[Sequence[int]]:
-    """The same for what has effects: each row counts, also one that equals another. A row of zeros has no effect."""
+    """Computes what has effects, in a loop if there are many rows: each row counts, also one that equals another. A row
+    of zeros has no effect."""
     if len(rows) > plan.unrolled:
         return [*_in_rounds(ctx, rows, result_types, plan.together, emit)]
     return [emit(*row) for row in rows]

@@ -69,7 +69,7 @@ def _multiply_rounds(ctx: Lowering, operation: Operation) -> None:
 
 
 def _line_starts(ctx: Lowering, pointers: Value, dim: int) -> tuple[str, int, int]:
-    """Of a tile in device memory its element type, and where the lines along ``dim`` begin: how far neighbouring
+    """The element type of a tile in device memory, and where the lines along ``dim`` begin: how far neighbouring
     addresses are from each other in a variable, and that."""
     f, module, type_ = ctx.f, ctx.module, pointers.tensor
     assert isinstance(type_.element, PointerType)
@@ -87,7 +87,7 @@ def _line_starts(ctx: Lowering, pointers: Value, dim: int) -> tuple[str, int, in
 
 
 def _rows_ahead(ctx: Lowering, pointers: Value) -> tuple[int, int, list[int]]:
-    """Of a tile in device memory its rows, the bytes of each, and the addresses of the first two."""
+    """The rows of a tile in device memory, the bytes of each, and the addresses of the first two."""
     type_ = pointers.tensor
     registers, rows, elements = first_rows(type_)
     assert isinstance(type_.element, PointerType)
@@ -96,7 +96,7 @@ def _rows_ahead(ctx: Lowering, pointers: Value) -> tuple[int, int, list[int]]:
 
 
 def _strides(value: Value, order: tuple[int, ...]) -> Strides:
-    """Of an array whose dimension ``order[i]`` is dimension i of a factor, or of the product."""
+    """The strides of an array whose dimension ``order[i]`` is dimension i of a factor, or of the product."""
     strides = memory_strides(value.tensor)
     assert strides is not None
     batch, row, column = (0,) * (3 - len(order)) + tuple(strides[dim] for dim in order)

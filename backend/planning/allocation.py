@@ -58,7 +58,7 @@ class Lifetimes:
         self._late = late
 
     def of(self, values: Collection[Value]) -> Lifetime:
-        """Of a buffer that all of ``values`` are, or are views of."""
+        """The lifetime of a buffer that all of ``values`` are, or are views of."""
         numbers = [number for value in values for number in self._of_value(value)]
         start, end = min(numbers), max(numbers)
         for loop in reversed(self._loops):  # inner ones first

@@ -155,7 +155,7 @@ class _Bounds:
     alignment: int = 0
 
     def view(self, value: Value, explicit: bool) -> BufferView:
-        """Of ``value``, as far as the group decides it."""
+        """The view of ``value``, as far as the group decides it."""
         return BufferView(value.memdesc, self.start, self.end, 0, cell=self.group.cell(explicit))
 
 
@@ -289,7 +289,7 @@ def _alloc(operation: Operation, _: Views, offsets: Offsets) -> BufferView:
 
 
 def _renamed(operation: Operation, views: Views, _: Offsets) -> BufferView:
-    """The same bytes under an encoding that upstream has rewritten to fit."""
+    """The buffer's bytes under an encoding that upstream has rewritten to fit."""
     source = views[operation.operands[0]]
     if operation.name == "ttg.memdesc_reshape":
         _whole(operation, source, "reshaped")

@@ -122,5 +122,5 @@ def _expected(schedule: Schedule, facts: KernelFacts) -> float:
 
 
 def named_layouts(stages: int) -> Schedule:
-    """Of a kernel that names its layouts, such as Gluon's: there is nothing to choose."""
+    """The schedule of a kernel that names its layouts, such as Gluon's: there is nothing to choose."""
     return Schedule(moved_loads=False, matrices=True, tight=True, stages=stages)

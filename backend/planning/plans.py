@@ -31,7 +31,7 @@ def _counted(count: int, what: str) -> str:
 
 @dataclass(frozen=True)
 class Plan:
-    """See above. ``summary``: the plan in words, for people."""
+    """How one operation is carried out. ``summary``: the plan in words, for people."""
 
     accesses: tuple[SharedAccess, ...] = ()
     scratch: tuple[Scratch, ...] = ()
@@ -39,7 +39,8 @@ class Plan:
 
     @property
     def iterations(self) -> int:
-        """Of the loops that the operation's code has, at most, the last check of each counted; 0 without one."""
+        """How often the loops of the operation's code go round, at most, the last check of each counted; 0 without
+        one."""
         return 0
 
     def summary(self) -> str:
@@ -101,7 +102,7 @@ class Reduction(Plan):
 
 @dataclass(frozen=True)
 class Rolled(Plan):
-    """The same long code for each of ``registers``: where more than ``unrolled`` of them differ, they are computed in a
+    """Long code for each of ``registers``: where more than ``unrolled`` of them differ, they are computed in a
     loop over registers, ``together`` in each round."""
 
     registers: int = 1
@@ -110,7 +111,7 @@ class Rolled(Plan):
 
     @property
     def iterations(self) -> int:
-        """See Plan. Of the loop over registers."""
+        """How often the loop over registers goes round."""
         return -(-self.registers // self.together) + 1 if self.registers > self.unrolled else 0
 
     def summary(self) -> str:
@@ -156,7 +157,7 @@ class Gather(Plan):
 
     @property
     def iterations(self) -> int:
-        """See Plan."""
+        """How often the loops go round, as in Plan."""
         return self.loads.iterations
 
     def summary(self) -> str:
@@ -181,7 +182,7 @@ class Atomic(Shared):
 
     @property
     def iterations(self) -> int:
-        """See Plan."""
+        """How often the loops go round, as in Plan."""
         return self.updates.iterations
 
     def summary(self) -> str:

@@ -69,7 +69,7 @@ def _scaling(operation: Operation) -> Operation | None:
 
 
 def plan_unpacked(operation: Operation, driver: Driver) -> Plan:
-    """Of an operation that unpacks: where its numbers are scaled in a loop, they are unpacked there."""
+    """The plan of an operation that unpacks: where its numbers are scaled in a loop, they are unpacked there."""
     if not unpacks(operation):
         return Plan()
     scaling = _scaling(operation)
@@ -79,7 +79,7 @@ def plan_unpacked(operation: Operation, driver: Driver) -> Plan:
 
 
 def plan_scaled(product: Operation, driver: Driver) -> Plan:
-    """Of a product: in a loop together with the unpacking of its operands, where both are long code."""
+    """The plan of a product: in a loop together with the unpacking of its operands, where both are long code."""
     owners = [value.owner for value in product.operands]
     unpacked = [owner for owner in owners if isinstance(owner, Operation) and unpacks(owner)]
     unpacked = [owner for owner in unpacked if _scaling(owner) is product]

@@ -55,7 +55,7 @@ def subgroups(
 
 
 def matrix_warps(largest: int, dots: int, num_warps: int, capabilities: Capabilities) -> int:
-    """The same on matrix units: warps of 32 lanes for a kernel that has so many ``dots``. Where there are several,
+    """The warps on matrix units: warps of 32 lanes for a kernel that has so many ``dots``. Where there are several,
     upstream gives a warp whole rows of a tile, so that of more warps than rows of fragments some compute the same."""
     elements = LANE_ELEMENTS_DOT if dots < 2 else LANE_ELEMENTS_DOTS
     return _count(largest, elements, WARP, num_warps, capabilities)

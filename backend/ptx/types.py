@@ -26,7 +26,7 @@ class PtxType:
 
     @property
     def bits(self) -> int:
-        """Of a whole value."""
+        """The bits of a whole value."""
         return self.width * self.count
 
 

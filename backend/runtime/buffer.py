@@ -90,7 +90,7 @@ class DeviceBuffer:
         return self._memory.bytes
 
     def reshape(self, *shape: int) -> DeviceBuffer:
-        """The same memory with another shape of as many elements."""
+        """This memory with another shape of as many elements."""
         wanted = _shape(shape[0] if len(shape) == 1 else shape)
         if math.prod(wanted) != self.numel():
             raise ValueError(f"{self.numel()} elements have no shape {wanted}")
@@ -193,12 +193,12 @@ def empty(shape: Shape, dtype: Any, context: Context | None = None) -> DeviceBuf
 
 
 def zeros(shape: Shape, dtype: Any, context: Context | None = None) -> DeviceBuffer:
-    """As ``empty``, with zeros."""
+    """A buffer as ``empty`` gives it, with zeros."""
     return empty(shape, dtype, context).fill(0)
 
 
 def full(shape: Shape, value: Any, dtype: Any, context: Context | None = None) -> DeviceBuffer:
-    """As ``empty``, with ``value`` everywhere."""
+    """A buffer as ``empty`` gives it, with ``value`` everywhere."""
     return empty(shape, dtype, context).fill(value)
 
 

@@ -65,7 +65,7 @@ def devices() -> tuple[DeviceInfo, ...]:
 
 
 def open_device(device: DeviceInfo, again: bool = False) -> OpenDevice:
-    """As DeviceKind.open(), whatever the device's kind."""
+    """Opens a device, as DeviceKind.open() says, whatever the device's kind."""
     return KINDS[device.api].open(device, again)
 
 

@@ -64,7 +64,7 @@ def _loops(body: list[Instruction], entry: int) -> list[_Loop]:
 
 
 def _kept(body: list[Instruction], places: dict[int, int], loop: _Loop) -> int:
-    """Of how many products that the loop adds up an operand is made of components from before the loop, at most."""
+    """How many products that the loop adds up have an operand made of components from before the loop, at most."""
 
     def is_kept(matrix: int) -> bool:
         place = places.get(matrix, -1)

@@ -92,7 +92,7 @@ TRANSPARENT = frozenset({op.BitwiseXor, op.Bitcast, op.LogicalNot})
 
 
 def _ways() -> dict[int, int]:
-    """See WAYS."""
+    """The table WAYS."""
     found: dict[int, int] = {}
     for bit, opcodes in (
         (COMMUTES, op.COMMUTATIVE),

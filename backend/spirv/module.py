@@ -301,7 +301,7 @@ class ModuleBuilder:
             self._decorations.append([op.Decorate, 0, 0, target, *words])
 
     def decorate_new(self, target: Id, word: Number) -> None:
-        """The same for an id that was made just now, in less time."""
+        """Decorates an id that was made just now, in less time."""
         self._decorations.append([op.Decorate, 0, 0, target, word])
 
     def name(self, target: Id, text: str) -> None:
@@ -311,7 +311,7 @@ class ModuleBuilder:
             self._names.append([op.Name, 0, 0, target, *string_words(text)])
 
     def name_variable(self, target: Id, text: str) -> None:
-        """The same, after a variable of the user's source: only a module with lines has such names."""
+        """Names an id after a variable of the user's source: only a module with lines has such names."""
         if target not in self._named:
             self._named.add(target)
             self._variable_names.append([op.Name, 0, 0, target, *string_words(text)])

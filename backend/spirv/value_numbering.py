@@ -320,7 +320,7 @@ class InstructionBuilder:
         return self.logical(op.LogicalNot, a)
 
     def bitcast(self, value: int, type_id: int) -> int:
-        """The same bits as another type."""
+        """The value's bits as another type."""
         if self.module.type_of[value] == type_id:
             return value
         return self.emit(op.Bitcast, type_id, value)

@@ -369,7 +369,8 @@ class _Strips:
         return may_share(pointer, other, self._roots) and not (same_pointer(pointer, other) and no_two_alike(pointer))
 
     def _strips(self, run: Run) -> int:
-        """As few as bring the loop's body within the budget, a power of two; fewer where the layouts allow no more."""
+        """The number of strips: as few as bring the loop's body within the budget, a power of two; fewer where the
+        layouts allow no more."""
         budget = self._driver.unrolled_elementwise
         cost = cost_of((operation for operation, _ in run.operations), self._driver)
         strips = 1

@@ -33,7 +33,7 @@ class AttributeReader(EncodingReader):
         return self.typed_attribute(tokens)[0]
 
     def _value(self, tokens: Tokens) -> Any:
-        """The same where its type has to be known to write it again."""
+        """Reads a value where its type has to be known to write it again."""
         value, type_ = self.typed_attribute(tokens)
         if type(value) is int:
             return value if type_ is _I32 else typed(value, type_ or PLAIN_TYPES["i64"])

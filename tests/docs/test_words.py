@@ -1,8 +1,12 @@
-"""Phrases that readers stumbled over stay off README.md and docs/: a pronoun before its noun, and the like."""
+"""Phrases that readers stumbled over stay off README.md and docs/: a pronoun before its noun, and the like.
+
+Docstrings say what they are about, so that each can be read without the one before it."""
 
 from __future__ import annotations
 
+import ast
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -62,3 +66,35 @@ def test_a_page_has_no_phrase_that_readers_stumbled_over(page: Path) -> None:
 )
 def test_such_a_phrase_is_found(text: str) -> None:
     assert any(re.search(phrase, text) for phrase in PHRASES)
+
+
+#: How docstrings begin that are no more than the rest of another sentence: of what, as what, the same as what?
+FRAGMENT = re.compile(r"(?:Of|As|Have|See|Both|The same)\b")
+CODE = [path for folder in ("backend", "tools") for path in sorted((ROOT / folder).rglob("*.py"))]
+
+
+def docstrings(source: str) -> Iterator[tuple[int, str]]:
+    """The line and the docstring of each module, class and function."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            if text := ast.get_docstring(node):
+                yield node.body[0].lineno, text
+
+
+def fragments(source: str) -> list[tuple[int, str]]:
+    """The docstrings that begin as a fragment does."""
+    return [(line, text.partition("\n")[0]) for line, text in docstrings(source) if FRAGMENT.match(text)]
+
+
+def test_docstrings_are_not_the_rest_of_another_sentence() -> None:
+    assert len(CODE) > 500
+    found = {str(path.relative_to(ROOT)): found for path in CODE if (found := fragments(path.read_text("utf-8")))}
+    assert found == {}
+
+
+@pytest.mark.parametrize(
+    "text", ["Of the loop over registers.", "As X's.", "Have modules do so.", "See Plan.", "The same for a store."]
+)
+def test_a_docstring_that_is_a_fragment_is_found(text: str) -> None:
+    assert fragments(f'def f():\n    """{text}"""\n') == [(2, text)]
+    assert fragments(f'def f():\n    """What it gives. {text}"""\n') == []

@@ -15,7 +15,7 @@ from .plugins import Plugin
 
 @dataclass(frozen=True)
 class Facts:
-    """Of one plugin; what its pyproject.toml does not say is empty."""
+    """What is known of one plugin; what its pyproject.toml does not say is empty."""
 
     name: str
     version: str

@@ -33,7 +33,7 @@ class Target:
 
     @property
     def name(self) -> str:
-        """As `--target` takes it, such as cp314t-aarch64."""
+        """The target as `--target` takes it, such as cp314t-aarch64."""
         return f"{self.abi}-{self.arch}"
 
     @property

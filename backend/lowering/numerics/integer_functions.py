@@ -8,7 +8,7 @@ from .numeric import Int, Numeric, wide_product
 
 
 def _halves(n: Numeric, x: Int) -> list[Int]:
-    """Of a 64-bit number, low first; a 32-bit one is its only half."""
+    """The halves of a 64-bit number, low first; a 32-bit one is its only half."""
     return [x] if x.width == 32 else [x.resize(32), (x >> 32).resize(32)]
 
 

@@ -26,7 +26,7 @@ class Parts:
 
 
 def _leading_zeros(n: Numeric, x: Int) -> Int:
-    """Of a 64-bit number that is not 0, as 32 bits."""
+    """The leading zeros of a 64-bit number that is not 0, as 32 bits."""
     high, low = (x >> 32).resize(32), x.resize(32)
     upper = high.ne(0)
     word = n.where(upper, high, low)

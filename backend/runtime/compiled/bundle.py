@@ -34,7 +34,7 @@ class Variant:
 
     @property
     def sha256(self) -> str:
-        """Of its code, as the ABI says."""
+        """The hash of its code, as the ABI says."""
         return self.abi.sha256 if self.abi.machine_code is None else self.abi.machine_code.sha256
 
 

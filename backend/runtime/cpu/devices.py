@@ -54,15 +54,15 @@ class CpuDeviceInfo(DeviceInfo):
 
     @property
     def interface(self) -> str:
-        """As DeviceInfo's."""
+        """Implements DeviceInfo.interface()."""
         return "machine code"
 
     def is_called(self, name: str) -> bool:
-        """As DeviceInfo's. A part of the processor's name is none: ``radeon`` means a GPU."""
+        """Implements DeviceInfo.is_called(). A part of the processor's name is none: ``radeon`` means a GPU."""
         return name.lower() == NAME
 
     def memory(self) -> tuple[int | None, int]:
-        """As DeviceInfo's: of the machine, or of the group of processes if that has less."""
+        """Implements DeviceInfo.memory(): of the machine, or of the group of processes if that has less."""
         values = {}
         try:
             for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():

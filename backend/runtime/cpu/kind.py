@@ -13,15 +13,15 @@ class Cpu:
     """A DeviceKind: the processor."""
 
     def devices(self) -> Sequence[CpuDeviceInfo]:
-        """As DeviceKind's."""
+        """Implements DeviceKind.devices()."""
         return (device(),) if HAS_CPU_DEVICE else ()
 
     def open(self, device: CpuDeviceInfo, again: bool) -> OpenCpuDevice:
-        """As DeviceKind's."""
+        """Implements DeviceKind.open()."""
         return OpenCpuDevice(device)
 
     def remedy(self) -> str:
-        """As DeviceKind's."""
+        """Implements DeviceKind.remedy()."""
         if not HAS_CPU_DEVICE:
             return "kernels cannot run on the processor itself under Windows"
         return f"TRITON_SPIRV_DEVICE={NAME} runs kernels on the processor itself"

@@ -35,5 +35,5 @@ class CpuKernel:
         return None if place is None else line_of(self._code, place[0], place[2])
 
     def destroy(self) -> None:
-        """As DeviceKernel's."""
+        """Implements DeviceKernel.destroy()."""
         self._kernel = self._object = None

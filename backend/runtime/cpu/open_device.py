@@ -30,7 +30,7 @@ class OpenCpuDevice:
     validates = False
 
     def __init__(self, device: CpuDeviceInfo) -> None:
-        """As DeviceKind.open()."""
+        """Opens the device, as DeviceKind.open() says."""
         assert device.capabilities is not None
         self.info, self.host_memory = device, self._host_memory(device)
         seconds = settings.TIMEOUT.get()
@@ -50,7 +50,7 @@ class OpenCpuDevice:
         return asked
 
     def load(self, name: str, code: bytes, helps: Callable[[], str]) -> CpuKernel:
-        """As OpenDevice's. ``code``: SPIR-V."""
+        """Implements OpenDevice.load(). ``code``: SPIR-V."""
         try:
             info = read_module(code)
         except ValueError as error:
@@ -74,29 +74,29 @@ class OpenCpuDevice:
             ) from None
 
     def load_machine_code(self, code: bytes, machine: MachineModule) -> CpuKernel:
-        """As OpenDevice's. ``code``: an ELF object."""
+        """Implements OpenDevice.load_machine_code(). ``code``: an ELF object."""
         assert self.info.capabilities is not None
         invocations = self.info.capabilities.max_workgroup_invocations
         return CpuKernel(machine.info.entry_point, code, machine.scratch, machine.info, invocations)
 
     def statistics(self, code: bytes) -> tuple[int | None, int | None]:
-        """As OpenDevice's: nothing tells them."""
+        """Implements OpenDevice.statistics(): nothing tells them."""
         return None, None
 
     def compile_now(self, handle: int) -> None:
-        """As OpenDevice's: load() compiled it."""
+        """Implements OpenDevice.compile_now(): load() compiled it."""
 
     def messages(self) -> Sequence[str]:
-        """As OpenDevice's."""
+        """Implements OpenDevice.messages()."""
         return ()
 
     def waits_for_compiler(self) -> bool:
-        """As OpenDevice's."""
+        """Implements OpenDevice.waits_for_compiler()."""
         return False
 
     def compiles(self) -> bool:
-        """As OpenDevice's."""
+        """Implements OpenDevice.compiles()."""
         return False
 
     def close(self) -> None:
-        """As OpenDevice's: closing ``native`` has ended the threads."""
+        """Implements OpenDevice.close(): closing ``native`` has ended the threads."""

@@ -46,7 +46,7 @@ def mem_pool() -> Any:
 
 @cache
 def _uuid(index: int) -> str:
-    """Of a GPU by torch's number, 32 hexadecimal digits."""
+    """The UUID of a GPU by torch's number, 32 hexadecimal digits."""
     import torch
 
     return str(torch.cuda.get_device_properties(index).uuid).replace("-", "").lower().removeprefix("gpu")
@@ -126,7 +126,7 @@ class CudaSharing:
             )
 
     def signal(self, stream: int) -> tuple[int, int]:
-        """Have CUDA's stream signal when it has done what it was given until now: the number of the semaphore and the
+        """Makes CUDA's stream signal when it has done what it was given until now: the number of the semaphore and the
         value that a launch waits for. Each stream has its own, because a value that one has reached says nothing of
         another."""
         with self._lock:
@@ -140,12 +140,12 @@ class CudaSharing:
             return incoming.number, incoming.value
 
     def wait(self, stream: int, submission: int) -> None:
-        """Have CUDA's stream wait until a submission to Vulkan is done."""
+        """Makes CUDA's stream wait until a submission to Vulkan is done."""
         with self._lock, self._current:
             self._timeline.wait(stream, submission)
         self._watch.expect(submission)
 
     def _release(self, submission: int) -> None:
-        """Have streams go on that wait for a submission, or one before it, that will never be done."""
+        """Lets streams go on that wait for a submission, or one before it, that will never be done."""
         with self._current:
             self._timeline.signal(new_stream(), submission)

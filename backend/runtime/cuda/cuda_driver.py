@@ -41,7 +41,8 @@ def _call(name: str, *args: Any) -> None:
 
 
 def compute_capability(uuid: str) -> tuple[int, int]:
-    """Of the GPU with this UUID, 32 hexadecimal digits. Raises CudaError if CUDA has no such GPU, or is absent."""
+    """The compute capability of the GPU with this UUID, 32 hexadecimal digits. Raises CudaError if CUDA has no such
+    GPU, or is absent."""
     try:
         _call("cuInit", 0)
     except OSError as error:
@@ -99,7 +100,7 @@ class Semaphore:
         self._enqueue("cuSignalExternalSemaphoresAsync", stream, value)
 
     def wait(self, stream: int, value: int) -> None:
-        """Have what ``stream`` is given from now on wait for the value."""
+        """Makes what ``stream`` is given from now on wait for the value."""
         self._enqueue("cuWaitExternalSemaphoresAsync", stream, value)
 
     def _enqueue(self, function: str, stream: int, value: int) -> None:

@@ -31,9 +31,9 @@ def raise_in(thread: int, error: BaseException) -> None:
 
 
 class StreamWatch:
-    """Of one device. ``device``: its native.Device. ``told``: whether another thread has the error already.
-    ``release``: called with the last submission that a stream waits for, lets all go on that wait for it or an earlier
-    one."""
+    """A watch on the streams of one device. ``device``: its native.Device. ``told``: whether another thread has the
+    error already. ``release``: called with the last submission that a stream waits for, lets all go on that wait for it
+    or an earlier one."""
 
     def __init__(self, device: Any, told: Callable[[], bool], release: Callable[[int], None]) -> None:
         self._device, self._told, self._release = device, told, release

@@ -26,7 +26,7 @@ class EmulatedDeviceInfo(CpuDeviceInfo):
 
     @property
     def interface(self) -> str:
-        """As DeviceInfo's."""
+        """Implements DeviceInfo.interface()."""
         return "emulated"
 
 

@@ -15,16 +15,16 @@ class Emulated:
     """A DeviceKind: one device, if TRITON_SPIRV_DEVICE asks for it."""
 
     def devices(self) -> Sequence[EmulatedDeviceInfo]:
-        """As DeviceKind's."""
+        """Implements DeviceKind.devices()."""
         name = settings.emulated_profile()
         if name is not None and not HAS_CPU_DEVICE:
             raise DeviceUnavailable("emulated devices run on the CPU device, which Windows does not have")
         return () if name is None else (emulated(name),)
 
     def open(self, device: EmulatedDeviceInfo, again: bool) -> OpenEmulatedDevice:
-        """As DeviceKind's."""
+        """Implements DeviceKind.open()."""
         return OpenEmulatedDevice(device)
 
     def remedy(self) -> str:
-        """As DeviceKind's."""
+        """Implements DeviceKind.remedy()."""
         return f"set TRITON_SPIRV_DEVICE={settings.EMULATE}PROFILE to emulate a GPU"

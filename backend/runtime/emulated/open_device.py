@@ -20,7 +20,7 @@ class OpenEmulatedDevice(OpenCpuDevice):
     emulates = True
 
     def __init__(self, device: EmulatedDeviceInfo) -> None:
-        """As DeviceKind.open()."""
+        """Opens the device, as DeviceKind.open() says."""
         super().__init__(device)
         assert device.capabilities is not None
         host = processor_capabilities()

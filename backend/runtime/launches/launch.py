@@ -83,7 +83,7 @@ class ValidatingLauncher:
         self._launcher = launcher
 
     def __call__(self, *args: Any) -> None:
-        """As make_launcher's. Raises ValidationError."""
+        """Launches as what make_launcher() gives does. Raises ValidationError."""
         self._launcher(*args)
         self._context.raise_validation_errors()
 

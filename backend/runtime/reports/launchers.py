@@ -52,7 +52,7 @@ class ReportingLauncher:
         self._readers += [READERS[kind](name, messages, entries, at) for kind, at in parts.items()]
 
     def __call__(self, *args: Any) -> None:
-        """As make_launcher's."""
+        """Launches as what make_launcher() gives does."""
         args = (*args, *[None] * (self._place - len(args)))[: self._place]
         context, loan = self._context, Loan()
         buffer = loan.take(context.staging_pool, self._bytes)
@@ -112,8 +112,8 @@ class LaterLauncher(ReportingLauncher):
         self._reset(self._kept, _NOTHING)
 
     def __call__(self, *args: Any) -> None:
-        """As make_launcher's. Within a graph's capture, and with tensors that others than this device may read, as
-        ReportingLauncher's."""
+        """Launches as what make_launcher() gives does. Within a graph's capture, and with tensors that others than this
+        device may read, as ReportingLauncher's."""
         if capturing(self._context) is not None or any(map(_read_elsewhere, args[FIRST_ARGUMENT:])):
             super().__call__(*args)
             return

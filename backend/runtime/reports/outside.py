@@ -101,7 +101,7 @@ class OutsideAccesses(Reader):
         return found
 
     def pack(self, launch: Sequence[Extent]) -> bytes:
-        """See Reader."""
+        """Implements Reader.pack()."""
         return bytes(bounds_bytes(0)) + b"".join(ROW.pack(told.before, told.bytes, 0) for told in launch)
 
     def read(self, buffer: bytes, launch: Sequence[Extent]) -> None:

@@ -63,5 +63,5 @@ def _value(facts: dict[str, Any], bits: int, hexadecimal: bool) -> str:
 
 
 def _hexadecimal_float(number: float) -> str:
-    """As C99's ``%a``: ``0x1.8p+0``, without zeros at the end of the fraction."""
+    """A number as C99's ``%a`` writes it: ``0x1.8p+0``, without zeros at the end of the fraction."""
     return re.sub(r"\.?0*p", "p", number.hex())

@@ -46,7 +46,7 @@ class Races(Reader):
         return (context.native, loan.take(context.device_pool, size).address, size) if size else None
 
     def pack(self, launch: Any) -> bytes:
-        """See Reader. The memory is zero, too."""
+        """Implements Reader.pack(). The memory is zero, too."""
         address = 0
         if launch is not None:
             device, address, size = launch

@@ -54,7 +54,8 @@ class _Compilation:
 
 
 class Compilations:
-    """Of one device. ``one_at_a_time``: its driver fails where two of its threads compile (field_reports.py)."""
+    """The compilations of one device. ``one_at_a_time``: its driver fails where two of its threads compile
+    (field_reports.py)."""
 
     def __init__(self, one_at_a_time: bool = False) -> None:
         self._turn: AbstractContextManager[object] = threading.Lock() if one_at_a_time else nullcontext()

@@ -63,7 +63,7 @@ def combine(structs: dict[str, Any], driver: str, subgroup_size: int) -> Compute
 def compute_units(
     physical: Any, extensions: frozenset[str], kind: str, driver: str, subgroup_size: int
 ) -> ComputeUnits:
-    """Of a VkPhysicalDevice with these extensions."""
+    """The compute units of a VkPhysicalDevice with these extensions."""
     if kind == "cpu":
         return ComputeUnits(os.cpu_count() or 1)
     names = [name for name, (extension, _) in STRUCTS.items() if extension in extensions]

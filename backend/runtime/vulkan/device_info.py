@@ -39,8 +39,8 @@ class VulkanDeviceInfo(DeviceInfo):
         return f"{self.api} {self.api_version[0]}.{self.api_version[1]}"
 
     def details(self) -> dict[str, Any]:
-        """As DeviceInfo's: the version of Vulkan, the extensions that are used, other drivers that list the GPU, and
-        which rows of field_reports.py hold for it."""
+        """Implements DeviceInfo.details(): the version of Vulkan, the extensions that are used, other drivers that list
+        the GPU, and which rows of field_reports.py hold for it."""
         return {
             "vulkan": self.interface.removeprefix(f"{self.api} "),
             "extensions": sorted(self.extensions),
@@ -49,5 +49,5 @@ class VulkanDeviceInfo(DeviceInfo):
         }
 
     def memory(self) -> tuple[int | None, int]:
-        """As DeviceInfo's, by VK_EXT_memory_budget."""
+        """Implements DeviceInfo.memory(), by VK_EXT_memory_budget."""
         return device_memory(self.handle, self.kind == "integrated")

@@ -177,7 +177,7 @@ def _compute_families(physical: Any) -> dict[int, int]:
 
 
 def best_family(families: dict[int, int], compute_only: bool) -> int | None:
-    """Of the families that take compute work, with their flags: the first, or with ``compute_only`` the first that
+    """The first of the families that take compute work, given with their flags, or with ``compute_only`` the first that
     takes no graphics, if there is one."""
     graphics = vulkan().VK_QUEUE_GRAPHICS_BIT
     without = [index for index, flags in families.items() if not flags & graphics] if compute_only else []
@@ -209,7 +209,7 @@ def probed(opened: Instance) -> Iterator[VulkanDeviceInfo]:
 
 
 def again(device: VulkanDeviceInfo) -> tuple[Instance, VulkanDeviceInfo]:
-    """The same device in a new instance: drivers share what a device failed with among the devices of one
+    """The device in a new instance: drivers share what a device failed with among the devices of one
     instance. Mesa's CPU driver lets no kernel of it run while another one does. Raises DeviceUnavailable."""
     with asking.without(asking.left_out()):
         opened = Instance()

@@ -11,13 +11,13 @@ class Vulkan:
     """A DeviceKind: the devices of all Vulkan drivers that are installed."""
 
     def devices(self) -> tuple[VulkanDeviceInfo, ...]:
-        """As DeviceKind's."""
+        """Implements DeviceKind.devices()."""
         return devices()
 
     def open(self, device: VulkanDeviceInfo, again: bool) -> OpenVulkanDevice:
-        """As DeviceKind's."""
+        """Implements DeviceKind.open()."""
         return OpenVulkanDevice(device, again)
 
     def remedy(self) -> str:
-        """As DeviceKind's."""
+        """Implements DeviceKind.remedy()."""
         return remedy("install Mesa's CPU driver")

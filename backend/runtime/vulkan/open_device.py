@@ -35,7 +35,7 @@ class OpenVulkanDevice:
     what the driver compiled for it."""
 
     def __init__(self, device: VulkanDeviceInfo, failed: bool) -> None:
-        """As DeviceInfo.open()."""
+        """Opens the device, as DeviceInfo.open() says."""
         self._instance, device = again(device) if failed else (instance(), device)
         assert device.capabilities is not None
         self.info = device
@@ -104,19 +104,19 @@ class OpenVulkanDevice:
         return self._messenger is not None
 
     def messages(self) -> list[str]:
-        """As OpenDevice's."""
+        """Implements OpenDevice.messages()."""
         return list(self._messenger.take()) if self._messenger is not None else []
 
     def load(self, name: str, code: bytes, helps: Callable[[], str]) -> VulkanKernel:
-        """As OpenDevice's. ``code``: SPIR-V."""
+        """Implements OpenDevice.load(). ``code``: SPIR-V."""
         return VulkanKernel(self, name, code, helps)
 
     def load_machine_code(self, code: bytes, machine: MachineModule) -> VulkanKernel:
-        """As OpenDevice's."""
+        """Implements OpenDevice.load_machine_code()."""
         raise RuntimeError("it is machine code, which runs on the CPU device: set TRITON_SPIRV_DEVICE=cpu")
 
     def statistics(self, code: bytes) -> tuple[int | None, int | None]:
-        """As OpenDevice's, by the driver's statistics of a second pipeline."""
+        """Implements OpenDevice.statistics(), by the driver's statistics of a second pipeline."""
         device = self.info
         if FEATURE not in device.vulkan_features:
             return None, None
@@ -131,21 +131,21 @@ class OpenVulkanDevice:
         return registers_and_spills(device.driver, found)
 
     def compile_now(self, handle: int) -> None:
-        """As OpenDevice's: drivers of CPUs compile at the first launch."""
+        """Implements OpenDevice.compile_now(): drivers of CPUs compile at the first launch."""
         self.native.launch_nothing(handle)
         self.native.synchronize()
 
     def waits_for_compiler(self) -> bool:
-        """As OpenDevice's: a driver that compiles late does so in its queue."""
+        """Implements OpenDevice.waits_for_compiler(): a driver that compiles late does so in its queue."""
         assert self.info.capabilities is not None
         return self.info.capabilities.traits.compiles_late and self.compilations.go_on
 
     def compiles(self) -> bool:
-        """As OpenDevice's."""
+        """Implements OpenDevice.compiles()."""
         return self.compilations.go_on
 
     def close(self) -> None:
-        """As OpenDevice's."""
+        """Implements OpenDevice.close()."""
         vk = vulkan()
         for module, pipeline in self.compilations.left() or ():
             destroy(self.handle, module, pipeline)

@@ -81,7 +81,7 @@ class VulkanKernel:
     """A VkPipeline, and the VkShaderModule that it is made of. ``handle`` is the pipeline as an integer."""
 
     def __init__(self, driver: PipelineDevice, name: str, spirv: bytes, helps: Callable[[], str]) -> None:
-        """As OpenDevice.load()."""
+        """Loads the kernel, as OpenDevice.load() says."""
         self._driver = driver
         try:
             self.info = read_module(spirv)

@@ -20,7 +20,7 @@ class Gemm(NamedTuple):
     num_warps: int
 
     def shared_bytes(self, dtype_bytes: int) -> int:
-        """Of both operands: the backend keeps one stage of them."""
+        """The bytes of both operands: the backend keeps one stage of them."""
         return (self.block_m + self.block_n) * self.block_k * dtype_bytes
 
 

@@ -48,8 +48,8 @@ def _index(device: Any) -> int:
 
 
 def properties_of(device: Any = None) -> InductorProperties:
-    """Of a torch device, a string, an index, or the current one; as they were read before this process was forked,
-    where it is a compile worker."""
+    """The properties of a torch device, a string, an index, or the current one; as they were read before this process
+    was forked, where it is a compile worker."""
     index = _index(device)
     known: dict[int, InductorProperties] = _worker["properties"]
     if index not in known:
@@ -73,7 +73,7 @@ class _Worker:
 
     @staticmethod
     def get_device_properties(device: Any = None) -> InductorProperties:
-        """As they were read before the worker was forked."""
+        """The properties as they were read before the worker was forked."""
         return properties_of(device)
 
 
@@ -115,7 +115,7 @@ class SPIRVInterface:
 
     @staticmethod
     def maybe_exchange_device(device: int | None) -> int:
-        """As exchange_device(), and nothing but -1 for a negative index."""
+        """Does what exchange_device() does, and nothing but -1 for a negative index."""
         return -1 if device is None or device < 0 else SPIRVInterface.exchange_device(device)
 
     @staticmethod

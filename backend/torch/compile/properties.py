@@ -36,7 +36,7 @@ class InductorProperties:
 
 @cache
 def device_properties(index: int) -> InductorProperties:
-    """Of the device with that index. Raises DeviceUnavailable if it cannot run kernels."""
+    """The properties of the device with that index. Raises DeviceUnavailable if it cannot run kernels."""
     driver = config.active
     known = driver.utils.get_device_properties(index)
     return InductorProperties(

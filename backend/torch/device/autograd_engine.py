@@ -10,7 +10,7 @@ from ... import runtime
 
 
 def run_backward_in_this_thread() -> None:
-    """Have torch's engine run a backward pass in the calling thread once a second device of this process is in use.
+    """Makes torch's engine run a backward pass in the calling thread once a second device of this process is in use.
 
     The engine has a thread for each device that torch counts. It counts one out-of-tree device, so nodes on ``spirv:1``
     would have no thread.

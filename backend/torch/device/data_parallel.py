@@ -11,7 +11,7 @@ from ...runtime import NAME
 
 
 def scatter_to_one() -> None:
-    """Have ``nn.DataParallel`` work with one device, and refuse several: torch has what it needs for CUDA alone."""
+    """Makes ``nn.DataParallel`` work with one device, and refuse several: torch has what it needs for CUDA alone."""
     comm: Any = torch.nn.parallel.comm
     scatter = comm.scatter
 

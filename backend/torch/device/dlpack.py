@@ -13,7 +13,7 @@ _CPU = 1  # DLDeviceType.kDLCPU
 
 
 def teach_dlpack() -> None:
-    """Have tensors say where they are. DLPack has no number for this device: it is an extension device (kDLExtDev), as
+    """Makes tensors say where they are. DLPack has no number for this device: it is an extension device (kDLExtDev), as
     torch itself exports it, whose addresses only this process understands. For a library that asks for host memory
     (``dl_device`` is the CPU's) the tensor is copied."""
     tensors: Any = torch.Tensor

@@ -71,7 +71,7 @@ class Generator(_C.Generator):  # type: ignore[misc]
 
     @property
     def device(self) -> torch.device:
-        """As it was asked for."""
+        """The device as it was asked for."""
         return self._device
 
     def manual_seed(self, seed: int) -> Generator:
@@ -101,7 +101,7 @@ class Generator(_C.Generator):  # type: ignore[misc]
         return self
 
     def clone_state(self) -> Generator:
-        """Another in the same state."""
+        """Another generator in the same state."""
         twin = Generator(self._device)
         return twin.set_state(self.get_state())
 

@@ -175,7 +175,7 @@ class DeviceModule(DeviceInterface):
         self.manual_seed(torch.default_generator.seed())
 
     def seed_all(self) -> None:
-        """As seed(): all devices have one generator."""
+        """Does what seed() does: all devices have one generator."""
         self.seed()
 
     def initial_seed(self) -> int:

@@ -33,7 +33,7 @@ def new_storage(*args: Any, device: Any, **kwargs: Any) -> Any:
 
 
 def teach_storages(received: Callable[[str, Any], Any]) -> None:
-    """Have storages of this device be copied, saved and loaded, and refuse to be shared with other processes; what
+    """Makes storages of this device be copied, saved and loaded, and refuse to be shared with other processes; what
     workers of a DataLoader make is copied to the loader, where ``received``, a function of a module, gets the place and
     the storage on the CPU."""
     storages: Any = torch.UntypedStorage

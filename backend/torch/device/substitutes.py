@@ -127,7 +127,7 @@ def _to_copy(self: torch.Tensor, *, non_blocking: bool = False, **how: Any) -> t
 
 
 def _as_it_is(op: Any) -> Callable[..., Any]:
-    """Of an operation whose own kernel looks for a device's part without torch's dispatcher."""
+    """Runs an operation on the CPU whose own kernel looks for a device's part without torch's dispatcher."""
     return lambda *args, **kwargs: fallback(op, *args, **kwargs)
 
 

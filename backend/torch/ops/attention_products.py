@@ -46,7 +46,7 @@ class Attention:
 
     @property
     def kind(self) -> str:
-        """Of the mask."""
+        """The kind of the mask."""
         return "none" if self.mask is None else "bool" if self.mask.dtype == torch.bool else "bias"
 
     def inputs(self, dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:

@@ -161,7 +161,7 @@ def _with_update(
     momentum: float,
     eps: float,
 ) -> tuple[torch.Tensor, ...]:
-    """The same while training, with memory for its gradient, of which none is needed."""
+    """Normalises while training, with memory for its gradient, of which none is needed."""
     found = _batch_norm(input, weight, bias, running_mean, running_var, True, momentum, eps)
     return *found, torch.empty(0, dtype=torch.uint8, device=input.device)
 

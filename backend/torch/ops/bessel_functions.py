@@ -61,7 +61,7 @@ _AI_COSINE: tl.constexpr = _coefficients(
 
 @triton.jit
 def _polynomial(x, coefficients: tl.constexpr):
-    """Of rising powers, by Horner's rule."""
+    """A polynomial of rising powers, by Horner's rule."""
     total = x * 0 + coefficients[len(coefficients) - 1]
     for k in tl.static_range(2, len(coefficients) + 1):
         total = total * x + coefficients[len(coefficients) - k]

@@ -83,5 +83,5 @@ def check(device: int) -> None:
 
 
 def install() -> None:
-    """Have copies to the host check."""
+    """Makes copies to the host check."""
     tensor_memory.BEFORE_READING.append(check)

@@ -66,8 +66,8 @@ def _check(*tensors: _Optional) -> None:
 
 
 def _division(w: torch.Tensor, sizes: tuple[int, int, int, int], divides: bool) -> Division:
-    """Of a product of so many rows, columns, products and groups, by a tile with no more rows and columns than it
-    needs. ``divides``: its sums may be in parts."""
+    """The division of a product of so many rows, columns, products and groups, by a tile with no more rows and columns
+    than it needs. ``divides``: its sums may be in parts."""
     on = kind_of(w.device.index or 0)
     tiles = tiles_for(on, w.dtype)
     rows, columns = (max(16, power_of_two(size)) for size in sizes[:2])

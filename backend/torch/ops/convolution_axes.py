@@ -67,7 +67,7 @@ class Convolving:
 
     @staticmethod
     def of(stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int], groups: int) -> Convolving:
-        """Of as many dimensions as there are."""
+        """A convolution of as many dimensions as there are."""
         fills = ((stride, 1), (padding, 0), (dilation, 1))
         three = [(*(fill,) * (3 - len(given)), *given) for given, fill in fills]
         return Convolving(three[0], three[1], three[2], groups)

@@ -100,7 +100,8 @@ def _lstsq(
     rank: torch.Tensor,
     singular_values: torch.Tensor,
 ) -> tuple[torch.Tensor, ...]:
-    """As the CPU's: "gels" by reflections, of matrices of full rank; the others by singular values."""
+    """Least squares as the CPU computes them: "gels" by reflections, of matrices of full rank; the others by singular
+    values."""
     require_matrices(self)
     driver = driver or "gelsy"
     vector = is_vector(self, b)
@@ -124,7 +125,8 @@ def _lstsq(
 
 
 def _put_solution(out: torch.Tensor, value: torch.Tensor, rows: int, is_vector: bool) -> None:
-    """As put(); a new output lies where LAPACK leaves it: within as many rows as the longer side of the matrix has."""
+    """Puts the solution as put() does; a new output lies where LAPACK leaves it: within as many rows as the longer side
+    of the matrix has."""
     if out.shape == value.shape:
         out.copy_(value)
         return

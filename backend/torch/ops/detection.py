@@ -123,7 +123,7 @@ def _below(threshold: float) -> float:
 
 @triton.jit
 def _bins(i, rois, C, P, Q, scale, ratio, ALIGNED: tl.constexpr, mask):
-    """Of outputs i: (image, channel, y and x where the bin begins, its sizes, samples down and across)."""
+    """The bins of outputs i: (image, channel, y and x where the bin begins, its sizes, samples down and across)."""
     roi = rois + i // (Q * P * C) * 5
     image = tl.load(roi, mask=mask, other=0.0).to(tl.int32)
     offset = 0.5 if ALIGNED else 0.0

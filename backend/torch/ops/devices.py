@@ -28,7 +28,7 @@ class DeviceFacts:
 
 
 def kind_of(device: int) -> DeviceFacts:
-    """Of the device with this index. Plans ask it once for each of their keys."""
+    """The facts of the device with this index. Plans ask for them once for each of their keys."""
     opened = runtime.of_device(device)
     info, traits = opened.device, opened.capabilities.traits
     return DeviceFacts(

@@ -58,7 +58,7 @@ UNARY_FLOAT = {
 
 
 def _polynomials() -> dict[str, str]:
-    """Of ``x`` and the order ``n``."""
+    """The polynomials of ``x`` and the order ``n``."""
     made = {}
     for kind in ("t", "u", "v", "w"):
         text = f"poly.chebyshev_{kind}({{}}, tl.where(mask, n, 0.0))"

@@ -275,7 +275,7 @@ def _padded(least: int) -> int:
 
 
 def _strides(shape: Sequence[int], order: Sequence[int]) -> _Steps:
-    """Of dense memory whose dimensions lie in ``order``, the last innermost."""
+    """The strides of dense memory whose dimensions lie in ``order``, the last innermost."""
     strides, step = [1] * len(shape), 1
     for d in reversed(order):
         strides[d] = step
@@ -288,8 +288,8 @@ def _outermost_first(dims: Sequence[int], strides: _Steps) -> list[int]:
 
 
 def _order(strides: _Steps, dims: Sequence[int]) -> list[int]:
-    """Of a result's dimensions in memory, as torch's transforms by MKL have them: those that are transformed are
-    innermost."""
+    """The order of a result's dimensions in memory, as torch's transforms by MKL have them: those that are transformed
+    are innermost."""
     return [*_outermost_first([d for d in range(len(strides)) if d not in dims], strides), *dims]
 
 

@@ -288,14 +288,14 @@ def plus(a, b):
 
 @triton.jit
 def later_greater(value, place, next_value, next_place):
-    """Of two numbers with their places the greater, NaN before all, and of equal ones the later."""
+    """The greater of two numbers with their places, NaN before all, and of equal ones the later."""
     keep = (value > next_value) | ((value != value) & (next_value == next_value))
     return tl.where(keep, value, next_value), tl.where(keep, place, next_place)
 
 
 @triton.jit
 def later_smaller(value, place, next_value, next_place):
-    """As later_greater, the smaller."""
+    """The smaller of two numbers, as later_greater gives the greater."""
     keep = (value < next_value) | ((value != value) & (next_value == next_value))
     return tl.where(keep, value, next_value), tl.where(keep, place, next_place)
 
@@ -337,7 +337,7 @@ def moments_of_both(mean, squares, count, other_mean, other_squares, other_count
 
 @triton.jit
 def with_one_more(mean, squares, count, x, mask):
-    """The same of a set and one number more (Welford 1962), where the mask has one."""
+    """The moments of a set and one number more (Welford 1962), where the mask has one."""
     total = count + mask.to(count.dtype)
     apart = x - mean
     new = tl.where(mask, mean + apart / tl.where(total > 0, total, total * 0 + 1), mean)

@@ -27,7 +27,7 @@ class OperationKernel(typed_kernels.TypedKernel):
     """One whose launches are part of a call of a torch operation, and write its tensors."""
 
     def run(self, loaded: typed_kernels.KernelOfType, grid: tuple[int, int, int], arguments: Sequence[Any]) -> None:
-        """As TypedKernel's of launching/."""
+        """Launches as TypedKernel.run() of launching/ does."""
         with WRITING:
             note_launch(loaded.launcher, loaded.function, grid, arguments, loaded)
             loaded(grid, arguments)
@@ -147,7 +147,7 @@ def raise_reports(device: int) -> None:
 
 
 def install() -> None:
-    """Have copies to the host do that."""
+    """Makes copies to the host do that."""
     BEFORE_READING.append(raise_reports)
 
 

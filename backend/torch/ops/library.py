@@ -57,7 +57,7 @@ def composed(op: torch._ops.OpOverload) -> bool:
 def enter(
     library: torch.library.Library, op: torch._ops.OpOverload, function: Callable[..., Any], elementwise: bool = False
 ) -> None:
-    """Have ``function`` do the operation for tensors of the device. What it raises OnHost for is done on the CPU.
+    """Makes ``function`` do the operation for tensors of the device. What it raises OnHost for is done on the CPU.
     ``elementwise``: it copes with outputs that share memory with what it reads."""
     name = op.name().removeprefix("aten::")
     ON_DEVICE[name] = function

@@ -205,7 +205,7 @@ def _is_transposed(a: torch.Tensor) -> bool:
 
 
 def is_vector(a: torch.Tensor, b: torch.Tensor) -> bool:
-    """As torch.linalg.solve() decides it."""
+    """Whether B is a vector, as torch.linalg.solve() decides it."""
     return b.dim() == 1 or (a.dim() - 1 == b.dim() and b.shape == a.shape[:-1])
 
 

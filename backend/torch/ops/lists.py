@@ -80,7 +80,7 @@ class _Table:
 
 
 class _Rooms(threading.local):
-    """Of a thread, memory for tables by device, and how many elements of it are taken."""
+    """A thread's memory for tables by device, and how many elements of it are taken."""
 
     def __init__(self) -> None:
         self.by_device: dict[torch.device, tuple[torch.Tensor, int]] = {}

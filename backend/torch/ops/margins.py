@@ -78,7 +78,8 @@ def _gradient(
     weight: _Optional = None,
     reduction: int = _MEAN,
 ) -> torch.Tensor:
-    """As the scores: what each that exceeds the margin adds, and at the class itself less all of those."""
+    """The gradient, shaped as the scores: what each that exceeds the margin adds, and at the class itself less all of
+    those."""
     known, power = _Excesses(self, target, margin, weight), _power(p)
     slope = (known.over > 0).to(known.over.dtype) if power == 1 else known.over * 2
     grad = grad_output.to(slope.dtype)
@@ -128,7 +129,8 @@ def _multilabel(self: torch.Tensor, target: torch.Tensor, reduction: int) -> tup
 def _multilabel_gradient(
     grad_output: torch.Tensor, self: torch.Tensor, target: torch.Tensor, reduction: int, is_target: torch.Tensor
 ) -> torch.Tensor:
-    """As the scores: what each adds to the losses of all classes, less what a class of the line takes from them."""
+    """The gradient, shaped as the scores: what each adds to the losses of all classes, less what a class of the line
+    takes from them."""
     known = _Pairs(self, target)
     slope = (known.over > 0).to(known.over.dtype) / known.count
     grad = grad_output.to(slope.dtype)

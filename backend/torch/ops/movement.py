@@ -56,7 +56,7 @@ def copied(self: torch.Tensor, dst: torch.Tensor) -> torch.Tensor:
 
 
 def retyped(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """The same memory as of another type of the same size."""
+    """The tensor's memory as of another type of the same size."""
     if tensor.dtype == dtype:
         return tensor
     return tensor_memory.metadata(aten.view.dtype)(tensor, dtype)  # type: ignore[no-any-return]

@@ -81,9 +81,9 @@ def prepared(run: _Operation) -> _Operation:
 
 
 def enter(library: torch.library.Library, op: torch._ops.OpOverload, run: _Operation, by_address: bool = False) -> None:
-    """Have ``run`` do the operation for tensors of the device. Calls are done like earlier ones where they can be: by a
-    native kernel, where torch's C interface passes all that the operation takes and gives. ``by_address``: kernels read
-    its tensors' addresses in device memory, so that an earlier call is one with the same addresses."""
+    """Makes ``run`` do the operation for tensors of the device. Calls are done like earlier ones where they can be: by
+    a native kernel, where torch's C interface passes all that the operation takes and gives. ``by_address``: kernels
+    read its tensors' addresses in device memory, so that an earlier call is one with the same addresses."""
     operation = native_kernels.operation(op)
     how: dict[str, Any] = {"run": run, "record": _recording(run), "by_address": by_address}
     if operation is None or not _shared().enter(
@@ -144,35 +144,35 @@ class _Recorder:
         return submitted - len(self._steps), GENERATOR.drawn, FALLBACKS.total()
 
     def allocated(self, tensor: torch.Tensor, bytes_: int) -> None:
-        """As Watcher's."""
+        """Implements Watcher.allocated()."""
         if get_ident() == self._thread:
             self._memory.append((tensor, bytes_))
 
     def copied(self, to: int, from_: int, bytes_: int) -> None:
-        """As Watcher's."""
+        """Implements Watcher.copied()."""
         if get_ident() == self._thread:
             self._steps.append(("copy", (to, from_, bytes_)))
 
     def filled(self, address: int, bytes_: int, word: int) -> None:
-        """As Watcher's."""
+        """Implements Watcher.filled()."""
         if get_ident() == self._thread:
             self._steps.append(("fill", (address, bytes_, word)))
 
     def launched(
         self, launch: Any, function: int, grid: tuple[int, int, int], arguments: Sequence[Any], kept: Any
     ) -> None:
-        """As note_launch()."""
+        """Notes a launch, as note_launch() does."""
         if get_ident() == self._thread:
             self._steps.append(("launch", (launch, function, grid, tuple(arguments), kept)))
 
     def uses(self, tensor: torch.Tensor, effect: Callable[[], Any] | None) -> None:
-        """As note_staying()."""
+        """Notes a tensor that stays, as note_staying() does."""
         if get_ident() == self._thread:
             self._staying.append(tensor)
             self._effects += [effect] if effect is not None else []
 
     def reading(self, _: int) -> None:
-        """As tensor_memory.BEFORE_READING calls it."""
+        """What tensor_memory.BEFORE_READING calls."""
         if get_ident() == self._thread:
             self._is_plain = False
 

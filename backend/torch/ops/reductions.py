@@ -154,7 +154,7 @@ def _of(out: torch.Tensor, source: torch.Tensor) -> None:
 
 
 def _not_empty(tensor: torch.Tensor, dims: tuple[int, ...]) -> None:
-    """Of no elements there is no extreme: the CPU says so."""
+    """Lets the CPU say that there is no extreme of no elements."""
     if tensor.dim() and math.prod(tensor.shape[d] for d in dims) == 0:
         raise OnHost("a reduction of nothing")
 

@@ -167,8 +167,8 @@ def _unique(
 
 
 def _runs(first: torch.Tensor, inverse: bool, counts: bool) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Of runs that begin where ``first`` is True: (where they begin, the run of each place, how long they are), the
-    last two empty unless asked for."""
+    """What runs are that begin where ``first`` is True: (where they begin, the run of each place, how long they are),
+    the last two empty unless asked for."""
     nothing = torch.empty(0, dtype=torch.int64, device=first.device)
     starts = places(first).view(-1)
     lengths = nothing

@@ -218,7 +218,7 @@ def _ends(data: torch.Tensor, lengths: torch.Tensor | None, offsets: torch.Tenso
 
 
 def _begins_and_ends(ends: torch.Tensor, data: torch.Tensor, axis: int) -> list[torch.Tensor]:
-    """Both, in a shape that broadcasts to the results of ``data``."""
+    """Where segments begin and end, in a shape that broadcasts to the results of ``data``."""
     count, after = ends.shape[axis] - 1, (1,) * (data.dim() - 1 - axis)
     return [ends.narrow(axis, at, count).reshape(*ends.shape[:axis], count, *after) for at in (0, 1)]
 

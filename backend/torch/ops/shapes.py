@@ -29,7 +29,7 @@ def expanded(shape: Sequence[int], strides: Sequence[int], to: Sequence[int]) ->
 
 
 def collapsed(shape: Sequence[int], strides: Sequence[Dims]) -> tuple[Dims, list[Dims]]:
-    """The same elements with as few dimensions as can be, the last of which is the one that the first of the
+    """The tensor's elements with as few dimensions as can be, the last of which is the one that the first of the
     ``strides`` steps through fastest; and the strides of each. One element has no dimensions."""
     dims = [d for d, size in enumerate(shape) if size != 1]
     dims.sort(key=lambda d: (-strides[0][d] if strides[0][d] else 0, *(-steps[d] for steps in strides[1:])))

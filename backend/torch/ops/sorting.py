@@ -210,7 +210,7 @@ def _median_of_all(ignore: bool) -> Callable[[torch.Tensor], torch.Tensor]:
 
 
 def _mode(self: torch.Tensor, dim: int = -1, keepdim: bool = False) -> tuple[torch.Tensor, torch.Tensor]:
-    """Of each row the most frequent value, the smallest of several, and the last place that has it."""
+    """The most frequent value of each row, the smallest of several, and the last place that has it."""
     if not self.dim() or not self.numel():
         raise OnHost("the mode of nothing, or of a number")
     values, places = ordered(self, dim, False)

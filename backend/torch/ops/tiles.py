@@ -12,8 +12,8 @@ from .devices import DeviceFacts
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """Of a product: its rows and columns, the products of a step, and the warps of a program. ``group``: rows of tiles
-    whose programs follow one another, so that they share what they read in a cache.
+    """The tile of a product: its rows and columns, the products of a step, and the warps of a program. ``group``: rows
+    of tiles whose programs follow one another, so that they share what they read in a cache.
 
     ``rate``: products a second on a full device, relative to the others that it is chosen from. ``times``: how long one
     program takes that has a compute unit alone, two that share it, and so on up to as many as it runs at a time, where

@@ -97,14 +97,14 @@ def remainders(module: Any) -> None:
 
 
 def remainders_of_sympy(module: Any) -> None:
-    """As remainders(): before torch 2.12 such sums ask sympy's own remainder."""
+    """Does what remainders() does: before torch 2.12 such sums ask sympy's own remainder."""
     import sympy
 
     _doubt(sympy.Mod)
 
 
 def _doubt(remainder: Any) -> None:
-    """Have a class of remainders not be 0 where that is not so for sure."""
+    """Makes a class of remainders not be 0 where that is not so for sure."""
     import sympy
 
     original = remainder.eval.__func__
