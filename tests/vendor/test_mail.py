@@ -47,7 +47,15 @@ def test_there_is_one_mail_for_each(mails: Path) -> None:
     assert sorted(path.stem for path in mails.iterdir()) == PATCHES
     mistakes = {"warmup", "bf16-constants", "whole-loads", "damaged-metadata", "equal-constants", "load-masks"}
     mistakes |= {"untimed-configurations", "cache-folder"}
-    hooks = {"binary-stages", "relaunch", "asm-views", "graph-benchmarks", "early-return", "run-time-backends"}
+    hooks = {
+        "binary-stages",
+        "relaunch",
+        "asm-views",
+        "graph-benchmarks",
+        "early-return",
+        "run-time-backends",
+        "known-key",
+    }
     assert mistakes | hooks == set(PATCHES)
 
 
