@@ -18,10 +18,12 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .. import settings
 from ..analysis.work import Work, launch_work
 from ..launching.expected_time import arguments_of, function_of
 from ..runtime.files import write_whole
 from ..ttgir.ir import Function
+from .known import Launched, figures
 from .speed import PEAKS, module_digest
 
 if TYPE_CHECKING:
@@ -185,17 +187,33 @@ class Row:
 def rows(launches: list[Launch]) -> list[Row]:
     """A row for each specialisation of each kernel, the one that took most of the device's time first."""
     found = []
-    names = _names(launches)
-    kernels: dict[str, list[Launch]] = {}
-    for launch in launches:
-        kernels.setdefault(names[_key(launch)], []).append(launch)
-    for name, (first, *others) in kernels.items():
+    for name, (first, *others) in by_kernel(launches).items():
         others.sort(key=lambda launch: launch.milliseconds)
         middle = others[len(others) // 2] if others else first
         total = first.milliseconds + sum(launch.milliseconds for launch in others)
         median, longest = (middle.milliseconds, others[-1].milliseconds) if others else (None, None)
         found.append(Row(name, 1 + len(others), total, first.milliseconds, median, longest, _rate(middle)))
     return sorted(found, key=lambda row: -row.total)
+
+
+def by_kernel(launches: list[Launch]) -> dict[str, list[Launch]]:
+    """The launches of each specialisation, by what it is called."""
+    names, kernels = _names(launches), dict[str, list[Launch]]()
+    for launch in launches:
+        kernels.setdefault(names[_key(launch)], []).append(launch)
+    return kernels
+
+
+def _launched(name: str, launches: list[Launch]) -> Launched:
+    return Launched(
+        name,
+        launches[0].kernel,
+        len(launches),
+        sum(math.prod(launch.grid) for launch in launches),
+        sum(launch.moved for launch in launches),
+        sum(launch.flops for launch in launches),
+        any(launch.estimated for launch in launches),
+    )
 
 
 Key = tuple[str, int]
@@ -424,6 +442,14 @@ def run_profile(options: argparse.Namespace) -> int:
         if not output.absolute().parent.is_dir():
             print(f"triton-spirv profile: error: there is no folder {output.absolute().parent}", file=sys.stderr)
             return 1
+    emulated = settings.emulated_profile() is not None
+    if emulated and (options.trace or options.html or options.roofline):
+        print(
+            "triton-spirv profile: error: an emulated device has no times, which --trace, --html and --roofline are "
+            "about; leave them out",
+            file=sys.stderr,
+        )
+        return 1
     os.environ.setdefault("TRITON_SPIRV_BACKEND", "1")
     recorder = Recorder()
     if options.module:
@@ -431,7 +457,9 @@ def run_profile(options: argparse.Namespace) -> int:
     else:
         title, raised = options.script.name, recorder.run(options.script, options.arguments)
     launches = recorder.launches
-    if launches:
+    if launches and emulated:
+        print(figures([_launched(name, of) for name, of in by_kernel(launches).items()]), file=sys.stderr)
+    elif launches:
         print(table(launches), file=sys.stderr)
         each = recorder.own / len(launches) * 1e6
         print(f"the device was {_busy_text(launches)}", file=sys.stderr)

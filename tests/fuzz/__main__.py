@@ -27,6 +27,9 @@ from tests.fuzz.steps import Family
 #: Programs that one process of the interpreter computes.
 BATCH = 16
 
+#: Seeds of one sort before it is the next one's turn; those of a single sort are in one piece.
+ROUND = 4
+
 #: Smaller programs that it computes at once.
 MINIMISED = 16
 
@@ -145,19 +148,19 @@ SORTS: dict[str, Callable[[range, float], Iterator[Result]]] = {
 }
 
 
-#: Sorts that have few kernels, of all seeds together.
-_FEW = frozenset({"costs"})
+#: Sorts that have so many kernels, of all seeds together.
+_FEW = {"costs": len(costs.OPERATIONS) * len(costs.WARPS)}
 
 
 def results(sorts: Sequence[str], chosen: range, minimising: float) -> Iterator[Result]:
-    """What becomes of the kernels, a batch of each sort in turn: a run that is stopped has kernels of all sorts."""
-    for start in range(chosen.start, chosen.stop, BATCH):
-        batch = range(start, min(start + BATCH, chosen.stop))
+    """What becomes of the kernels, some of each sort in turn: a run that is stopped has kernels of all sorts."""
+    step = ROUND if len(sorts) > 1 else len(chosen)
+    for start in range(chosen.start, chosen.stop, step):
+        batch = range(start, min(start + step, chosen.stop))
         for sort in sorts:
-            if sort not in _FEW:
-                yield from SORTS[sort](batch, minimising)
-            elif start == chosen.start:
-                yield from SORTS[sort](chosen, minimising)
+            there = range(start, min(batch.stop, chosen.start + _FEW.get(sort, len(chosen))))
+            if there:
+                yield from SORTS[sort](there, minimising)
 
 
 @contextlib.contextmanager
