@@ -23,7 +23,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     from triton.runtime import driver
 
     found = _FEATURE.search(str(call.excinfo.value))
-    if found is None or not call.excinfo.errisinstance(UnsupportedOperation):
+    if found is None or not call.excinfo.errisinstance((UnsupportedOperation, NotImplementedError)):
         return report
     if not Capabilities.parse(driver.active.get_current_target().arch).has(found[1]):
         report.outcome = "skipped"
