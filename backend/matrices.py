@@ -17,19 +17,21 @@ Position = tuple[int, int]
 @dataclass(frozen=True)
 class Component:
     """A type of the components of matrices. ``bits``: of one. ``feature``: the key of capabilities.FEATURES that a
-    device has whose matrices have it, besides ``matrices``; empty for none."""
+    device has whose matrices have it, besides ``matrices``; empty for none. ``scalar``: the key without which a module
+    has no such type, in matrices or outside of them."""
 
     bits: int
     feature: str = ""
+    scalar: str = ""
 
 
 #: Types of components as a configuration names them, floats as TTGIR does. An integer has its signedness: TTGIR's are
 #: signed.
 COMPONENTS = {
-    "f16": Component(16),
+    "f16": Component(16, scalar="float16"),
     "bf16": Component(16, "bfloat16_matrices"),
     "f32": Component(32),
-    "f64": Component(64),
+    "f64": Component(64, scalar="float64"),
     "f8E4M3FN": Component(8),
     "f8E5M2": Component(8),
     **{f"{sign}{bits}": Component(bits) for bits in (8, 16, 32) for sign in "su"},
@@ -41,7 +43,8 @@ MATRIX_FEATURES = frozenset({"matrices", *(one.feature for one in COMPONENTS.val
 
 def component_features(types: Iterable[str]) -> frozenset[str]:
     """The features, besides ``matrices``, that a device has whose matrices have components of these types."""
-    return frozenset(COMPONENTS[name].feature for name in types if COMPONENTS[name].feature)
+    components = [COMPONENTS[name] for name in types]
+    return frozenset(name for one in components for name in (one.feature, one.scalar) if name)
 
 
 @dataclass(frozen=True)
