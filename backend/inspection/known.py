@@ -17,8 +17,8 @@ from .banks import shared_accesses
 
 
 @dataclass(frozen=True)
-class Code:
-    """Of a kernel's code, each place of it counted once: instructions that the device executes, barriers, bytes of
+class CountedCode:
+    """A kernel's code, each place of it counted once: instructions that the device executes, barriers, bytes of
     shared memory, and the steps that banks take for the accesses to it (inspection/banks.py), with the fewest
     possible."""
 
@@ -29,7 +29,7 @@ class Code:
     fewest: int
 
 
-def code_of(kernel: Any) -> Code:
+def code_of(kernel: Any) -> CountedCode:
     """What is known of a CompiledKernel."""
     from .plan import planned_again  # needs Triton's compiled library
 
@@ -37,7 +37,7 @@ def code_of(kernel: Any) -> Code:
     capabilities = Capabilities.parse(str(metadata.target.arch))
     planned = planned_again(kernel.asm["ttgir"], capabilities, metadata._asdict())
     banks = shared_accesses(kernel_of(planned.source), planned.plan)
-    return Code(
+    return CountedCode(
         sum(count for _, count in drawings.instruction_mix(names)),
         names.count("OpControlBarrier"),
         int(metadata.shared),
