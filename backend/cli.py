@@ -27,6 +27,7 @@ from .runtime import context
 from .runtime.device_choice import choose, devices, installed
 from .runtime.device_kind import DeviceInfo
 from .runtime.errors import DeviceUnavailable
+from .runtime.files import given_path
 from .runtime.measuring.measured import capabilities_of
 from .settings import IMPORTED, STAGED, ZERO_COPY
 from .warming.warm import add_warm, run_warm
@@ -172,11 +173,15 @@ def _run(arguments: Sequence[str] | None) -> int:
     info.add_argument("--json", action="store_true", help="print JSON")
     command.add_compile(verbs.add_parser("compile", help="compile a kernel to a SPIR-V module and the JSON of its ABI"))
     stubs = verbs.add_parser("stubs", help="typed C++ and Python code for the kernels of a bundle")
-    stubs.add_argument("bundle", type=Path, metavar="FILE.tsb", help="a bundle that `compile --bundle` wrote")
-    stubs.add_argument("-o", "--output", type=Path, metavar="FOLDER", help="the output folder (default: the bundle's)")
+    stubs.add_argument("bundle", type=given_path, metavar="FILE.tsb", help="a bundle that `compile --bundle` wrote")
+    stubs.add_argument(
+        "-o", "--output", type=given_path, metavar="FOLDER", help="the output folder (default: the bundle's)"
+    )
     listed = verbs.add_parser("profiles", help="the device profiles that come with the backend, or one of a report")
-    listed.add_argument("--from", dest="report", type=Path, metavar="REPORT", help="make a profile of this report")
-    listed.add_argument("-o", "--output", type=Path, metavar="PROFILE.json", help="the profile to write")
+    listed.add_argument(
+        "--from", dest="report", type=given_path, metavar="REPORT", help="make a profile of this report"
+    )
+    listed.add_argument("-o", "--output", type=given_path, metavar="PROFILE.json", help="the profile to write")
     verbs.add_parser("include", help="the folder of triton_spirv.hpp, which launches compiled kernels from C++")
     verbs.add_parser("doctor", help="whether kernels can run on this machine, and what to do if they cannot")
     listing = verbs.add_parser("kernels", help="the compiled kernels in Triton's cache, newest first")

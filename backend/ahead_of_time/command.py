@@ -14,7 +14,7 @@ from ..runtime import context
 from ..runtime.compiled.bundle import Variant, pack, unpack
 from ..runtime.compiled.kernel_file import OBJECT_SUFFIX, json_path, object_path
 from ..runtime.errors import DeviceUnavailable
-from ..runtime.files import write_whole, written_beside
+from ..runtime.files import given_path, write_whole, written_beside
 from ..runtime.measuring.measured import capabilities_of
 from ..system import replace
 from .errors import RequestError, in_one_line
@@ -35,14 +35,14 @@ def add_compile(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o",
         "--output",
-        type=Path,
+        type=given_path,
         metavar="FILE.spv",
         help="where the module goes, with its ABI in FILE.json (default: FUNCTION.spv), and for a processor its "
         "machine code in FILE.o; FILE.o for that alone",
     )
     parser.add_argument(
         "--bundle",
-        type=Path,
+        type=given_path,
         metavar="FILE.tsb",
         help="put the kernel into a bundle, beside the other kernels there; with several --target a variant for each",
     )
@@ -105,7 +105,7 @@ def compile_to_file(options: argparse.Namespace) -> list[Path]:
             ".json next to it"
         )
     if not module.absolute().parent.is_dir():
-        raise RequestError(f"there is no folder {module.absolute().parent} to write {module.name} in")
+        raise RequestError(f"there is no folder {module.parent} to write {module.name} in")
     capabilities = target((options.target or [DEVICE])[0])
     if module.suffix == OBJECT_SUFFIX and not capabilities.processor:
         raise RequestError(
@@ -130,7 +130,7 @@ def compile_to_bundle(options: argparse.Namespace) -> list[str]:
     if bundle.suffix != ".tsb" or options.output:
         raise RequestError(f"a bundle's name ends in .tsb, and it has no --output: {bundle}")
     if not bundle.absolute().parent.is_dir():
-        raise RequestError(f"there is no folder {bundle.absolute().parent} to write {bundle.name} in")
+        raise RequestError(f"there is no folder {bundle.parent} to write {bundle.name} in")
     there = {}
     if bundle.is_file():
         there = {(one.name, one.abi.target): one for one in unpack(bundle.read_bytes(), bundle)}
@@ -194,10 +194,10 @@ def target(text: str) -> Capabilities:
         return capabilities
     try:
         if text.endswith(".json"):
-            return read_profile(Path(text)).capabilities
+            return read_profile(given_path(text)).capabilities
         return Capabilities.parse(text)
     except OSError as error:
-        raise RequestError(f"the profile {text} cannot be read: {error.strerror}") from None
+        raise RequestError(f"the profile {given_path(text)} cannot be read: {error.strerror}") from None
     except ValueError as error:
         if text.endswith(".json") or ";" in text:
             raise RequestError(str(error)) from None

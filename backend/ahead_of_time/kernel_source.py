@@ -11,6 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from ..runtime.files import given_path
 from .errors import RequestError
 
 
@@ -19,7 +20,7 @@ def split_request(text: str) -> tuple[Path, str]:
     path, _, name = text.rpartition(":")
     if not path or not name:
         raise RequestError(f"'{text}' is not of the form FILE:FUNCTION, such as kernel.py:add")
-    return Path(path), name
+    return given_path(path), name
 
 
 def load_module(path: Path) -> ModuleType:

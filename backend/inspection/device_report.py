@@ -26,7 +26,7 @@ from typing import Any
 from ..capabilities import Capabilities, read_profile
 from ..runtime.context import current
 from ..runtime.errors import DeviceUnavailable
-from ..runtime.files import write_whole
+from ..runtime.files import given_path, write_whole
 from ..runtime.measuring.trust import LEFT_OUT, faults_of, spoken
 from .doctor import CHECKS
 
@@ -45,7 +45,12 @@ class NotAReport(ValueError):
 def add_report(parser: argparse.ArgumentParser) -> None:
     """The verb's options."""
     parser.add_argument(
-        "-o", "--output", type=Path, default=Path("triton-spirv-report.json"), metavar="FILE", help="the file to write"
+        "-o",
+        "--output",
+        type=given_path,
+        default=Path("triton-spirv-report.json"),
+        metavar="FILE",
+        help="the file to write",
     )
 
 
@@ -187,7 +192,10 @@ def run_profile_of(path: Path, output: Path) -> int:
     try:
         write_whole(output, (json.dumps(profile_of(path), indent=2, ensure_ascii=False) + "\n").encode())
         profile = read_profile(output)
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        print(f"triton-spirv: {error.filename or path}: {error.strerror}", file=sys.stderr)
+        return 1
+    except ValueError as error:
         print(f"triton-spirv: {error}", file=sys.stderr)
         return 1
     print(f"{output}: {profile.description}; compile for it with --target {output}")

@@ -9,6 +9,7 @@ from pathlib import Path
 from ..capabilities import Capabilities
 from ..drivers import DRIVERS, OTHER
 from ..runtime.device_choice import choose, devices
+from ..runtime.files import given_path
 from ..spirv import opcodes as op
 from ..spirv.decode import DecodedInstruction, decode
 from ..spirv.disassemble import heading_lines
@@ -121,7 +122,7 @@ def text_of(wanted: str, stage: str) -> str:
     cannot be planned, NoMachineCode if the driver does not show it, DeviceUnavailable if a file's machine code is
     asked for and no device can be used.
     """
-    path = Path(wanted)
+    path = given_path(wanted)
     if path.suffix == ".spv" or path.is_file():
         if stage == MACHINE:
             return machine_text(_module(path), capabilities_in_use())

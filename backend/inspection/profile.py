@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from .. import settings
 from ..analysis.work import Work, launch_work
 from ..launching.expected_time import arguments_of, function_of
-from ..runtime.files import write_whole
+from ..runtime.files import given_path, write_whole
 from ..ttgir.ir import Function
 from .known import Launched, figures
 from .speed import PEAKS, module_digest
@@ -402,17 +402,21 @@ td, th {{ text-align: left; padding: .2rem 1rem .2rem 0; }}
 
 def add_profile(parser: argparse.ArgumentParser) -> None:
     """The options of ``profile``."""
-    parser.add_argument("--trace", type=Path, metavar="FILE.json", help="also write a trace for Perfetto or Chrome")
+    parser.add_argument(
+        "--trace", type=given_path, metavar="FILE.json", help="also write a trace for Perfetto or Chrome"
+    )
     parser.add_argument(
         "--roofline",
         action="store_true",
         help="then measure what the device reaches at best, for --trace and `triton-spirv inspect --launches`",
     )
-    parser.add_argument("--html", type=Path, metavar="FILE.html", help="also write a timeline as one HTML page")
+    parser.add_argument("--html", type=given_path, metavar="FILE.html", help="also write a timeline as one HTML page")
     parser.add_argument(
         "-m", dest="module", nargs=argparse.REMAINDER, metavar="MODULE …", help="run a module, as python -m does"
     )
-    parser.add_argument("script", type=Path, nargs="?", metavar="SCRIPT.py", help="the script, which is run as it is")
+    parser.add_argument(
+        "script", type=given_path, nargs="?", metavar="SCRIPT.py", help="the script, which is run as it is"
+    )
     parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="…", help="its arguments")
 
 
@@ -440,7 +444,7 @@ def run_profile(options: argparse.Namespace) -> int:
         return 1
     for output in filter(None, (options.trace, options.html)):
         if not output.absolute().parent.is_dir():
-            print(f"triton-spirv profile: error: there is no folder {output.absolute().parent}", file=sys.stderr)
+            print(f"triton-spirv profile: error: there is no folder {output.parent}", file=sys.stderr)
             return 1
     emulated = settings.emulated_profile() is not None
     if emulated and (options.trace or options.html or options.roofline):

@@ -22,7 +22,7 @@ from ..cpu.machine import NoHostTarget
 from ..options import CHOICES, chosen
 from ..planning.kernel_plan import Planned
 from ..runtime.errors import DeviceUnavailable
-from ..runtime.files import write_whole
+from ..runtime.files import given_path, write_whole
 from ..spirv.decode import decode
 from ..transforms.kernel import kernel_of
 from ..ttgir.spelling import Spelling
@@ -69,18 +69,20 @@ def add_inspect(parser: argparse.ArgumentParser) -> None:
     add_request(parser, required=False)
     parser.add_argument(
         "--launches",
-        type=Path,
+        type=given_path,
         metavar="TRACE.json",
         help="a trace of `triton-spirv profile --trace`: the page then says how fast the kernel was",
     )
     parser.add_argument(
         "--compare",
-        type=Path,
+        type=given_path,
         nargs=2,
         metavar=("ONE.html", "OTHER.html"),
         help="two pages side by side, and what differs",
     )
-    parser.add_argument("-o", "--output", type=Path, metavar="FILE.html", help="the page (default: FUNCTION.html)")
+    parser.add_argument(
+        "-o", "--output", type=given_path, metavar="FILE.html", help="the page (default: FUNCTION.html)"
+    )
 
 
 def run_inspect(options: argparse.Namespace) -> int:
@@ -147,7 +149,7 @@ def inspect_to_file(options: argparse.Namespace) -> Path:
 
 def _written(output: Path, text: str) -> Path:
     if not output.absolute().parent.is_dir():
-        raise RequestError(f"there is no folder {output.absolute().parent} to write {output.name} in")
+        raise RequestError(f"there is no folder {output.parent} to write {output.name} in")
     write_whole(output, text.encode())
     return output
 

@@ -17,6 +17,17 @@ def kept_folder() -> Path:
     return Path(cache or os.path.join(home, ".triton", "cache")) / "spirv-pipelines"
 
 
+def given_path(text: str) -> Path:
+    """A path of a command line as messages show it. One with ``..`` is written without it, relative to the working
+    folder below it. The folders are resolved, because ``link/..`` is the parent of what the link leads to."""
+    path = Path(text)
+    if ".." not in path.parts:
+        return path
+    path = path.resolve() if path.name == ".." else path.parent.resolve() / path.name
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
+
+
 def write_whole(path: Path, data: bytes, private: bool = False) -> None:
     """Writes ``data`` to ``path``. Raises OSError; what was there before stays then. ``private``: for this user."""
     written = written_beside(path, data, private)

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ..launching.kernel_records import FORMAT
+from ..runtime.files import given_path
 from ..settings import BACKEND, RECORD_KERNELS
 from ..system import usable_processors
 from .worker import COMPILED, SKIPPED, THERE
@@ -36,7 +37,9 @@ class Outcome:
 
 def add_warm(parser: argparse.ArgumentParser) -> None:
     """The options of ``warm``."""
-    parser.add_argument("--record", type=Path, metavar="FILE", help="run COMMAND, and write to FILE what it loads")
+    parser.add_argument(
+        "--record", type=given_path, metavar="FILE", help="run COMMAND, and write to FILE what it loads"
+    )
     parser.add_argument("--jobs", type=int, metavar="N", help="how many processes compile (default: one a processor)")
     parser.add_argument("what", nargs="+", metavar="FILE", help="what --record wrote; with it `-- COMMAND …`")
 
@@ -49,9 +52,9 @@ def run_warm(options: argparse.Namespace) -> int:
     if options.jobs is not None and options.jobs < 1:
         return _wrong("--jobs must be 1 or more")
     lines: dict[str, dict[str, Any]] = {}
-    for name in options.what:
+    for name in map(given_path, options.what):
         try:
-            lines |= _read(Path(name))
+            lines |= _read(name)
         except OSError as error:
             return _wrong(f"{name} cannot be read: {error.strerror}")
         except ValueError as error:
