@@ -33,7 +33,7 @@ UPDATE_DRIVER = f"update the driver from {_MAKERS}" if WINDOWS else "update the 
 #: How spirv-val, the validation layers and Zstandard are installed.
 _SDK = "the Vulkan SDK (vulkan.lunarg.com)"
 INSTALL_SPIRV_TOOLS = f"{_SDK}, whose Bin folder has to be on PATH" if WINDOWS else "apt-get install spirv-tools"
-INSTALL_VALIDATION_LAYERS = _SDK if WINDOWS else "apt-get install vulkan-validationlayers"
+INSTALL_VALIDATION_LAYERS = INSTALL_SPIRV_TOOLS if WINDOWS else "apt-get install vulkan-validationlayers"
 INSTALL_ZSTANDARD = "put libzstd.dll on PATH" if WINDOWS else "apt-get install libzstd1"
 
 #: How often, and how many seconds apart, a file is replaced that another process has open.

@@ -21,6 +21,9 @@ from ..progress import note, step
 from ..project import Project, pip_environment
 
 _PROBE = Path(windows.__file__).with_name("windows_probe.py")
+_PROCESSES = Path(windows.__file__).with_name("windows_processes_probe.py")
+_SOFTMAX = f"{_PROBE}:softmax"
+_SIGNATURE = "*fp32:16, *fp32:16, i32, 1024"
 #: Wine 8 fails with NumPy 2.4.
 _PACKAGES = ("panda3d==1.10.16", "triton-windows==3.8.0.post29", "numpy==1.26.4", "cffi", "pycparser", "vulkan")
 _WINE = "/usr/lib/wine/wine64"
@@ -39,6 +42,9 @@ _RUNS = (
     ((str(_PROBE),), "four threads: largest error"),
     (("-m", "triton_spirv.cli", "info"), "used: device 0"),
     (("-m", "triton_spirv.cli", "doctor"), "a tiny kernel ran on"),
+    (("-m", "triton_spirv.cli", "compile", _SOFTMAX, "-s", _SIGNATURE, "-o", "softmax.spv"), "softmax.spv"),
+    (("-m", "triton_spirv.cli", "inspect", _SOFTMAX, "-s", _SIGNATURE, "-o", "softmax.html"), "softmax.html"),
+    ((str(_PROCESSES),), "a process after one that was killed"),
 )
 
 
