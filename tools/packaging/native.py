@@ -121,7 +121,8 @@ def build_native(plugin: Plugin, build: Path, for_windows: bool = False) -> dict
         _run(plugin, configure)
         edges = _run(plugin, [cmake, "--build", str(folder)], progress)
         shutil.rmtree(fresh, ignore_errors=True)
-        _run(plugin, [cmake, "--install", str(folder), "--prefix", str(fresh), "--strip"])
+        stripping = [] if for_windows else ["--strip"]  # mingw's linker has done it: its strip puts the time in
+        _run(plugin, [cmake, "--install", str(folder), "--prefix", str(fresh), *stripping])
         shutil.rmtree(folder / "stage.old", ignore_errors=True)
         exchange(fresh, stage, folder / "stage.old")
         point("native-staged")
