@@ -133,6 +133,8 @@ def main() -> int:
     if unknown := [name for name in families if name not in every]:
         parser.error(f"unknown: {', '.join(unknown)}")
     os.environ.setdefault("TRITON_SPIRV_BACKEND", "1")
+    # NumPy's matmul has threads of its own, which are busy for a while after it: their time would count for the next.
+    os.environ.update(dict.fromkeys(("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"), "1"))
     if not options.alone:
         os.environ.update(TRITON_SPIRV_DEVICE="cpu", TRITON_SPIRV_CPU_THREADS=str(options.threads))
     result = _measure(families, options.seconds, options.alone)
