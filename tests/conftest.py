@@ -38,6 +38,18 @@ def fresh_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
+def _settings() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name.startswith(("TRITON_", "VK_"))}
+
+
+@pytest.fixture(autouse=True)
+def untouched_settings() -> Iterator[None]:
+    """A test that leaves a setting behind fails, rather than the test that the setting reaches."""
+    before = _settings()
+    yield
+    assert _settings() == before, "the test changed the environment: use monkeypatch"
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """See kinds.py."""
     parser.addoption(

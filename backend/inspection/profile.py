@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import html
 import importlib.util
 import json
@@ -12,7 +13,7 @@ import runpy
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -437,6 +438,19 @@ def _not_there(options: argparse.Namespace) -> str:
     return "" if found is not None else f"there is no module {name}"
 
 
+@contextlib.contextmanager
+def _this_backend() -> Iterator[None]:
+    """Selects this backend where nothing else is asked for, until the script was profiled."""
+    asked = settings.BACKEND.name in os.environ
+    os.environ.setdefault(settings.BACKEND.name, "1")
+    try:
+        yield
+    finally:
+        if not asked:
+            os.environ.pop(settings.BACKEND.name, None)
+
+
+@_this_backend()
 def run_profile(options: argparse.Namespace) -> int:
     """``triton-spirv profile``: the script's own exit status, 1 where it could not be profiled."""
     if wrong := _not_there(options):
@@ -454,7 +468,6 @@ def run_profile(options: argparse.Namespace) -> int:
             file=sys.stderr,
         )
         return 1
-    os.environ.setdefault("TRITON_SPIRV_BACKEND", "1")
     recorder = Recorder()
     if options.module:
         title, raised = options.module[0], recorder.run(options.module[0], options.module[1:])
