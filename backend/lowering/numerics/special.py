@@ -6,37 +6,32 @@ import math
 
 from ...spirv import opcodes as op
 from .elementary import cos, exp, exp_of_sum, log, log1p, sin, sinpi
-from .native import native_exp2
-from .numeric import ROUNDER, Int, Numeric, Real
+from .numeric import Int, Numeric, Real
 
 #: Past this, erfcx(x) is 1/(x sqrt(pi)) (1 - 1/(2x^2) + 3/(4x^4) - 15/(8x^6) + 105/(16x^8) - 945/(32x^10)) to 2^-53.
 ERFCX_TOP = 28.0
 
 #: Below it erf is linear.
 ERF_LINEAR = 2.0**-60
+#: From here on, erf in f32 is computed from its complement.
+ERF_FAR = 0.9
 #: From here on, 1 is the f32 nearest to erf.
 ERF_TOP = 4.0
 
 
 def erf_single(n: Numeric, x: Real) -> Real:
-    """The error function in f32: a polynomial near 0, beyond 1 by the logarithm of what it lacks of 1."""
+    """The error function in f32: a polynomial near 0, beyond it by the fourth root of what it lacks of 1, which is a
+    polynomial, too: without an exponential."""
     a = abs(x)
-    near = n.poly("ERF", x * x)
+    near = n.poly("ERF_NEAR", x * x)
     if n.fused:
         near = n.fma(a, near, a)
     else:  # a subnormal product by itself is zero on some devices
         near = n.where(a < ERF_LINEAR, a * (2 / math.sqrt(math.pi)), a + a * near)
-    power = n.poly("LOG2_ERFC", n.minimum(a, ERF_TOP) - 2.5)
-    far = 1.0 - (power.exp2() if native_exp2(n) else _exp2_small(n, power))
-    return n.where(a >= 1.0, far, near).with_sign_of(x)  # NaN is near
-
-
-def _exp2_small(n: Numeric, x: Real) -> Real:
-    """2^x for x from -30 to 0."""
-    shifted = x + ROUNDER[32]
-    r = x - (shifted - ROUNDER[32])
-    power = n.pow2(shifted.bits() - n.real(ROUNDER[32]).bits())
-    return power * (1.0 + r * n.poly("EXP2M1", r))
+    root = n.poly("ERFC_ROOT", n.minimum(a, ERF_TOP) - 1.0)
+    square = root * root
+    far = n.fma(-square, square, 1.0)
+    return n.where(a >= ERF_FAR, far, near).with_sign_of(x)  # NaN is near
 
 
 def _erfcx_positive(n: Numeric, a: Real) -> Real:

@@ -51,6 +51,12 @@ def test_error_bound_on_a_dense_sample(name, width):
     assert_ulps(apply(f"tl.{name}(a)", x), [reference(x.astype(np.longdouble))], device_bound(name, width), x)
 
 
+def test_erf_of_f32_on_a_dense_sample():
+    """Both sides of where its form changes, against C's in float64."""
+    x = np.random.default_rng(2).uniform(-4.2, 4.2, 1 << 18).astype(np.float32)
+    assert_ulps(apply("tl.erf(a)", x), [np.array([math.erf(a) for a in x])], device_bound("erf", 32), x)
+
+
 @pytest.mark.parametrize("width", [32, 64])
 @pytest.mark.parametrize("name", ABSOLUTE)
 def test_bessel_functions(name, width):

@@ -4,7 +4,8 @@
 
 Each is the interpolating polynomial through Chebyshev nodes of the stated interval, computed with 80 digits, of the
 lowest degree whose error, weighted by the part it has in the result, stays below 2^-27 (f32) or 2^-58 (f64), and
-rounded to the format. Needs mpmath.
+rounded to the format. Where a degree is given, it is the polynomial of that degree whose largest weighted error is the
+least, here below twice as much. Needs mpmath.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ Real = Any
 
 @dataclass(frozen=True)
 class Fit:
-    """``target(x)`` on [low, high]; its error counts ``weight(x)`` in the result relative to the result."""
+    """``target(x)`` on [low, high]; its error counts ``weight(x)`` in the result relative to the result. ``degree``: of
+    the polynomial, None for the lowest that is precise enough."""
 
     meaning: str
     target: Callable[[Real], Real]
@@ -31,6 +33,7 @@ class Fit:
     high: Real
     weight: Callable[[Real], Real]
     widths: tuple[int, ...] = (32, 64)
+    degree: int | None = None
 
 
 def interpolate(function: Callable[[Real], Real], low: Real, high: Real, degree: int) -> list[Real]:
@@ -54,6 +57,39 @@ def interpolate(function: Callable[[Real], Real], low: Real, high: Real, degree:
     return polynomial[:count]
 
 
+def least_error(what: Fit, degree: int) -> list[Real]:
+    """Coefficients, lowest first, of the polynomial whose largest weighted error is the least (Remez' exchange)."""
+    count, low, high = degree + 2, mpf(what.low), mpf(what.high)
+    middle, half = (low + high) / 2, (high - low) / 2
+    grid = [middle - half * mpmath.cos(mpmath.pi * k / 600) for k in range(601)]
+    known = [(x, what.target(x), what.weight(x)) for x in grid]
+    chosen = [round(600 * mpf(k) / (count - 1)) for k in range(count)]
+    polynomial: list[Real] = []
+    for _ in range(12):
+        rows, sums = mpmath.matrix(count, count), mpmath.matrix(count, 1)
+        for row, index in enumerate(chosen):
+            x, y, weight = known[index]
+            for power in range(degree + 1):
+                rows[row, power] = x**power
+            rows[row, degree + 1] = (-1) ** row / max(weight, mpf(10) ** -30)
+            sums[row] = y
+        polynomial = list(mpmath.lu_solve(rows, sums))[: degree + 1]
+        errors = [(evaluate(polynomial, x) - y) * weight for x, y, weight in known]
+        # Of each run of errors of one sign the largest, and of these as many neighbours as are needed.
+        peaks: list[int] = []
+        for index, error in enumerate(errors):
+            if peaks and errors[peaks[-1]] * error > 0:
+                peaks[-1] = max(peaks[-1], index, key=lambda place: abs(errors[place]))
+            else:
+                peaks.append(index)
+        while len(peaks) > count:
+            peaks.pop(0 if abs(errors[peaks[0]]) < abs(errors[peaks[-1]]) else -1)
+        if len(peaks) < count or peaks == chosen:
+            break
+        chosen = peaks
+    return polynomial
+
+
 def evaluate(polynomial: list[Real], x: Real) -> Real:
     """Horner's rule."""
     result = mpf(0)
@@ -63,7 +99,9 @@ def evaluate(polynomial: list[Real], x: Real) -> Real:
 
 
 def fit(what: Fit, width: int) -> list[Real]:
-    """The lowest degree that meets the tolerance."""
+    """The lowest degree that meets the tolerance, or the one that is given."""
+    if what.degree is not None:
+        return least_error(what, what.degree)
     samples = [what.low + (what.high - what.low) * mpf(2 * k + 1) / 82 for k in range(41)]
     wanted = [(x, what.target(x), what.weight(x)) for x in samples]
     for degree in range(1, 60):
@@ -107,6 +145,15 @@ FITS = {
         -HALF_LN2,
         HALF_LN2,
         lambda r: abs(r),
+    ),
+    "EXP": Fit(
+        "(exp(r) - 1 - r) / r^2, for exp(r) alone",
+        taylor_safe(lambda r: (mpmath.expm1(r) - r) / r**2),
+        -HALF_LN2,
+        HALF_LN2,
+        lambda r: r**2 / exp(r),
+        (32,),
+        4,
     ),
     "EXP2M1": Fit(
         "(2^r - 1) / r",
@@ -194,14 +241,25 @@ FITS = {
         mpf(0),
         mpf("1.001"),
         lambda z: mpf("1.1"),
+        (64,),
     ),
-    "LOG2_ERFC": Fit(
-        "log2(erfc(x)) at t = x - 2.5",
-        lambda t: log(mpmath.erfc(t + mpf("2.5")), 2),
-        mpf("-1.501"),
-        mpf("1.51"),
-        lambda t: mpmath.erfc(t + mpf("2.5")),
+    "ERF_NEAR": Fit(
+        "(erf(x) - x) / x at z = x^2, x to 0.9",
+        taylor_safe(lambda z: mpmath.erf(sqrt(z)) / sqrt(z) - 1),
+        mpf(0),
+        mpf("0.81"),
+        taylor_safe(lambda z: sqrt(z) / mpmath.erf(sqrt(z))),
         (32,),
+        5,
+    ),
+    "ERFC_ROOT": Fit(
+        "erfc(x)^(1/4) at t = x - 1, x from 0.9 to 4",
+        lambda t: mpmath.erfc(t + 1) ** mpf("0.25"),
+        mpf("-0.1"),
+        mpf(3),
+        lambda t: 4 * mpmath.erfc(t + 1) ** mpf("0.75") / mpmath.erf(t + 1),
+        (32,),
+        8,
     ),
     "ERFCX": Fit(
         "(1 + 2x) exp(x^2) erfc(x) at t = (x - 4)/(x + 4), x from 0 to 28",

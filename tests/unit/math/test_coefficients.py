@@ -16,7 +16,7 @@ def test_the_two_name_the_same_polynomials():
     }
 
 
-@pytest.mark.parametrize("name", ["EXPM1", "EXP2M1", "LOG_S", "SIN", "COS", "ATAN"])
+@pytest.mark.parametrize("name", ["EXPM1", "EXP", "EXP2M1", "ERF_NEAR", "ERFC_ROOT", "LOG_S", "SIN", "COS", "ATAN"])
 def test_derived_again(name):
     for width, coefficients in POLYNOMIALS[name].items():
         derived = [float(value) for value in fit(FITS[name], width)]
@@ -27,6 +27,7 @@ def test_derived_again(name):
 def test_printed_coefficients_meet_the_tolerance(name):
     what = FITS[name]
     for width, coefficients in POLYNOMIALS[name].items():
+        tolerance = TOLERANCE[width] * (1 if what.degree is None else 2)
         rounded = [mpmath.mpf(float(np.float32(value) if width == 32 else value)) for value in coefficients]
         for k in range(1, 12):
             x = what.low + (what.high - what.low) * mpmath.mpf(k) / 12 + mpmath.mpf("1e-6")
@@ -34,7 +35,7 @@ def test_printed_coefficients_meet_the_tolerance(name):
             slack = sum(abs(value * x**power) for power, value in enumerate(rounded)) * 2 ** (
                 -24 if width == 32 else -53
             )
-            assert abs(evaluate(rounded, x) - what.target(x)) <= TOLERANCE[width] / what.weight(x) + slack, (name, x)
+            assert abs(evaluate(rounded, x) - what.target(x)) <= tolerance / what.weight(x) + slack, (name, x)
 
 
 def test_two_over_pi():

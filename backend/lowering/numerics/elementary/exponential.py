@@ -18,14 +18,22 @@ LN2_PARTS = {32: split_constant(LN2, 14, 1), 64: split_constant(LN2, 40, 1)}
 LOG10_2_PARTS = {32: split_constant(1 / LOG2_10, 14, 1), 64: split_constant(1 / LOG2_10, 40, 1)}
 
 
-def exponential(n: Numeric, x: Real, per_x: Fraction, parts: tuple[float, ...], name: str) -> tuple[Int, Real]:
-    """``(k, m)`` with base^x = 2^k (1 + m): ``per_x`` is log2 of the base, ``parts`` its inverse."""
+def _reduced(n: Numeric, x: Real, per_x: Fraction, parts: tuple[float, ...]) -> tuple[Int, Real]:
+    """``(k, r)`` with base^x = 2^k base^r: ``per_x`` is log2 of the base, ``parts`` its inverse."""
     low, high = EXPONENT_RANGE[n.width]
     x = n.minimum(n.maximum(x, float(Fraction(low) / per_x)), float(Fraction(high) / per_x))
     shifted = n.fma(x, float(per_x), ROUNDER[n.width])
     count = shifted - ROUNDER[n.width]
     k = shifted.bits() - n.real(ROUNDER[n.width]).bits()
-    r = x - count if parts == (1.0,) else (x - count * parts[0]) - count * parts[1]
+    if parts == (1.0,):
+        return k, x - count
+    # The first product is exact.
+    return k, n.fma(count, -parts[1], n.fma(count, -parts[0], x))
+
+
+def exponential(n: Numeric, x: Real, per_x: Fraction, parts: tuple[float, ...], name: str) -> tuple[Int, Real]:
+    """``(k, m)`` with base^x = 2^k (1 + m): ``per_x`` is log2 of the base, ``parts`` its inverse."""
+    k, r = _reduced(n, x, per_x, parts)
     if name == "EXPM1":
         return k, n.fma(r * r, n.poly(name, r), r)
     return k, r * n.poly(name, r)
@@ -33,14 +41,17 @@ def exponential(n: Numeric, x: Real, per_x: Fraction, parts: tuple[float, ...], 
 
 def exp(n: Numeric, x: Real) -> Real:
     """e^x."""
+    if n.width == 32 and n.fused:
+        k, r = _reduced(n, x, LOG2_E, LN2_PARTS[32])
+        return n.scale(n.fma(r, n.fma(r, n.poly("EXP", r), 1.0), 1.0), k)
     k, m = exponential(n, x, LOG2_E, LN2_PARTS[n.width], "EXPM1")
     return n.scale(1.0 + m, k)
 
 
 def exp2(n: Numeric, x: Real) -> Real:
     """2^x."""
-    k, m = exponential(n, x, Fraction(1), (1.0,), "EXP2M1")
-    return n.scale(1.0 + m, k)
+    k, r = _reduced(n, x, Fraction(1), (1.0,))
+    return n.scale(n.fma(r, n.poly("EXP2M1", r), 1.0), k)
 
 
 def exp10(n: Numeric, x: Real) -> Real:
