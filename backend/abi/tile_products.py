@@ -17,8 +17,10 @@ for these rows to be brought nearer; they need not exist.
 
 A loop of such products, each of the next K columns of A and rows of B in device memory, is one call, too
 (``RoundsProduct``): the tiles are read in place, or packed as the function likes best. Its parameters are the pointer
-to C, those to two variables with addresses, of where each row of A and each column of B begins, and two numbers of 64
-bits: the bytes from one row of B to the next, and how many rounds there are.
+to C, those to two variables with addresses, of where each row of A and each column of B begins, and five numbers of 64
+bits: the bytes from one row of B to the next; how many k there are, of all rounds; 1 if the last round has fewer k than
+the others, whose products are then of zeros, else 0; and how many of C's first rows and columns have a row of A and a
+column of B: all others are multiplied as zeros, and nothing is read at their addresses.
 
 The variables are those of a subgroup whose W invocations are the lanes of vectors: an array of R elements is memory of
 R · W elements, and element r of invocation l is element r · W + l of it. Strides count such elements of the memory.

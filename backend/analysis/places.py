@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
-from ..ttgir.ir import Block, DenseAttr, Operation, Value
+from ..ttgir.ir import Block, DenseAttr, FloatBits, Operation, Value
 from ..ttgir.operations import definition_of
 from ..ttgir.types import IntegerType, TensorType
 from .pointer_roots import Roots
@@ -147,3 +148,20 @@ def constant(value: Value) -> int | None:
     if isinstance(number, DenseAttr):
         number = number.values[0] if number.splat else None
     return number if isinstance(number, int) else None
+
+
+def is_zero(value: Value) -> bool:
+    """Whether all elements are known to be 0, and not -0, which gives sums another sign."""
+    owner = value.owner
+    if not isinstance(owner, Operation):
+        return False
+    if owner.name == "tt.splat":
+        return is_zero(owner.operands[0])
+    if owner.name != "arith.constant":
+        return owner.name == "ttg.convert_layout" and is_zero(owner.operands[0])
+    number = owner.attributes["value"]
+    if isinstance(number, DenseAttr):
+        number = number.values[0] if number.splat else None
+    if isinstance(number, FloatBits):
+        return number.bits == 0
+    return number is not None and number == 0 and math.copysign(1, number) > 0

@@ -44,20 +44,31 @@ class FunctionText:
         self.declarations.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
         self.do(f"call void @llvm.prefetch.p0(ptr {pointer}, i32 0, i32 {level}, i32 1)")
 
+    def fill(self, pointer: str, size: int) -> None:
+        """Makes so many bytes 0."""
+        self.declarations.add("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
+        self.do(f"call void @llvm.memset.p0.i64(ptr {pointer}, i8 0, i64 {size}, i1 false)")
+
     def add(self, value: str, constant: int) -> str:
         """An i64 and a constant."""
-        return value if not constant else self.value(f"add i64 {value}, {constant}") if value != "0" else str(constant)
+        if value.isdigit():
+            return str(int(value) + constant)
+        return value if not constant else self.value(f"add i64 {value}, {constant}")
 
     def sum(self, left: str, right: str) -> str:
         """Two numbers of i64."""
         if "0" in (left, right):
             return right if left == "0" else left
+        if left.isdigit() and right.isdigit():
+            return str(int(left) + int(right))
         return self.value(f"add i64 {left}, {right}")
 
     def times(self, value: str, factor: int) -> str:
         """An i64 times a constant."""
         if factor == 0 or value == "0":
             return "0"
+        if value.isdigit():
+            return str(int(value) * factor)
         return value if factor == 1 else self.value(f"mul i64 {value}, {factor}")
 
     def element(self, type_: str, pointer: str, index: str) -> str:

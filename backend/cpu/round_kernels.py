@@ -1,13 +1,17 @@
 """Products of the rounds of a loop (abi/tile_products.py) as LLVM IR for a host: its factors are in device memory.
 
 As many rows of B as fit in half of the nearest cache are packed, for the columns that a block of C has: row by row, in
-the type that is added in. Blocks of rows of C are then multiplied with them, each in registers for all of these k. A is
-read in place, one element of each row after the other; narrower elements are widened in memory of the function's own
-before. While they are, the rows of B that are packed next are brought nearer. Columns of B whose addresses are
-neighbours are packed by vectors; those whose elements are neighbours by transposed blocks; all others one by one.
+the type that is added in. Blocks of rows of C are multiplied with them, each in registers for all of these k. Where the
+columns' elements are neighbours in memory, the first block multiplies with B where it is, and packs what it reads: that
+takes no time of its own, because a processor stores while it multiplies. Else columns are packed before, by vectors,
+by transposed blocks, or one by one. A is read in place, one element of each row after the other; narrower elements are
+widened in memory of the function's own before. While a block is multiplied, the rows of A that the next one takes are
+brought nearer, and a share of the rows of B that are packed next.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from ..abi.tile_products import ELEMENTS, FACTORS, RoundsProduct, TileProduct
 from .host import Host
@@ -29,6 +33,9 @@ _STEPS = 4
 #: Rapids, and those of 512³ 5%; with the nearest, 9 to 23% and 0%.
 _LINE, _LEVEL = 64, 2
 
+#: The level for the rows of A that the next block takes.
+_NEAREST = 3
+
 
 def define_rounds(product: RoundsProduct, host: Host) -> tuple[str, frozenset[str]]:
     """The text of the function ``product.name``, and the declarations that it needs. The shape is of powers of two, N
@@ -36,9 +43,29 @@ def define_rounds(product: RoundsProduct, host: Host) -> tuple[str, frozenset[st
     text, nowhere = FunctionText(), (0, 0, 0)
     whole = TileProduct(product.element, 1, product.m, product.n, product.k, True, nowhere, nowhere, nowhere)
     _Rounds(text, product, block_of(whole, host)).emit()
-    parameters = "ptr noalias %c, ptr readonly %a, ptr readonly %b, ptr %down, ptr %rounds"
+    numbers = ", ".join(f"ptr %{name}" for name in _NUMBERS)
+    parameters = f"ptr noalias %c, ptr readonly %a, ptr readonly %b, {numbers}"
     head = f"define internal void @{product.name}({parameters}) noinline nounwind"
     return text.define(head), frozenset(text.declarations)
+
+
+#: The parameters that are numbers.
+_NUMBERS = ("down", "steps", "padded", "rows", "columns")
+
+
+@dataclass(frozen=True)
+class _Part:
+    """``count`` k from ``start`` on, of the columns from ``column`` on: the first row of B is ``offset`` bytes behind
+    the addresses, and rows are ``down`` bytes apart. ``unrolled``: how many k are a multiple of ``_STEPS``; ``lines``:
+    where the lines begin of the row of B behind these, empty where its elements are not beside each other."""
+
+    column: str
+    start: str
+    count: str
+    offset: str
+    down: str
+    unrolled: str
+    lines: tuple[str, ...]
 
 
 class _Rounds:
@@ -48,59 +75,103 @@ class _Rounds:
         self._text, self._product, self._block = text, product, block
         self._type, self._bytes = TYPES[product.element], ELEMENTS[product.element] // 8
         self._vector = f"<{block.lanes} x {self._type}>"
-        #: Rows of B that are packed at a time, and what their number is a multiple of.
+        #: Rows of B that are packed at a time.
         self._most = max(_PACKED // (block.columns * self._bytes), _STEPS)
-        self._multiple = min(self._most, product.k)
+        self._numbers: dict[str, str] = {}
 
     def emit(self) -> None:
         """Everything between the function's head and its return."""
         text, product, block = self._text, self._product, self._block
-        down, rounds = (text.value(f"ptrtoint ptr %{name} to i64") for name in ("down", "rounds"))
-        total = text.times(rounds, product.k)
+        self._numbers = {name: text.value(f"ptrtoint ptr %{name} to i64") for name in _NUMBERS}
+        down, steps = self._numbers["down"], self._numbers["steps"]
         self._packed = text.alloca(f"[{self._most * block.columns} x {self._type}]", 64)
         widens = product.a[0] != product.element
         self._widened = text.alloca(f"[{block.rows * self._most} x {self._type}]", 64) if widens else ""
+        zeros = max(self._most * FACTORS[product.a[0]], block.lanes * FACTORS[product.b[0]])
+        self._zeros = text.alloca(f"[{zeros} x i8]", 64)
+        text.fill(self._zeros, zeros)
 
         def columns(column: str, _: list[str]) -> None:
-            together = self._are_together(column)
+            together = self._are_together(column, block.columns)
 
             def part(start: str, _: list[str]) -> None:
-                left = text.value(f"sub i64 {total}, {start}")
+                left = text.value(f"sub i64 {steps}, {start}")
                 count = text.call("i64", "llvm.umin.i64", [("i64", left), ("i64", str(self._most))])
                 offset = text.value(f"mul i64 {start}, {down}")
-                self._pack(column, offset, down, count, together)
-                self._following = self._next_rows(column, offset, down)
-                whole = product.m // block.rows * block.rows
-                text.loop(whole, block.rows, lambda row, _: self._rows(row, block.rows, column, start, count))
-                if whole < product.m:
-                    self._rows(str(whole), product.m - whole, column, start, count)
+                unrolled = text.value(f"and i64 {count}, {-_STEPS}")
+                lines = self._next_rows(column, offset, down)
+                self._part(_Part(column, start, count, offset, down, unrolled, lines), together)
 
-            text.counted(total, self._most, part)
+            text.counted(steps, self._most, part)
 
         text.loop(product.n, block.columns, columns)
+        self._pad()
+
+    def _pad(self) -> None:
+        """Adds the product of zeros behind the last k, where there is one: it makes +0 of -0."""
+        text, product, lanes, vector = self._text, self._product, self._block.lanes, self._vector
+
+        def row(number: str, _: list[str]) -> None:
+            def part(column: str, _: list[str]) -> None:
+                place = text.element(self._type, "%c", text.sum(text.times(number, product.row), column))
+                value = text.value(f"load {vector}, ptr {place}, align {self._bytes}")
+                value = text.value(f"fadd {vector} {value}, zeroinitializer")
+                text.do(f"store {vector} {value}, ptr {place}, align {self._bytes}")
+
+            text.loop(product.n, lanes, part)
+
+        text.counted(text.times(self._numbers["padded"], product.m), 1, row)
+
+    def _part(self, part: _Part, together: str | None) -> None:
+        """All blocks of rows, for the k of a part."""
+        text, product, block = self._text, self._product, self._block
+        whole = product.m // block.rows * block.rows
+        if together is None:
+            self._pack_apart(part)
+            text.loop(whole, block.rows, lambda row, _: self._rows(part, row, row, block.rows))
+        else:
+            text.either(together, lambda: self._rows(part, "0", None, block.rows), lambda: self._pack_apart(part))
+            done = text.value(f"select i1 {together}, i64 {block.rows}, i64 0")
+
+            def others(number: str, _: list[str]) -> None:
+                self._rows(part, text.sum(number, done), number, block.rows)
+
+            text.counted(text.value(f"sub i64 {whole}, {done}"), block.rows, others)
+        if whole < product.m:
+            self._rows(part, str(whole), str(whole - block.rows), product.m - whole)
 
     def _address(self, table: str, step: int, number: str) -> str:
         """An address of a table, as a pointer."""
         place = self._text.element("i64", table, self._text.times(number, step))
         return self._text.value(f"load ptr, ptr {place}, align 8")
 
-    def _are_together(self, column: str) -> str | None:
-        """Whether the columns of each vector begin at neighbouring addresses; None if they never do."""
-        text, product, block = self._text, self._product, self._block
+    def _line(self, table: str, number: str, behind: str) -> str:
+        """Where a row of A or a column of B goes on, ``behind`` bytes behind its address; zeros for one that is not
+        there."""
+        text, product = self._text, self._product
+        (_, step), limit = (product.a, "rows") if table == "%a" else (product.b, "columns")
+        there = text.value(f"icmp ult i64 {number}, {self._numbers[limit]}")
+        place = text.element("i8", self._address(table, step, number), behind)
+        return text.value(f"select i1 {there}, ptr {place}, ptr {self._zeros}")
+
+    def _are_together(self, column: str, columns: int) -> str | None:
+        """Whether so many columns are there, and their addresses are neighbours; None if they never are."""
+        text, product, lanes = self._text, self._product, self._block.lanes
         if product.turned or product.b[1] != 1:
             return None
-        vector, size = f"<{block.lanes} x i64>", FACTORS[product.b[0]]
-        apart = ", ".join(f"i64 {lane * size}" for lane in range(block.lanes))
-        found = ""
-        for number in range(block.vectors):
-            place = text.element("i64", "%b", text.sum(column, str(number * block.lanes)) if number else column)
+        vector, size = f"<{lanes} x i64>", FACTORS[product.b[0]]
+        start = text.value(f"load i64, ptr {text.element('i64', '%b', column)}, align 8")
+        first = text.value(f"insertelement {vector} poison, i64 {start}, i64 0")
+        first = text.value(f"shufflevector {vector} {first}, {vector} poison, <{lanes} x i32> zeroinitializer")
+        found = text.value(f"icmp ule i64 {text.add(column, columns)}, {self._numbers['columns']}")
+        for number in range(0, columns, lanes):
+            place = text.element("i64", "%b", text.add(column, number))
             addresses = text.value(f"load {vector}, ptr {place}, align 8")
-            same = f"<{block.lanes} x i32> zeroinitializer"
-            first = text.value(f"shufflevector {vector} {addresses}, {vector} poison, {same}")
+            apart = ", ".join(f"i64 {(number + lane) * size}" for lane in range(lanes))
             expected = text.value(f"add {vector} {first}, <{apart}>")
             equal = text.value(f"icmp eq {vector} {addresses}, {expected}")
-            every = text.call("i1", f"llvm.vector.reduce.and.v{block.lanes}i1", [(f"<{block.lanes} x i1>", equal)])
-            found = text.value(f"and i1 {found}, {every}") if found else every
+            every = text.call("i1", f"llvm.vector.reduce.and.v{lanes}i1", [(f"<{lanes} x i1>", equal)])
+            found = text.value(f"and i1 {found}, {every}")
         return found
 
     def _load(self, memory: str, lanes: int, pointer: str) -> str:
@@ -110,162 +181,229 @@ class _Rounds:
         value = text.value(f"load {types[0]}, ptr {pointer}, align {FACTORS[memory]}")
         return value if memory == self._product.element else text.value(f"fpext {types[0]} {value} to {types[1]}")
 
+    # -- B -----------------------------------------------------------------------------------------------------------
+    def _pack_apart(self, part: _Part) -> None:
+        """Packs the rows of B where neighbouring columns need not have neighbouring addresses: a vector of columns at a
+        time."""
+        text, lanes = self._text, self._block.lanes
+
+        def vector(number: str, _: list[str]) -> None:
+            column = text.sum(part.column, number)
+            if self._product.turned:
+                squares = text.value(f"and i64 {part.count}, {-lanes}")
+                self._pack_transposed(part, column, number, squares)
+                self._pack_each(part, column, number, squares)
+            elif (together := self._are_together(column, lanes)) is None:
+                self._pack_each(part, column, number, "0")
+            else:
+                text.either(
+                    together,
+                    lambda: self._pack_vectors(part, column, number),
+                    lambda: self._pack_each(part, column, number, "0"),
+                )
+
+        text.loop(self._block.columns, lanes, vector)
+
+    def _pack_vectors(self, part: _Part, column: str, number: str) -> None:
+        """Packs a vector of each row, whose elements are neighbours in memory."""
+        text = self._text
+        start = text.element("i8", self._address("%b", 1, column), part.offset)
+
+        def row(k: str, _: list[str]) -> None:
+            self._store(k, number, self._load(self._product.b[0], self._block.lanes, self._behind(start, k, part.down)))
+
+        text.counted(part.count, 1, row)
+
+    def _pack_each(self, part: _Part, column: str, number: str, done: str) -> None:
+        """Packs a vector's elements one by one, of all rows but ``done``."""
+        text, product = self._text, self._product
+
+        def row(rest: str, _: list[str]) -> None:
+            k = text.sum(rest, done)
+            behind = text.sum(part.offset, text.value(f"mul i64 {k}, {part.down}"))
+
+            def each(lane: str, _: list[str]) -> None:
+                value = self._load(product.b[0], 1, self._line("%b", text.sum(column, lane), behind))
+                place = self._place(k, text.sum(number, lane))
+                text.do(f"store {self._type} {value}, ptr {place}, align {self._bytes}")
+
+            text.loop(self._block.lanes, 1, each)
+
+        text.counted(part.count if done == "0" else text.value(f"sub i64 {part.count}, {done}"), 1, row)
+
+    def _pack_transposed(self, part: _Part, column: str, number: str, count: str) -> None:
+        """Packs a vector of ``count`` rows, where neighbours in a column are neighbours in memory: square by square."""
+        text, product, lanes = self._text, self._product, self._block.lanes
+        panel = Panel(self._packed, self._most, self._block.columns, lanes, self._type, self._bytes)
+
+        def square(k: str, _: list[str]) -> None:
+            behind = text.sum(part.offset, text.times(k, FACTORS[product.b[0]]))
+            vectors = []
+            for lane in range(lanes):
+                vectors.append(self._load(product.b[0], lanes, self._line("%b", text.add(column, lane), behind)))
+            for step, vector in enumerate(transposed(text, vectors, panel, lanes)):
+                self._store(text.add(k, step), number, vector)
+
+        text.counted(count, lanes, square)
+
+    def _behind(self, start: str, k: str, down: str) -> str:
+        return self._text.element("i8", start, self._text.value(f"mul i64 {k}, {down}"))
+
     def _place(self, k: str, column: str) -> str:
         """Where an element of the packed rows is."""
         text = self._text
         return text.element(self._type, self._packed, text.sum(text.times(k, self._block.columns), column))
 
-    # -- B -----------------------------------------------------------------------------------------------------------
-    def _pack(self, column: str, offset: str, down: str, count: str, together: str | None) -> None:
-        """Packs ``count`` rows of B, the first of which begins ``offset`` bytes behind the addresses."""
-        lanes = self._block.lanes
+    def _store(self, k: str, column: str, vector: str) -> None:
+        """Stores a vector of the packed row ``k``."""
+        place = self._place(k, column)
+        self._text.do(f"store {self._vector} {vector}, ptr {place}, align {self._bytes * self._block.lanes}")
 
-        def one_by_one() -> None:
-            if self._product.turned and self._multiple % lanes == 0:
-                self._pack_transposed(column, offset, count)
-            else:
-                self._pack_each(column, offset, down, count)
-
-        if together is None:
-            one_by_one()
-        else:
-            self._text.either(together, lambda: self._pack_vectors(column, offset, down, count), one_by_one)
-
-    def _pack_vectors(self, column: str, offset: str, down: str, count: str) -> None:
-        text, product, block = self._text, self._product, self._block
-        starts = []
-        for number in range(block.vectors):
-            at = str(number * block.lanes)
-            starts.append(self._address("%b", 1, text.sum(column, at) if number else column))
-
-        def rows(k: str, _: list[str]) -> None:
-            for step in range(_STEPS):
-                row = text.add(k, step)
-                behind = text.sum(offset, text.value(f"mul i64 {row}, {down}"))
-                for number, start in enumerate(starts):
-                    value = self._load(product.b[0], block.lanes, text.element("i8", start, behind))
-                    place = self._place(row, str(number * block.lanes))
-                    text.do(f"store {self._vector} {value}, ptr {place}, align {self._bytes * block.lanes}")
-
-        text.counted(count, _STEPS, rows)
-
-    def _pack_each(self, column: str, offset: str, down: str, count: str) -> None:
-        text, product, block = self._text, self._product, self._block
-
-        def rows(k: str, _: list[str]) -> None:
-            behind = text.sum(offset, text.value(f"mul i64 {k}, {down}"))
-
-            def each(number: str, _: list[str]) -> None:
-                start = self._address("%b", product.b[1], text.sum(column, number))
-                value = self._load(product.b[0], 1, text.element("i8", start, behind))
-                text.do(f"store {self._type} {value}, ptr {self._place(k, number)}, align {self._bytes}")
-
-            text.loop(block.columns, 1, each)
-
-        text.counted(count, 1, rows)
-
-    def _pack_transposed(self, column: str, offset: str, count: str) -> None:
-        text, product, block = self._text, self._product, self._block
-        lanes = block.lanes
-        panel = Panel(self._packed, self._most, block.columns, lanes, self._type, self._bytes)
-
-        def square(k: str, number: str) -> None:
-            behind = text.sum(offset, text.times(k, FACTORS[product.b[0]]))
-            vectors = []
-            for lane in range(lanes):
-                start = self._address("%b", product.b[1], text.add(text.sum(column, number), lane))
-                vectors.append(self._load(product.b[0], lanes, text.element("i8", start, behind)))
-            for step, vector in enumerate(transposed(text, vectors, panel, lanes)):
-                place = self._place(text.add(k, step), number)
-                text.do(f"store {self._vector} {vector}, ptr {place}, align {self._bytes * lanes}")
-
-        def rows(k: str, _: list[str]) -> None:
-            text.loop(block.columns, lanes, lambda number, _: square(k, number))
-
-        text.counted(count, lanes, rows)
-
-    def _next_rows(self, column: str, offset: str, down: str) -> tuple[list[str], str]:
-        """Where the lines begin of the row of B behind those that are packed, and how far the rows are apart. Empty
-        where the columns' elements are not beside each other."""
+    def _next_rows(self, column: str, offset: str, down: str) -> tuple[str, ...]:
         text, product, block = self._text, self._product, self._block
         if product.turned or product.b[1] != 1:
-            return [], down
+            return ()
         behind = text.sum(offset, text.value(f"mul i64 {down}, {self._most}"))
         first = text.element("i8", self._address("%b", 1, column), behind)
         size = block.columns * FACTORS[product.b[0]]
-        return [text.element("i8", first, str(at)) for at in range(0, size, _LINE)], down
+        return tuple(text.element("i8", first, str(at)) for at in range(0, size, _LINE))
 
-    def _fetch(self, row: str, k: str) -> None:
-        """In the loop over ``k`` of the block at ``row``, asks for a share of the rows that are packed next. The shares
-        are equal, so that the last are of rows behind those: what is not there is not brought."""
-        text, block, (lines, down) = self._text, self._block, self._following
-        if not lines:
+    def _fetch(self, part: _Part, number: str | None, k: str) -> None:
+        """In the loop over ``k`` of a block that begins ``number`` rows behind the first, asks for a share of the rows
+        that are packed next. The shares are equal, so that the last are of rows behind those: what is not there is not
+        brought. The first block, None, asks for them only if it is the only one."""
+        text, block, lines, down = self._text, self._block, part.lines, part.down
+        others = -(-self._product.m // block.rows) - 1
+        if not lines or (number is None) == bool(others):
             return
-        blocks = -(-self._product.m // block.rows)
+        if number is None:
+            for line in lines:
+                text.prefetch(self._behind(line, k, down), _LEVEL)
+            return
         share = 1
-        while share * blocks < _STEPS * len(lines):
+        while share * others < _STEPS * len(lines):
             share *= 2
         apart = max(len(lines) // share, 1)
         turn = text.value(f"udiv exact i64 {k}, {_STEPS}")
-        if row != "0":
-            turn = text.sum(turn, text.times(text.value(f"udiv exact i64 {row}, {block.rows}"), self._most // _STEPS))
+        if number != "0":
+            past = text.value(f"udiv exact i64 {number}, {block.rows}")
+            turn = text.sum(turn, text.times(past, self._most // _STEPS))
         # Share number `turn` has some of a row's lines, or all of some rows.
-        number = text.value(f"udiv i64 {turn}, {apart}") if apart > 1 else turn
+        place = text.value(f"udiv i64 {turn}, {apart}") if apart > 1 else turn
         rows = max(share // len(lines), 1)
         for each in range(rows):
-            at = text.value(f"mul i64 {text.add(text.times(number, rows), each)}, {down}")
+            at = text.value(f"mul i64 {text.add(text.times(place, rows), each)}, {down}")
             if apart > 1:
                 at = text.sum(at, text.times(text.value(f"urem i64 {turn}, {apart}"), share * _LINE))
             for line in lines[: min(share, len(lines))]:
                 text.prefetch(text.element("i8", line, at), _LEVEL)
 
     # -- C -----------------------------------------------------------------------------------------------------------
-    def _rows(self, row: str, rows: int, column: str, start: str, count: str) -> None:
-        """The block of ``rows`` rows that begins at (``row``, ``column``), for ``count`` k from ``start`` on."""
+    def _rows(self, part: _Part, row: str, number: str | None, rows: int) -> None:
+        """The block of ``rows`` rows that begins at ``row``, for the k of a part; ``number``: how many rows there are
+        between the first block and this, None for the first, which packs what it reads of B."""
         text, product, block, vector = self._text, self._product, self._block, self._vector
         places = [(i, j) for i in range(rows) for j in range(block.vectors)]
-        c = text.element(self._type, "%c", text.sum(text.times(row, product.row), column))
-        behind = text.times(start, FACTORS[product.a[0]])
-        left = []
-        for i in range(rows):
-            address = self._address("%a", product.a[1], text.add(row, i))
-            left.append(text.element("i8", address, behind))
+        c = text.element(self._type, "%c", text.sum(text.times(row, product.row), part.column))
+        behind = text.times(part.start, FACTORS[product.a[0]])
+        left = [self._line("%a", text.add(row, i), behind) for i in range(rows)]
         if product.a[0] != product.element:
-            left = self._wide(left, count)
+            left = self._wide(left, part.count)
+        right = text.element("i8", self._address("%b", 1, part.column), part.offset) if number is None else ""
         pointers = [text.element(self._type, c, str(i * product.row + j * block.lanes)) for i, j in places]
-        initial = [text.value(f"load {vector}, ptr {pointer}, align {self._bytes}") for pointer in pointers]
+        totals = [text.value(f"load {vector}, ptr {pointer}, align {self._bytes}") for pointer in pointers]
+        following = self._next_block(row, rows, behind)
+
+        def step(k: str, totals: list[str]) -> list[str]:
+            below = self._vectors(right, k, part.down)
+            found = []
+            for i, one in enumerate(left):
+                value = self._spread(text.element(self._type, one, k))
+                for j, other in enumerate(below):
+                    factors = [(vector, value), (vector, other), (vector, totals[i * block.vectors + j])]
+                    found.append(text.call(vector, f"llvm.fma.v{block.lanes}{product.element}", factors))
+            if right:
+                for j, other in enumerate(below):
+                    self._store(k, str(j * block.lanes), other)
+            return found
+
+        # LLVM does all loads of several steps before the multiply-adds where there are stores between them.
+        steps = 1 if right else _STEPS
 
         def body(k: str, totals: list[str]) -> list[str]:
-            self._fetch(row, k)
-            for step in range(_STEPS):
-                at = text.add(k, step)
-                below = [self._place(at, str(j * block.lanes)) for j in range(block.vectors)]
-                right = [text.value(f"load {vector}, ptr {one}, align {self._bytes * block.lanes}") for one in below]
-                spread = [self._spread(text.element(self._type, one, at)) for one in left]
-                suffix = f"v{block.lanes}{product.element}"
-                totals = [
-                    text.call(vector, f"llvm.fma.{suffix}", [(vector, spread[i]), (vector, right[j]), (vector, total)])
-                    for (i, j), total in zip(places, totals, strict=True)
-                ]
+            self._fetch(part, number, k)
+            self._fetch_rows(following, k, steps)
+            for offset in range(steps):
+                totals = step(text.add(k, offset), totals)
             return totals
 
-        totals = text.counted(count, _STEPS, body, [(vector, value) for value in initial])
+        def last(k: str, totals: list[str]) -> list[str]:
+            return step(text.sum(k, part.unrolled), totals)
+
+        def carried() -> list[tuple[str, str]]:
+            return [(vector, total) for total in totals]
+
+        totals = text.counted(part.count if right else part.unrolled, steps, body, carried())
+        if not right:
+            totals = text.counted(text.value(f"sub i64 {part.count}, {part.unrolled}"), 1, last, carried())
         for pointer, total in zip(pointers, totals, strict=True):
             text.do(f"store {vector} {total}, ptr {pointer}, align {self._bytes}")
 
+    def _vectors(self, start: str, k: str, down: str) -> list[str]:
+        """The vectors of row ``k`` of B: read where they are, if row 0 is at ``start``, else packed ones."""
+        text, block, memory = self._text, self._block, self._product.b[0]
+        numbers = [str(number) for number in range(0, block.columns, block.lanes)]
+        if start:
+            row = self._behind(start, k, down)
+            places = [text.element(_MEMORY[memory], row, number) for number in numbers]
+            return [self._load(memory, block.lanes, place) for place in places]
+        places = [self._place(k, number) for number in numbers]
+        aligned = self._bytes * block.lanes
+        return [text.value(f"load {self._vector}, ptr {place}, align {aligned}") for place in places]
+
+    def _next_block(self, row: str, rows: int, behind: str) -> tuple[str, str]:
+        """The first row of the block behind this, and how far it is behind its address: the first block's next k follow
+        the last block."""
+        text, m = self._text, self._product.m
+        following = text.add(row, rows)
+        most = self._most * FACTORS[self._product.a[0]]
+        if following.isdigit():
+            again = int(following) >= m
+            return "0" if again else following, text.add(behind, most) if again else behind
+        more = text.value(f"icmp ult i64 {following}, {m}")
+        return (
+            text.value(f"select i1 {more}, i64 {following}, i64 0"),
+            text.value(f"select i1 {more}, i64 {behind}, i64 {text.add(behind, most)}"),
+        )
+
+    def _fetch_rows(self, following: tuple[str, str], k: str, steps: int) -> None:
+        """In the loop over ``k``, asks for lines of a row of A of the next block: the rows take turns."""
+        text, (first, behind), product = self._text, following, self._product
+        turns = 1
+        while turns < self._block.rows:
+            turns *= 2
+        size, together = FACTORS[product.a[0]], turns * steps
+        turn = text.value(f"and i64 {text.value(f'udiv i64 {k}, {steps}') if steps > 1 else k}, {turns - 1}")
+        row = text.call("i64", "llvm.umin.i64", [("i64", text.sum(first, turn)), ("i64", str(product.m - 1))])
+        along = text.times(text.value(f"and i64 {k}, {-together}"), size)
+        place = text.element("i8", self._address("%a", product.a[1], row), text.sum(behind, along))
+        for line in range(-(-together * size // _LINE)):
+            text.prefetch(text.element("i8", place, str(line * _LINE)), _NEAREST)
+
     def _wide(self, sources: list[str], count: str) -> list[str]:
         """Rows of A in the type that is added in."""
-        text, product = self._text, self._product
-        lanes = self._block.lanes if self._multiple % self._block.lanes == 0 else 1
-        type_ = self._vector if lanes > 1 else self._type
+        text, memory, lanes = self._text, self._product.a[0], self._block.lanes
         targets = [text.element(self._type, self._widened, str(i * self._most)) for i in range(len(sources))]
 
-        def each(k: str, _: list[str]) -> None:
+        def copy(lanes: int, k: str) -> None:
+            type_ = self._vector if lanes > 1 else self._type
             for source, target in zip(sources, targets, strict=True):
-                value = self._load(product.a[0], lanes, text.element(_MEMORY[product.a[0]], source, k))
+                value = self._load(memory, lanes, text.element(_MEMORY[memory], source, k))
                 text.do(f"store {type_} {value}, ptr {text.element(self._type, target, k)}, align {self._bytes}")
 
-        text.counted(count, lanes, each)
+        vectors = text.value(f"and i64 {count}, {-lanes}")
+        text.counted(vectors, lanes, lambda k, _: copy(lanes, k))
+        text.counted(text.value(f"sub i64 {count}, {vectors}"), 1, lambda k, _: copy(1, text.sum(k, vectors)))
         return targets
 
     def _spread(self, pointer: str) -> str:

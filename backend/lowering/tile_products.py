@@ -44,7 +44,7 @@ def _multiply(ctx: Lowering, operation: Operation) -> None:
 
 @lowers("spirv.multiply_rounds")
 def _multiply_rounds(ctx: Lowering, operation: Operation) -> None:
-    c, a, b, down, rounds = operation.operands
+    c, a, b, *numbers = operation.operands
     array = ctx[c]
     assert isinstance(array, RegisterArray)
     left, right = operation.attributes["turned"]
@@ -63,7 +63,7 @@ def _multiply_rounds(ctx: Lowering, operation: Operation) -> None:
         (b_type, b_step),
         bool(operation.attributes["neighbours"]),
     )
-    arguments = [array.variable, a_starts, b_starts, ctx.scalar(down), ctx.scalar(rounds)]
+    arguments = [array.variable, a_starts, b_starts, *map(ctx.scalar, numbers)]
     function = ctx.module.imported(product.name, [ctx.module.type_of[value] for value in arguments])
     ctx.f.effect(op.FunctionCall, ctx.module.void, function, *arguments)
 

@@ -14,12 +14,12 @@ narrower than what products are added in are widened before they are put into ar
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 
+from ..analysis.places import is_zero
 from ..layouts.strips import has_copies, memory_strides
-from ..ttgir.ir import DenseAttr, FloatBits, Function, Operation, Value
+from ..ttgir.ir import Function, Operation, Value
 from ..ttgir.operations.dots import added_in
 from ..ttgir.types import FloatType, IntegerType, TensorType, Type
 from .carried_arrays import collected, in_array, new_array, spilled
@@ -108,7 +108,7 @@ class _Rewriting:
         sources = [_source(operand) for operand in dot.operands[:2]]
         operands = [self._array_of(source.value, added) for source in sources]
         rewriter = Rewriter.before(dot)
-        adds = not _is_zero(c)
+        adds = not is_zero(c)
         total = spilled(rewriter, _converted(rewriter, c, type_)) if adds else new_array(rewriter, type_)
         turned = tuple(source.order for source in sources)
         following = [
@@ -177,23 +177,6 @@ def _cast(source: Type, target: Type) -> str:
     if 8 in (source.width, target.width):
         return "tt.fp_to_fp"
     return "arith.extf" if source.width < target.width else "arith.truncf"
-
-
-def _is_zero(value: Value) -> bool:
-    """Whether all elements are known to be 0, and not -0, which gives sums another sign."""
-    owner = value.owner
-    if not isinstance(owner, Operation):
-        return False
-    if owner.name == "tt.splat":
-        return _is_zero(owner.operands[0])
-    if owner.name != "arith.constant":
-        return owner.name == "ttg.convert_layout" and _is_zero(owner.operands[0])
-    number = owner.attributes["value"]
-    if isinstance(number, DenseAttr):
-        number = number.values[0] if number.splat else None
-    if isinstance(number, FloatBits):
-        return number.bits == 0
-    return number is not None and number == 0 and math.copysign(1, number) > 0
 
 
 def _erase_moves(function: Function) -> None:

@@ -1,13 +1,15 @@
 """The rounds of a loop that multiply tiles from device memory, nothing else, are one operation before the loop.
 
     %r = scf.for %k = … iter_args(%t = %c, %at = 0)  →  %array = spirv.spill %c
-      %a = tt.load %p + %at, %steps < %K - %k            spirv.multiply_rounds %array, %p, %q, %down, %rounds
-      %b = tt.load %q + …                                scf.for %k = … + %rounds * … iter_args(%t = spirv.collect …)
+      %a = tt.load %p + %at, %i < %K - %k, 0             spirv.multiply_rounds %array, %p, %q, %down, %steps, …
+      %b = tt.load %q + …, %j < %K - %k, 0               scf.for %k = … + %rounds * … iter_args(%t = spirv.collect …)
       scf.yield %t + %a · %b, %at + …                      …
 
-``%rounds`` counts those at the loop's beginning whose masks are true everywhere; it is 0 where the tiles of a round are
-not behind those of the one before. The loop does what is left. The device's function (abi/tile_products.py) reads A in
-place, and packs B as is best for it: no tile of A is copied, and C is read and written once for many rounds.
+The operation takes all rounds of the loop where masks leave out no more than rows of A, columns of B, and of both the
+same k at the end, and where zeros are what is loaded then. Else it takes those at the beginning whose masks are true
+everywhere, and the loop does what is left. It takes none where the tiles of a round are not behind those of the one
+before. The device's function (abi/tile_products.py) reads A in place, and packs B as is best for it: no tile of A is
+copied, and C is read and written once for many rounds.
 
 How addresses are made up is read from the operations: a sum of terms, each a product of scalars, and at most one tensor
 along one dimension.
@@ -18,7 +20,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ..abi.tile_products import FACTORS
-from ..analysis.places import constant
+from ..analysis.places import constant, is_zero
 from ..layouts.strips import line_starts, memory_strides
 from ..ttgir.ir import Block, Function, Operation, Value
 from ..ttgir.operations import definition_of
@@ -63,15 +65,23 @@ class _Term:
     tensor: Value | None = None
 
 
+#: Terms that are added.
+_Sum = tuple[_Term, ...]
+
+
 @dataclass(frozen=True)
 class _Factor:
     """A factor of the product: what loads it, the dimension that k is along there, the scalars that an element is
-    multiplied with between neighbours along it, and the terms of what the loop adds to its addresses in a round."""
+    multiplied with between neighbours along it, and the terms of what the loop adds to its addresses in a round.
+    ``ends``, ``sides``: the sums of terms that are the negated numbers of k, and of rows of A or columns of B, from
+    which on there are zeros; each of these numbers counts."""
 
     load: Operation
     k: int
     down: _Term
     moves: tuple[_Term, ...]
+    ends: tuple[_Sum, ...]
+    sides: tuple[_Sum, ...]
 
 
 class _Loop:
@@ -85,7 +95,7 @@ class _Loop:
             raise _UnknownError
         self._multiply = found[0]
         #: Of each mask's conditions: the terms whose sum has to be less than 0.
-        self._limits: list[list[_Term]] = []
+        self._limits: list[_Sum] = []
         #: Carried number → what is added to it in each round.
         self._moved: dict[Value, Value] = {}
         self._total = -1
@@ -157,9 +167,20 @@ class _Loop:
                 moves.append(self._moves(term, counters))
         if len(along) != 1 or along[0].tensor is not None or not all(map(self._is_invariant, along[0].factors)):
             raise _UnknownError
-        for mask in load.operands[1:2]:
-            self._mask(mask, (0, 1), type_.shape)
-        return _Factor(load, k, replace(along[0], dim=None), tuple(moves))
+        ends, sides = list[_Sum](), list[_Sum]()
+        for compare, dims in [found for mask in load.operands[1:2] for found in _comparisons(mask, (0, 1))]:
+            terms = self._difference(compare, dims)
+            numbered = [term for term in terms if term.dim is not None]
+            growth, rest = self._growth(terms), tuple(term for term in terms if term.dim is None)
+            zeros = all(map(is_zero, load.operands[2:]))
+            counts = zeros and len(numbered) == 1 and numbered[0] == _Term(1, dim=numbered[0].dim)
+            if counts and numbered[0].dim == k and growth * self._step == type_.shape[k]:
+                ends.append(rest)
+            elif counts and numbered[0].dim != k and not growth:
+                sides.append(rest)
+            else:
+                self._limits.append(_largest(terms, type_.shape))
+        return _Factor(load, k, replace(along[0], dim=None), tuple(moves), tuple(ends), tuple(sides))
 
     def _moves(self, term: _Term, counters: list[Value]) -> _Term:
         """What a term that depends on the round grows by in each."""
@@ -208,44 +229,22 @@ class _Loop:
             raise _UnknownError
         return [_Term(1, dim=wide[0] if wide else dims[0], tensor=value)]
 
-    def _mask(self, mask: Value, dims: tuple[int, ...], shape: tuple[int, ...]) -> None:
-        """Adds the conditions of a mask."""
-        owner = mask.owner
-        if not isinstance(owner, Operation):
-            raise _UnknownError
-        if owner.name in ("ttg.convert_layout", "tt.broadcast"):
-            self._mask(owner.operands[0], dims, shape)
-        elif owner.name == "tt.splat":
-            self._mask(owner.operands[0], (), shape)
-        elif owner.name == "tt.expand_dims":
-            axis = owner.attributes["axis"]
-            self._mask(owner.operands[0], dims[:axis] + dims[axis + 1 :], shape)
-        elif owner.name == "arith.andi":
-            for operand in owner.operands:
-                self._mask(operand, dims, shape)
-        elif owner.name == "arith.cmpi" and owner.attributes["predicate"] == "slt":
-            self._limits.append(self._limit(owner, dims, shape))
-        else:
-            raise _UnknownError
-
-    def _limit(self, compare: Operation, dims: tuple[int, ...], shape: tuple[int, ...]) -> list[_Term]:
-        """The terms of the largest difference of a comparison's operands."""
+    def _difference(self, compare: Operation, dims: tuple[int, ...]) -> _Sum:
+        """The terms of the difference of a comparison's operands."""
         first, second = (self._terms(operand, dims) for operand in compare.operands)
-        found = []
-        for term in (*first, *(replace(term, number=-term.number) for term in second)):
-            if term.dim is not None:
-                if term.tensor is not None or term.factors:
-                    raise _UnknownError
-                term = _Term(max(0, term.number) * (shape[term.dim] - 1))
-            if term.factors == (self._body.arguments[0],):
-                if term.number < 0:
-                    raise _UnknownError
+        return (*first, *(replace(term, number=-term.number) for term in second))
+
+    def _growth(self, terms: _Sum) -> int:
+        """What a difference grows by with the loop's counter."""
+        counter, growth = self._body.arguments[0], 0
+        for term in terms:
+            if term.factors == (counter,) and term.dim is None:
+                growth += term.number
             elif not all(map(self._is_invariant, term.factors)):
                 raise _UnknownError
-            found.append(term)
-        if sum(term.factors == (self._body.arguments[0],) for term in found) > 1:
+        if growth < 0:
             raise _UnknownError
-        return found
+        return growth
 
     # -- what is made ------------------------------------------------------------------------------------------------
     def rewrite(self) -> None:
@@ -256,7 +255,7 @@ class _Loop:
         step = emit.integer(self._step)
         rounds = emit.divided(emit.add(emit.most(emit.subtract(upper, lower), 0), emit.integer(self._step - 1)), step)
         for limit in self._limits:
-            rounds = emit.least(rounds, self._rounds_of(emit, limit, lower))
+            rounds = emit.smaller(rounds, self._rounds_of(emit, limit, lower))
         k = self._a.load.result.tensor.shape[self._a.k]
         for factor in (self._a, self._b):
             behind = emit.times(emit.term(factor.down), k)
@@ -264,6 +263,11 @@ class _Loop:
             for term in factor.moves:
                 moved = emit.add(moved, emit.term(term))
             rounds = emit.where(emit.compare("eq", moved, behind), rounds, emit.integer(0))
+        rounds, steps, padded = self._steps(emit, rounds, k, lower)
+        rows, columns = (
+            self._first(emit, emit.integer(one.load.result.tensor.shape[1 - one.k]), one.sides, lower)
+            for one in (self._a, self._b)
+        )
         initial = loop.operands[3 + self._total]
         array = spilled(rewriter, initial)
         known = {self._body.arguments[0]: loop.operands[0]}
@@ -273,7 +277,7 @@ class _Loop:
         assert isinstance(element, PointerType)
         down = emit.times(emit.term(self._b.down), FACTORS[str(element.pointee)])
         attributes = {"turned": self._multiply.attributes["turned"], "neighbours": self._b.down == _Term(1)}
-        rewriter.make(ROUNDS, [array, *pointers, down, rounds], attributes=attributes)
+        rewriter.make(ROUNDS, [array, *pointers, down, steps, padded, rows, columns], attributes=attributes)
         done = {0: emit.narrow(emit.add(lower, emit.multiply(rounds, step)), loop.operands[0])}
         for number, argument in enumerate(self._body.arguments[1:], 3):
             if number == 3 + self._total:
@@ -283,13 +287,42 @@ class _Loop:
                 done[number] = emit.narrow(emit.add(emit.wide(first), emit.multiply(by, rounds)), first)
         loop.set_operands([done.get(number, operand) for number, operand in enumerate(loop.operands)])
 
-    def _rounds_of(self, emit: _Arithmetic, limit: list[_Term], lower: Value) -> Value:
-        """The rounds from the first on in which the sum of terms is less than 0."""
-        growth = sum(term.number for term in limit if term.factors == (self._body.arguments[0],))
-        rest = emit.integer(0)
-        for term in limit:
-            if term.factors != (self._body.arguments[0],):
+    def _steps(self, emit: _Arithmetic, rounds: Value, k: int, lower: Value) -> tuple[Value, Value, Value]:
+        """The rounds that the operation takes, of so many, the k of them all, and whether those of the last are fewer
+        than of the others."""
+        every = emit.times(rounds, k)
+        if not (self._a.ends or self._b.ends):
+            return rounds, every, emit.integer(0)
+        a, b = (self._first(emit, every, one.ends, lower) for one in (self._a, self._b))
+        same = emit.compare("eq", a, b)
+        # Where only one of them ends, the other need not be 0 there.
+        whole = emit.divided(emit.smaller(a, b), emit.integer(k))
+        rounds = emit.where(same, rounds, whole)
+        steps = emit.where(same, a, emit.times(whole, k))
+        fewer = emit.compare("slt", steps, emit.times(rounds, k))
+        return rounds, steps, emit.where(fewer, emit.integer(1), emit.integer(0))
+
+    def _first(self, emit: _Arithmetic, count: Value, ends: tuple[_Sum, ...], lower: Value) -> Value:
+        """How many are there, of ``count``, before any of the ``ends`` is reached."""
+        for end in ends:
+            growth, rest = self._sum(emit, end)
+            at = emit.add(rest, emit.times(lower, growth)) if growth else rest
+            count = emit.smaller(count, emit.most(emit.subtract(emit.integer(0), at), 0))
+        return count
+
+    def _sum(self, emit: _Arithmetic, terms: _Sum) -> tuple[int, Value]:
+        """What a sum grows by with the loop's counter, and the rest of it."""
+        growth, rest = 0, emit.integer(0)
+        for term in terms:
+            if term.factors == (self._body.arguments[0],):
+                growth += term.number
+            else:
                 rest = emit.add(rest, emit.term(term))
+        return growth, rest
+
+    def _rounds_of(self, emit: _Arithmetic, limit: _Sum, lower: Value) -> Value:
+        """The rounds from the first on in which the sum of terms is less than 0."""
+        growth, rest = self._sum(emit, limit)
         if not growth:
             every = emit.integer((1 << 62) - 1)
             return emit.where(emit.compare("slt", rest, emit.integer(0)), every, emit.integer(0))
@@ -309,6 +342,37 @@ class _Loop:
         operands = [self._before(operand, known, rewriter) for operand in owner.operands]
         rewriter.copy(owner, known, operands=operands)
         return known[value]
+
+
+def _comparisons(mask: Value, dims: tuple[int, ...]) -> list[tuple[Operation, tuple[int, ...]]]:
+    """The conditions of a mask, all of which have to be true, and the dimensions of the factor that each has."""
+    owner = mask.owner
+    if not isinstance(owner, Operation):
+        raise _UnknownError
+    if owner.name in ("ttg.convert_layout", "tt.broadcast"):
+        return _comparisons(owner.operands[0], dims)
+    if owner.name == "tt.splat":
+        return _comparisons(owner.operands[0], ())
+    if owner.name == "tt.expand_dims":
+        axis = owner.attributes["axis"]
+        return _comparisons(owner.operands[0], dims[:axis] + dims[axis + 1 :])
+    if owner.name == "arith.andi":
+        return [found for operand in owner.operands for found in _comparisons(operand, dims)]
+    if owner.name == "arith.cmpi" and owner.attributes["predicate"] == "slt":
+        return [(owner, dims)]
+    raise _UnknownError
+
+
+def _largest(terms: _Sum, shape: tuple[int, ...]) -> _Sum:
+    """The terms of a difference where it is largest."""
+    found = []
+    for term in terms:
+        if term.dim is not None:
+            if term.tensor is not None or term.factors:
+                raise _UnknownError
+            term = _Term(max(0, term.number) * (shape[term.dim] - 1))
+        found.append(term)
+    return tuple(found)
 
 
 def _product(one: _Term, other: _Term) -> _Term:
@@ -354,7 +418,7 @@ class _Arithmetic:
     def most(self, one: Value, number: int) -> Value:
         return self._make("maxsi", one, self.integer(number))
 
-    def least(self, one: Value, other: Value) -> Value:
+    def smaller(self, one: Value, other: Value) -> Value:
         return self._make("minsi", one, other)
 
     def where(self, condition: Value, one: Value, other: Value) -> Value:

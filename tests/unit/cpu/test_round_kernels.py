@@ -19,16 +19,16 @@ _DTYPES: dict[str, Any] = {"f16": np.float16, "f32": np.float32, "f64": np.float
 _GUARD = 16
 
 
-def run(one: RoundsProduct, profile: str, c: Any, a: Any, b: Any, down: int, rounds: int) -> None:
-    """``a``, ``b``: addresses."""
+def run(one: RoundsProduct, profile: str, c: Any, a: Any, b: Any, *numbers: int) -> None:
+    """``a``, ``b``: addresses; ``numbers``: the other parameters."""
     text, declarations = define_rounds(one, host_of(PROFILES[profile].processor))
     loads = [
         f"  %p{name} = getelementptr i8, ptr %arguments, i64 {place}\n  %{name} = load ptr, ptr %p{name}, align 8"
         for name, place in (("c", 0), ("a", 8), ("b", 16))
     ]
     head = "define void @run(ptr %arguments, i64 %first, i64 %last, ptr %grid, ptr %scratch, ptr %stop) {"
-    numbers = f"ptr inttoptr (i64 {down} to ptr), ptr inttoptr (i64 {rounds} to ptr)"
-    call = f"  call void @{one.name}(ptr %c, ptr %a, ptr %b, {numbers})\n  ret void\n}}"
+    given = "".join(f", ptr inttoptr (i64 {number} to ptr)" for number in numbers)
+    call = f"  call void @{one.name}(ptr %c, ptr %a, ptr %b{given})\n  ret void\n}}"
     run_text("\n".join([*sorted(declarations), text, head, *loads, call]), profile, "run", [c, a, b])
 
 
@@ -60,7 +60,7 @@ def test_rounds(
     b_at[::steps] = memory.ctypes.data + columns_at * memory.strides[1]
     one = RoundsProduct(element, m, n, k, c_step, (a, 16), (b, steps), columns == "turned")
     assert RoundsProduct.parse(one.name) == one
-    run(one, profile, c, a_at, b_at, memory.strides[0], rounds)
+    run(one, profile, c, a_at, b_at, memory.strides[0], k * rounds, 0, m, n)
     result = guarded[_GUARD : _GUARD + m * c_step].reshape(m, c_step)
     initial = before[_GUARD : _GUARD + m * c_step].reshape(m, c_step)
     wide_a, wide_b = left[order, : k * rounds].astype(float), right[: k * rounds, columns_at].astype(float)
@@ -72,17 +72,81 @@ def test_rounds(
 
 
 @pytest.mark.parametrize("profile", PROFILES_HERE)
+@pytest.mark.parametrize("dtype", ["f16", "f32"])
+@pytest.mark.parametrize("columns", ["together", "apart", "turned"])
+@pytest.mark.parametrize("steps", [0, 1, 31, 32, 197, 333])
+@pytest.mark.parametrize(("rows", "across"), [(64, 64), (41, 33), (5, 16), (0, 64), (64, 0)])
+def test_what_is_not_there_counts_as_zeros_and_is_not_read(
+    rows: int, across: int, steps: int, columns: str, dtype: str, profile: str
+) -> None:
+    """Rows of A and columns of B from some on, and k: their addresses are no memory, or hold NaN."""
+    m = n = 64
+    rng = np.random.default_rng(steps)
+    left, right = (rng.standard_normal(shape).astype(_DTYPES[dtype]) for shape in ((m, 336), (336, n)))
+    left[:, steps:], right[steps:] = np.nan, np.nan
+    order = np.arange(n) if columns == "together" else rng.permutation(n)
+    memory = np.asfortranarray(right) if columns == "turned" else right
+    step = 1 if columns == "together" else 16
+    a_at, b_at = np.full(m, 64, np.uint64), np.full(step * n, 64, np.uint64)
+    a_at[:rows] = left.ctypes.data + np.arange(rows) * left.strides[0]
+    b_at[: step * across : step] = memory.ctypes.data + order[:across] * memory.strides[1]
+    c = np.full((m, n), -0.0, np.float32)
+    one = RoundsProduct("f32", m, n, 32, n, (dtype, 1), (dtype, step), columns == "turned")
+    run(one, profile, c, a_at, b_at, memory.strides[0], steps, int(steps % 32 > 0), rows, across)
+    wide_a, wide_b = left[:, :steps].astype(float), right[:steps, order].astype(float)
+    wide_a[rows:], wide_b[:, across:] = 0, 0
+    bound = np.abs(wide_a) @ np.abs(wide_b) * (steps + 1) * np.finfo(np.float32).eps
+    assert (np.abs(c - wide_a @ wide_b) <= bound).all()
+    assert np.signbit(c).all() == (steps == 0)
+
+
+@pytest.mark.parametrize("profile", PROFILES_HERE)
+@pytest.mark.parametrize("padded", [0, 1])
+def test_products_of_zeros_behind_the_last_make_positive_zeros_of_negative(padded: int, profile: str) -> None:
+    m, n, steps = 16, 32, 5
+    left, right = np.full((m, steps), -1e-30, np.float32), np.full((steps, n), 1e-30, np.float32)
+    c = np.zeros((m, n), np.float32)
+    a_at, b_at = (
+        np.array([each.ctypes.data + at * size for at in range(count)], np.uint64)
+        for each, count, size in ((left, m, left.strides[0]), (right, n, right.strides[1]))
+    )
+    one = RoundsProduct("f32", m, n, 8, n, ("f32", 1), ("f32", 1), False)
+    run(one, profile, c, a_at, b_at, right.strides[0], steps, padded, m, n)
+    assert (c == 0).all()
+    assert (np.signbit(c) != bool(padded)).all()
+
+
+@pytest.mark.parametrize("profile", PROFILES_HERE)
 @pytest.mark.parametrize("b", ["f16", "f32"])
 @pytest.mark.parametrize("m", [4, 8, 32, 64, 128])
 def test_rows_of_b_that_are_packed_next_are_all_asked_for_meanwhile(m: int, b: str, profile: str) -> None:
+    """By the blocks of rows behind the first, or by that, if it is the only one."""
     host = host_of(PROFILES[profile].processor)
     one = RoundsProduct("f32", m, 64, 32, 64, ("f32", 16), (b, 1), False)
     text, _ = define_rounds(one, host)
     block = block_of(TileProduct("f32", 1, m, 64, 32, True, (0, 0, 0), (0, 0, 0), (0, 0, 0)), host)
     rows = (32 << 10) // (4 * block.columns)  # that are packed at a time
-    kinds, blocks = 1 + bool(m % block.rows and m > block.rows), -(-m // block.rows)
-    asked = text.count("call void @llvm.prefetch") // kinds * (rows // 4) * blocks
-    lines = rows * block.columns * {"f16": 2, "f32": 4}[b] // 64
-    assert lines <= asked <= 2 * lines + blocks * (rows // 4)
+    blocks = -(-m // block.rows)
+    lines = -(-block.columns * {"f16": 2, "f32": 4}[b] // 64)
+    asked = text.count("i32 0, i32 2, i32 1)")  # to the level of these rows
+    if blocks == 1:
+        assert asked == lines  # of each k
+    else:
+        kinds = 1 + bool(m % block.rows)
+        share = asked // kinds * (rows // 4) * (blocks - 1)
+        assert lines * rows <= share <= 2 * lines * rows + (blocks - 1) * (rows // 4)
     turned, _ = define_rounds(replace(one, turned=True), host)
-    assert "prefetch" not in turned
+    assert "i32 0, i32 2, i32 1)" not in turned
+
+
+@pytest.mark.parametrize("profile", PROFILES_HERE)
+@pytest.mark.parametrize("a", ["f16", "f32"])
+def test_rows_of_a_that_the_next_block_takes_are_asked_for_meanwhile(a: str, profile: str) -> None:
+    """A line at least of each row for so many k as it holds elements."""
+    host = host_of(PROFILES[profile].processor)
+    one = RoundsProduct("f32", 64, 64, 32, 64, (a, 16), ("f32", 1), True)
+    block = block_of(TileProduct("f32", 1, 64, 64, 32, True, (0, 0, 0), (0, 0, 0), (0, 0, 0)), host)
+    text, _ = define_rounds(one, host)
+    turns = 1 << (block.rows - 1).bit_length()
+    lines = -(-turns * 4 * {"f16": 2, "f32": 4}[a] // 64)
+    assert text.count("i32 0, i32 3, i32 1)") == lines * (1 + bool(64 % block.rows))

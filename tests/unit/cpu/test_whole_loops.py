@@ -177,3 +177,67 @@ def test_which_loops(kernel: Any, at_once: bool) -> None:
     assert (b"tile_rounds_" in made.asm["spv"]) == at_once
     checked = compiled("cpu-x86-64-v3", kernel, _arguments(a, b, c), constants, check_bounds=True)
     assert b"tile_rounds_" not in checked.asm["spv"]
+
+
+@triton.jit
+def ends(a, b, c, M, N, K, L, am, bk, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, ONCE: tl.constexpr):
+    """K ends the columns of A, L the rows of B. Volatile loads are one round after the other."""
+    row, column = tl.program_id(0) * BM + tl.arange(0, BM), tl.program_id(1) * BN + tl.arange(0, BN)
+    total = tl.zeros((BM, BN), tl.float32)
+    for first in range(0, K, BK):
+        step = first + tl.arange(0, BK)
+        left_at, left_mask = a + row[:, None] * am + step[None, :], (row[:, None] < M) & (step[None, :] < K)
+        right_at, right_mask = b + step[:, None] * bk + column[None, :], (step[:, None] < L) & (column[None, :] < N)
+        left = tl.load(left_at, mask=left_mask, other=0.0, volatile=not ONCE)
+        right = tl.load(right_at, mask=right_mask, other=0.0, volatile=not ONCE)
+        total = tl.dot(left, right, total, input_precision="ieee")
+    tl.store(c + row[:, None] * BN * tl.num_programs(1) + column[None, :], total)
+
+
+@HERE
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+@pytest.mark.parametrize("shape", [(64, 64, 64), (70, 100, 77), (33, 49, 15), (96, 128, 333)], ids=str)
+@pytest.mark.parametrize("fewer", [0, 3])
+def test_all_rounds_at_once_have_the_same_bits(
+    shape: tuple[int, int, int], fewer: int, dtype: Any, profile: str
+) -> None:
+    """With NaN and infinity where masks leave out, products that round to -0, and another end of B's rows than of A's
+    columns, where infinity in A gives NaN behind it."""
+    m, n, k = shape
+    a, b = np.full((m + 3, k + 5), np.nan, dtype), np.full((k + 2, n + 1), np.inf, dtype)
+    a[:m, :k], b[:k, :n] = drawn(1, m, k, dtype=dtype), drawn(2, k, n, dtype=dtype)
+    a[0, :k], b[:, 0] = -1e-7, 1e-7
+    if dtype == np.float32:
+        a[0, :k], b[:, 0] = -1e-30, 1e-30
+    a[1, k - 1] = np.inf
+    rows, columns = triton.cdiv(m, 32), triton.cdiv(n, 64)
+    found = []
+    for once in (True, False):
+        c = np.full((rows * 32, columns * 64), 7.0, np.float32)
+        arguments = [a, b, c, m, n, k, k - fewer, k + 5, n + 1]
+        run(profile, ends, (rows, columns), *arguments, BM=32, BN=64, BK=16, ONCE=once)
+        found.append(c.view(np.uint32))
+    nan = np.isnan(found[0].view(np.float32))
+    assert (nan == np.isnan(found[1].view(np.float32))).all()
+    np.testing.assert_array_equal(found[0][~nan], found[1][~nan])
+    assert not nan[2:m].any()
+
+
+@HERE
+def test_zeros_that_are_not_loaded_behind_the_last(profile: str) -> None:
+    """What is loaded where the masks are false is 1 in A: only rounds whose masks are true everywhere are at once."""
+    a, b, c = drawn(1, 16, 40), drawn(2, 40, 32), np.zeros((16, 32), np.float32)
+    run(profile, ones_behind, (1,), a, b, c, 40, 36, BM=16, BN=32, BK=16)
+    assert close(c, np.hstack([a[:, :36], np.ones((16, 4), np.float32)]), b)
+
+
+@triton.jit
+def ones_behind(a, b, c, K, L, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    row, column, step = tl.arange(0, BM), tl.arange(0, BN), tl.arange(0, BK)
+    total = tl.zeros((BM, BN), tl.float32)
+    for first in range(0, K, BK):
+        left = tl.load(a + row[:, None] * K + first + step[None, :], mask=first + step[None, :] < L, other=1.0)
+        right_at = b + (first + step)[:, None] * BN + column[None, :]
+        right = tl.load(right_at, mask=(first + step)[:, None] < K, other=0.0)
+        total = tl.dot(left, right, total, input_precision="ieee")
+    tl.store(c + row[:, None] * BN + column[None, :], total)
