@@ -6,11 +6,14 @@ from collections.abc import Sequence
 
 from ..spirv import opcodes as op
 from ..spirv.grammar import opcodes
+from .array_order import in_groups
+from .code import literal
 from .divergence import Key, Loop
 from .errors import Untranslatable
 from .program import BasicBlock, ModuleInstruction
 from .registry import RULES
 from .translation import Translation
+from .whole_rounds import Bound, WholeRounds
 
 #: What a selection that lanes part at may do under a mask without a branch around it: loads, stores, and what has no
 #: effect. So many instructions of it; beyond that a branch costs less than what it spares.
@@ -33,6 +36,7 @@ class Control:
     def __init__(self, t: Translation) -> None:
         self._t = t
         self._program = t.program
+        self._whole = WholeRounds(t.program, t.divergence)
 
     def run(self) -> None:
         """Emits the whole function body."""
@@ -63,7 +67,10 @@ class Control:
                 self._single(self._program.blocks[target], label)
                 label = target
             elif end.name == "OpBranchConditional" and block.merge and not block.following:
-                self._selection(block)
+                if self._t.keys(end.operands[0])[0] in self._t.facts:
+                    self._taken(block, end.operands[1])
+                else:
+                    self._selection(block)
                 label = block.merge
             elif end.name == "OpBranchConditional" and inside is not None and inside.merge in block.targets:
                 return label
@@ -71,7 +78,7 @@ class Control:
                 raise Untranslatable(self._program.name, f"{end.name} outside of structured control flow")
 
     def _body(self, block: BasicBlock) -> None:
-        for item in block.body:
+        for item in in_groups(self._program, block.body):
             self._t.code.cut(_LONGEST, NEVER, "end")
             self._one(item)
 
@@ -123,6 +130,11 @@ class Control:
             self._uniform_selection(block, self._t.scalar(condition))
         else:
             self._parted_selection(block, condition)
+
+    def _taken(self, block: BasicBlock, side: int) -> None:
+        """The side of a selection that all lanes are known to take."""
+        last = block.label if side == block.merge else self._chain(side, block.merge)
+        self._single(self._program.blocks[block.merge], last)
 
     def _uniform_selection(self, block: BasicBlock, condition: str) -> None:
         """A branch that all lanes take."""
@@ -351,7 +363,49 @@ class Control:
             t.mask = t.both(t.mask, holds)
             code.branch(t.any_of(t.mask), body, after)
         code.label(body)
-        latch = header.following
+        bounds, held = self._whole.of(loop)
+        if not bounds:
+            self._round(header, stays, end, begin, phis, active, kept, final)
+            return
+        whole, part = code.name("whole"), code.name("part")
+        code.branch(self._within(bounds), whole, part)
+        for label, facts in ((whole, held), (part, set[Key]())):
+            code.label(label)
+            with t.version(facts):
+                self._round(header, stays, end, begin, phis, active, kept, final)
+
+    def _within(self, bounds: Sequence[Bound]) -> str:
+        """Whether all lanes of the next round are within bounds."""
+        t, code = self._t, self._t.code
+        found = ""
+        for compared, first, last in bounds:
+            type_, limit = f"i{compared.bits}", t.scalar(compared.limit)
+            least = literal(type_, first)
+            for term in compared.terms:
+                least = code.emit(f"add {type_} {least}, {t.scalar(term)}")
+            # The sums of all lanes are between the least one and the limit, if so many fit there: none wraps.
+            relation = ("s" if compared.signed else "u") + ("le" if compared.equal else "lt")
+            holds = code.emit(f"icmp {relation} {type_} {least}, {limit}")
+            room = code.emit(f"sub {type_} {limit}, {least}")
+            span = literal(type_, last - first)
+            enough = code.emit(f"icmp {'uge' if compared.equal else 'ugt'} {type_} {room}, {span}")
+            holds = code.emit(f"and i1 {holds}, {enough}")
+            found = code.emit(f"and i1 {found}, {holds}") if found else holds
+        return found
+
+    def _round(
+        self,
+        header: BasicBlock,
+        stays: int,
+        end: ModuleInstruction,
+        begin: str,
+        phis: dict[Key, str],
+        active: str,
+        kept: dict[Key, str],
+        final: dict[Key, str],
+    ) -> None:
+        """The rest of a loop's body, and the branch back."""
+        t, code, latch = self._t, self._t.code, header.following
         if stays != latch:
             end_label = self._chain(stays, latch)
             self._single(self._program.blocks[latch], end_label)

@@ -102,7 +102,7 @@ class Divergence:
         used: dict[int, set[int]] = {}
         for label, block in program.blocks.items():
             for item in (*block.body, *([block.end] if block.end else [])):
-                for operand in _ids(item):
+                for operand in operands_of(item):
                     used.setdefault(operand, set()).add(label)
             for phi in block.phis:
                 for operand, source in zip(phi.operands[::2], phi.operands[1::2], strict=True):
@@ -116,7 +116,7 @@ class Divergence:
                 if item.name in _NAMES:
                     loop.left += [
                         operand
-                        for operand in _ids(item)
+                        for operand in operands_of(item)
                         if defined.get(operand) in loop.blocks and operand not in loop.left
                     ]
 
@@ -147,7 +147,7 @@ class Divergence:
         for block in self._program.blocks.values():
             for item in (*block.phis, *block.body):
                 if item.result and self._program.type(item.result).kind != "void":
-                    for operand in item.operands[::2] if item.name == "OpPhi" else _ids(item):
+                    for operand in item.operands[::2] if item.name == "OpPhi" else operands_of(item):
                         users.setdefault(operand, []).append(len(order))
                     order.append((block, item))
             assert block.end is not None
@@ -280,7 +280,7 @@ class Divergence:
             return [self._broadcast(key, item) for key in self.keys(item.operands[1])]
         if name.startswith(_SPREAD):
             return [SPREAD] * count
-        operands = [key for operand in _ids(item) for key in self.keys(operand)]
+        operands = [key for operand in operands_of(item) for key in self.keys(operand)]
         if name in ("OpBitcast", "OpSelect") and count > 1 or name in ("OpUMulExtended", "OpSMulExtended"):
             known = [self.shape.get(key, _UNKNOWN) for key in operands]
             if any(shape is _UNKNOWN for shape in known):
@@ -457,7 +457,7 @@ class _Unknown:
 _UNKNOWN = _Unknown()
 
 
-def _ids(item: ModuleInstruction) -> list[int]:
+def operands_of(item: ModuleInstruction) -> list[int]:
     """The operands of an instruction that are values."""
     name, operands = item.name, item.operands
     if name == "OpExtInst":
@@ -498,7 +498,7 @@ def _address_values(program: KernelModule) -> set[int]:
         changed = False
         for block in program.blocks.values():
             for item in (*block.phis, *block.body):
-                uses = item.operands[::2] if item.name == "OpPhi" else _ids(item)
+                uses = item.operands[::2] if item.name == "OpPhi" else operands_of(item)
                 if item.name in through and item.result in found:
                     continue
                 if item.name in ("OpLoad", "OpStore") or item.name.startswith("OpAtomic"):

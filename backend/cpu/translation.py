@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 from ..spirv.opcodes import StorageClass
 from .code import Code, literal, suffix, type_name
@@ -46,6 +47,8 @@ class Translation:
         self.code.block = "start"
         self.lines = Lines(program.name)
         self.values: dict[Key, str] = {}
+        #: Conditions that hold in all lanes of the round that is translated (whole_rounds.py).
+        self.facts: frozenset[Key] = frozenset()
         self.mask: str | None = None
         self.mask_type = self.spread("i1")
         #: Result of a load → what lanes that are not active get, in place of a 0.
@@ -194,7 +197,7 @@ class Translation:
         """Has ``rule`` make a scalar of others, given their texts, their type and the result's: of all lanes, or of
         lane 0 alone."""
         shape = self.shape(key)
-        if shape is not None and shape.known:
+        if (shape is not None and shape.known) or key in self.facts:
             return
         if shape is None:
 
@@ -209,6 +212,20 @@ class Translation:
         else:
             values = [self.scalar(source) for source in sources]
             self.values[key] = rule(values, self.type_name(sources[0]), self.type_name(key))
+
+    @contextmanager
+    def version(self, facts: set[Key]) -> Iterator[None]:
+        """Code of which there is another version: what is known within is forgotten at the end. ``facts``: conditions
+        that hold in it."""
+        before = self.facts, self.values, self.near, self.deferred, self.otherwise
+        self.facts |= facts
+        self.values, self.near = dict(self.values), dict(self.near)
+        self.deferred, self.otherwise = dict(self.deferred), dict(self.otherwise)
+        for key in facts:
+            self.values[key] = "splat (i1 true)" if self.shape(key) is None else "true"
+        with self.code.scope():
+            yield
+        self.facts, self.values, self.near, self.deferred, self.otherwise = before
 
     # -- lanes that are neighbours at run time ----------------------------------------------------------------------
     def compare_lanes(self, key: Key) -> None:
