@@ -17,10 +17,12 @@ for these rows to be brought nearer; they need not exist.
 
 A loop of such products, each of the next K columns of A and rows of B in device memory, is one call, too
 (``RoundsProduct``): the tiles are read in place, or packed as the function likes best. Its parameters are the pointer
-to C, those to two variables with addresses, of where each row of A and each column of B begins, and five numbers of 64
+to C, those to two variables with addresses, of where each row of A and each column of B begins, and six numbers of 64
 bits: the bytes from one row of B to the next; how many k there are, of all rounds; 1 if the last round has fewer k than
-the others, whose products are then of zeros, else 0; and how many of C's first rows and columns have a row of A and a
-column of B: all others are multiplied as zeros, and nothing is read at their addresses.
+the others, whose products are then of zeros, else 0; how many of C's first rows and columns have a row of A and a
+column of B: all others are multiplied as zeros, and nothing is read at their addresses; and how many of C's first rows
+are needed: all others may have any value. Where C will be stored to is known for some: the name says how many bytes of
+a row, and there are the addresses of the first row and the second. The function may ask for these rows.
 
 The variables are those of a subgroup whose W invocations are the lanes of vectors: an array of R elements is memory of
 R · W elements, and element r of invocation l is element r · W + l of it. Strides count such elements of the memory.
@@ -93,6 +95,7 @@ FACTORS = {name: FLOATS[name].bytes for name in ("f16", "bf16", "f32", "f64")}
 
 _ROUNDS = re.compile(
     r"tile_rounds_(f32|f64)_(\d+)x(\d+)x(\d+)_c(\d+)_a(f16|bf16|f32|f64)_(\d+)_b(f16|bf16|f32|f64)_(\d+)(_t)?"
+    r"(?:_to(\d+))?"
 )
 
 
@@ -102,7 +105,8 @@ class RoundsProduct:
     ``row`` elements apart and contiguous. A round multiplies ``k`` columns of A, which are neighbours in memory, with
     as many rows of B. ``a``, ``b``: the element type in memory, and how far the addresses of neighbouring rows of A, or
     columns of B, are from each other in their variable, in addresses. ``turned``: neighbours in a column of B are
-    neighbours in memory. The order of sums, and their rounding, is that of the products one after the other."""
+    neighbours in memory. ``to``: bytes of a row of where C will be stored to, 0 where that is not known. The order of
+    sums, and their rounding, is that of the products one after the other."""
 
     element: str
     m: int
@@ -112,12 +116,14 @@ class RoundsProduct:
     a: tuple[str, int]
     b: tuple[str, int]
     turned: bool
+    to: int = 0
 
     @property
     def name(self) -> str:
         """The function's name, which says all of it."""
         factors = f"a{self.a[0]}_{self.a[1]}_b{self.b[0]}_{self.b[1]}"
-        return f"tile_rounds_{self.element}_{self.m}x{self.n}x{self.k}_c{self.row}_{factors}{'_t' * self.turned}"
+        rest = "_t" * self.turned + (f"_to{self.to}" if self.to else "")
+        return f"tile_rounds_{self.element}_{self.m}x{self.n}x{self.k}_c{self.row}_{factors}{rest}"
 
     @classmethod
     def parse(cls, name: str) -> RoundsProduct | None:
@@ -126,4 +132,4 @@ class RoundsProduct:
         if found is None:
             return None
         m, n, k, row, a, b = (int(found[group]) for group in (2, 3, 4, 5, 7, 9))
-        return cls(found[1], m, n, k, row, (found[6], a), (found[8], b), found[10] is not None)
+        return cls(found[1], m, n, k, row, (found[6], a), (found[8], b), found[10] is not None, int(found[11] or 0))

@@ -43,21 +43,23 @@ def define_rounds(product: RoundsProduct, host: Host) -> tuple[str, frozenset[st
     text, nowhere = FunctionText(), (0, 0, 0)
     whole = TileProduct(product.element, 1, product.m, product.n, product.k, True, nowhere, nowhere, nowhere)
     _Rounds(text, product, block_of(whole, host)).emit()
-    numbers = ", ".join(f"ptr %{name}" for name in _NUMBERS)
+    numbers = ", ".join(f"ptr %{name}" for name in (*_NUMBERS, *(_STORED if product.to else ())))
     parameters = f"ptr noalias %c, ptr readonly %a, ptr readonly %b, {numbers}"
     head = f"define internal void @{product.name}({parameters}) noinline nounwind"
     return text.define(head), frozenset(text.declarations)
 
 
-#: The parameters that are numbers.
-_NUMBERS = ("down", "steps", "padded", "rows", "columns")
+#: The parameters that are numbers, and those that are addresses of where C will be stored to.
+_NUMBERS, _STORED = ("down", "steps", "padded", "rows", "columns", "needed"), ("first", "second")
 
 
 @dataclass(frozen=True)
 class _Part:
     """``count`` k from ``start`` on, of the columns from ``column`` on: the first row of B is ``offset`` bytes behind
     the addresses, and rows are ``down`` bytes apart. ``unrolled``: how many k are a multiple of ``_STEPS``; ``lines``:
-    where the lines begin of the row of B behind these, empty where its elements are not beside each other."""
+    where the lines begin of the row of B behind these, empty where its elements are not beside each other. ``stored``:
+    where C will be stored to, and how far its rows are apart, if it is soon, else memory that is near; None where that
+    is not known."""
 
     column: str
     start: str
@@ -66,6 +68,12 @@ class _Part:
     down: str
     unrolled: str
     lines: tuple[str, ...]
+    stored: tuple[str, str] | None
+
+
+def _power(number: int) -> int:
+    """The least power of two that is no less."""
+    return 1 << (number - 1).bit_length()
 
 
 class _Rounds:
@@ -87,7 +95,7 @@ class _Rounds:
         self._packed = text.alloca(f"[{self._most * block.columns} x {self._type}]", 64)
         widens = product.a[0] != product.element
         self._widened = text.alloca(f"[{block.rows * self._most} x {self._type}]", 64) if widens else ""
-        zeros = max(self._most * FACTORS[product.a[0]], block.lanes * FACTORS[product.b[0]])
+        zeros = max(self._most * FACTORS[product.a[0]], block.lanes * FACTORS[product.b[0]], _LINE)
         self._zeros = text.alloca(f"[{zeros} x i8]", 64)
         text.fill(self._zeros, zeros)
 
@@ -100,7 +108,8 @@ class _Rounds:
                 offset = text.value(f"mul i64 {start}, {down}")
                 unrolled = text.value(f"and i64 {count}, {-_STEPS}")
                 lines = self._next_rows(column, offset, down)
-                self._part(_Part(column, start, count, offset, down, unrolled, lines), together)
+                stored = self._place_of_c(column, left)
+                self._part(_Part(column, start, count, offset, down, unrolled, lines, stored), together)
 
             text.counted(steps, self._most, part)
 
@@ -126,9 +135,14 @@ class _Rounds:
         """All blocks of rows, for the k of a part."""
         text, product, block = self._text, self._product, self._block
         whole = product.m // block.rows * block.rows
+        # The blocks with rows that are needed, but one at least: the first packs.
+        needed = self._numbers["needed"]
+        end = text.value(f"udiv i64 {text.add(needed, block.rows - 1)}, {block.rows}")
+        end = text.call("i64", "llvm.umin.i64", [("i64", text.times(end, block.rows)), ("i64", str(whole))])
+        end = text.call("i64", "llvm.umax.i64", [("i64", end), ("i64", str(block.rows))])
         if together is None:
             self._pack_apart(part)
-            text.loop(whole, block.rows, lambda row, _: self._rows(part, row, row, block.rows))
+            text.counted(end, block.rows, lambda row, _: self._rows(part, row, row, block.rows))
         else:
             text.either(together, lambda: self._rows(part, "0", None, block.rows), lambda: self._pack_apart(part))
             done = text.value(f"select i1 {together}, i64 {block.rows}, i64 0")
@@ -136,9 +150,28 @@ class _Rounds:
             def others(number: str, _: list[str]) -> None:
                 self._rows(part, text.sum(number, done), number, block.rows)
 
-            text.counted(text.value(f"sub i64 {whole}, {done}"), block.rows, others)
+            text.counted(text.value(f"sub i64 {end}, {done}"), block.rows, others)
         if whole < product.m:
-            self._rows(part, str(whole), str(whole - block.rows), product.m - whole)
+
+            def last(*_: object) -> None:
+                self._rows(part, str(whole), str(whole - block.rows), product.m - whole)
+
+            text.either(text.value(f"icmp ugt i64 {needed}, {whole}"), last, lambda: None)
+
+    def _place_of_c(self, column: str, left: str) -> tuple[str, str] | None:
+        """Where the columns from ``column`` on will be stored to, and how far rows are apart there: in the last two
+        parts."""
+        text, product = self._text, self._product
+        if not product.to:
+            return None
+        ends = [text.value(f"ptrtoint ptr %{name} to i64") for name in _STORED]
+        apart = text.value(f"sub i64 {ends[1]}, {ends[0]}")
+        soon = text.value(f"icmp ule i64 {left}, {2 * self._most}")
+        place = text.element("i8", "%first", text.times(column, product.to // product.n))
+        return (
+            text.value(f"select i1 {soon}, ptr {place}, ptr {self._zeros}"),
+            text.value(f"select i1 {soon}, i64 {apart}, i64 0"),
+        )
 
     def _address(self, table: str, step: int, number: str) -> str:
         """An address of a table, as a pointer."""
@@ -333,6 +366,7 @@ class _Rounds:
         def body(k: str, totals: list[str]) -> list[str]:
             self._fetch(part, number, k)
             self._fetch_rows(following, k, steps)
+            self._fetch_places(part, row, k, steps)
             for offset in range(steps):
                 totals = step(text.add(k, offset), totals)
             return totals
@@ -379,9 +413,7 @@ class _Rounds:
     def _fetch_rows(self, following: tuple[str, str], k: str, steps: int) -> None:
         """In the loop over ``k``, asks for lines of a row of A of the next block: the rows take turns."""
         text, (first, behind), product = self._text, following, self._product
-        turns = 1
-        while turns < self._block.rows:
-            turns *= 2
+        turns = _power(self._block.rows)
         size, together = FACTORS[product.a[0]], turns * steps
         turn = text.value(f"and i64 {text.value(f'udiv i64 {k}, {steps}') if steps > 1 else k}, {turns - 1}")
         row = text.call("i64", "llvm.umin.i64", [("i64", text.sum(first, turn)), ("i64", str(product.m - 1))])
@@ -389,6 +421,23 @@ class _Rounds:
         place = text.element("i8", self._address("%a", product.a[1], row), text.sum(behind, along))
         for line in range(-(-together * size // _LINE)):
             text.prefetch(text.element("i8", place, str(line * _LINE)), _NEAREST)
+
+    def _fetch_places(self, part: _Part, row: str, k: str, steps: int) -> None:
+        """In the loop over ``k``, asks for lines of where a row of the block will be stored to: the rows take turns."""
+        text, product, block = self._text, self._product, self._block
+        if part.stored is None:
+            return
+        (place, apart), turns = part.stored, _power(block.rows)
+        size = block.columns * product.to // product.n
+        turn = text.value(f"and i64 {text.value(f'udiv i64 {k}, {steps}')}, {turns - 1}")
+        before = text.value(f"udiv i64 {k}, {turns * steps}")
+        # A row has a line more than it fills, where it does not begin with one.
+        lines = -(-(size // _LINE + 1) * turns * steps // self._most)
+        start = text.element("i8", place, text.value(f"mul i64 {text.sum(row, turn)}, {apart}"))
+        for line in range(lines):
+            along = text.add(text.times(before, lines * _LINE), line * _LINE)
+            along = text.call("i64", "llvm.umin.i64", [("i64", along), ("i64", str(size - 1))])
+            text.prefetch(text.element("i8", start, along), _LEVEL)
 
     def _wide(self, sources: list[str], count: str) -> list[str]:
         """Rows of A in the type that is added in."""

@@ -44,7 +44,7 @@ def _multiply(ctx: Lowering, operation: Operation) -> None:
 
 @lowers("spirv.multiply_rounds")
 def _multiply_rounds(ctx: Lowering, operation: Operation) -> None:
-    c, a, b, *numbers = operation.operands
+    (c, a, b, *numbers), stored = operation.operands[:9], operation.operands[9:]
     array = ctx[c]
     assert isinstance(array, RegisterArray)
     left, right = operation.attributes["turned"]
@@ -53,6 +53,7 @@ def _multiply_rounds(ctx: Lowering, operation: Operation) -> None:
     (a_type, a_step, a_starts), (b_type, b_step, b_starts) = (
         _line_starts(ctx, pointers, dim) for pointers, dim in ((a, left[-1]), (b, right[-2]))
     )
+    ahead = [_rows_ahead(ctx, pointers) for pointers in stored]
     product = RoundsProduct(
         str(c.tensor.element),
         m,
@@ -62,8 +63,10 @@ def _multiply_rounds(ctx: Lowering, operation: Operation) -> None:
         (a_type, a_step),
         (b_type, b_step),
         bool(operation.attributes["neighbours"]),
+        sum(size for _, size, _ in ahead),
     )
     arguments = [array.variable, a_starts, b_starts, *map(ctx.scalar, numbers)]
+    arguments += [place for _, _, places in ahead for place in places]
     function = ctx.module.imported(product.name, [ctx.module.type_of[value] for value in arguments])
     ctx.f.effect(op.FunctionCall, ctx.module.void, function, *arguments)
 

@@ -177,14 +177,16 @@ def _multiply(reading: _Reading, operation: Operation) -> None:
 
 
 def _rounds(reading: _Reading, operation: Operation) -> None:
-    """Where each row of A and each column of B begins."""
+    """Where each row of A and each column of B begins, and two rows of where C is stored."""
     left, right = operation.attributes["turned"]
     for pointers, dim in zip(operation.operands[1:3], (left[-1], right[-2]), strict=True):
         starts = line_starts(pointers.tensor, dim)
         assert starts is not None
         reading.note(pointers, sum(1 << register for register in set(starts[0])))
-    for value in operation.operands[3:]:
+    for value in operation.operands[3:9]:
         reading.note(value, ALL)
+    for pointers in operation.operands[9:]:
+        reading.note(pointers, sum(1 << register for register in set(first_rows(pointers.tensor)[0])))
 
 
 #: Operation → what it notes.

@@ -27,6 +27,7 @@ from ..ttgir.operations import definition_of
 from ..ttgir.type_reader import PLAIN_TYPES
 from ..ttgir.types import IntegerType, PointerType, TensorType
 from .carried_arrays import collected, spilled
+from .loop_stores import made_before, store_of
 from .rewriting import Rewriter
 from .strip_loops import MULTIPLY, ROUNDS
 
@@ -197,6 +198,15 @@ class _Loop:
         owner = value.owner
         return owner is not self._body if isinstance(owner, Block) else not self._body.holds(owner)
 
+    def _stays(self, value: Value) -> bool:
+        """Whether a value is the same in all rounds: it may be computed in each."""
+        if self._is_invariant(value):
+            return True
+        owner = value.owner
+        if not isinstance(owner, Operation) or owner.regions or definition_of(owner).effects:
+            return False
+        return all(map(self._stays, owner.operands))
+
     def _terms(self, value: Value, dims: tuple[int, ...]) -> list[_Term]:
         """The terms of a scalar, or of a tensor whose dimensions are ``dims`` of the factor's."""
         owner, known = value.owner, constant(value)
@@ -225,7 +235,7 @@ class _Loop:
         if not isinstance(value.type, TensorType):
             return [_Term(1, (value,))]
         wide = [dim for dim, extent in zip(dims, value.type.shape, strict=True) if extent > 1]
-        if len(wide) > 1 or not self._is_invariant(value):
+        if len(wide) > 1 or not self._stays(value):
             raise _UnknownError
         return [_Term(1, dim=wide[0] if wide else dims[0], tensor=value)]
 
@@ -277,7 +287,9 @@ class _Loop:
         assert isinstance(element, PointerType)
         down = emit.times(emit.term(self._b.down), FACTORS[str(element.pointee)])
         attributes = {"turned": self._multiply.attributes["turned"], "neighbours": self._b.down == _Term(1)}
-        rewriter.make(ROUNDS, [array, *pointers, down, steps, padded, rows, columns], attributes=attributes)
+        stored, needed = self._stored(emit, rewriter, lower)
+        numbers = [down, steps, padded, rows, columns, needed]
+        rewriter.make(ROUNDS, [array, *pointers, *numbers, *stored], attributes=attributes)
         done = {0: emit.narrow(emit.add(lower, emit.multiply(rounds, step)), loop.operands[0])}
         for number, argument in enumerate(self._body.arguments[1:], 3):
             if number == 3 + self._total:
@@ -286,6 +298,26 @@ class _Loop:
                 first, by = loop.operands[number], emit.wide(self._moved[argument])
                 done[number] = emit.narrow(emit.add(emit.wide(first), emit.multiply(by, rounds)), first)
         loop.set_operands([done.get(number, operand) for number, operand in enumerate(loop.operands)])
+
+    def _stored(self, emit: _Arithmetic, rewriter: Rewriter, lower: Value) -> tuple[list[Value], Value]:
+        """The pointers that the sums will be stored to, where they are known before the loop, and how many of the first
+        rows are stored."""
+        needed = emit.integer(self._a.load.result.tensor.shape[1 - self._a.k])
+        store = store_of(self._loop.results[self._total])
+        if store is None:
+            return [], needed
+        try:
+            found = [found for mask in store.operands[2:3] for found in _comparisons(mask, (0, 1))]
+            masks = [self._difference(compare, dims) for compare, dims in found]
+        except _UnknownError:
+            masks = []
+        for terms in masks:
+            numbered, rest = [term for term in terms if term.dim is not None], [t for t in terms if t.dim is None]
+            scalars = [factor for term in rest for factor in term.factors]
+            if numbered == [_Term(1, dim=0)] and all(map(rewriter.follows, scalars)):
+                needed = self._first(emit, needed, (tuple(rest),), lower)
+        pointers = made_before(store.operands[0], rewriter, {})
+        return [] if pointers is None else [pointers], needed
 
     def _steps(self, emit: _Arithmetic, rounds: Value, k: int, lower: Value) -> tuple[Value, Value, Value]:
         """The rounds that the operation takes, of so many, the k of them all, and whether those of the last are fewer

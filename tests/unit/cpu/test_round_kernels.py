@@ -60,7 +60,7 @@ def test_rounds(
     b_at[::steps] = memory.ctypes.data + columns_at * memory.strides[1]
     one = RoundsProduct(element, m, n, k, c_step, (a, 16), (b, steps), columns == "turned")
     assert RoundsProduct.parse(one.name) == one
-    run(one, profile, c, a_at, b_at, memory.strides[0], k * rounds, 0, m, n)
+    run(one, profile, c, a_at, b_at, memory.strides[0], k * rounds, 0, m, n, m)
     result = guarded[_GUARD : _GUARD + m * c_step].reshape(m, c_step)
     initial = before[_GUARD : _GUARD + m * c_step].reshape(m, c_step)
     wide_a, wide_b = left[order, : k * rounds].astype(float), right[: k * rounds, columns_at].astype(float)
@@ -92,7 +92,7 @@ def test_what_is_not_there_counts_as_zeros_and_is_not_read(
     b_at[: step * across : step] = memory.ctypes.data + order[:across] * memory.strides[1]
     c = np.full((m, n), -0.0, np.float32)
     one = RoundsProduct("f32", m, n, 32, n, (dtype, 1), (dtype, step), columns == "turned")
-    run(one, profile, c, a_at, b_at, memory.strides[0], steps, int(steps % 32 > 0), rows, across)
+    run(one, profile, c, a_at, b_at, memory.strides[0], steps, int(steps % 32 > 0), rows, across, m)
     wide_a, wide_b = left[:, :steps].astype(float), right[:steps, order].astype(float)
     wide_a[rows:], wide_b[:, across:] = 0, 0
     bound = np.abs(wide_a) @ np.abs(wide_b) * (steps + 1) * np.finfo(np.float32).eps
@@ -111,7 +111,7 @@ def test_products_of_zeros_behind_the_last_make_positive_zeros_of_negative(padde
         for each, count, size in ((left, m, left.strides[0]), (right, n, right.strides[1]))
     )
     one = RoundsProduct("f32", m, n, 8, n, ("f32", 1), ("f32", 1), False)
-    run(one, profile, c, a_at, b_at, right.strides[0], steps, padded, m, n)
+    run(one, profile, c, a_at, b_at, right.strides[0], steps, padded, m, n, m)
     assert (c == 0).all()
     assert (np.signbit(c) != bool(padded)).all()
 
@@ -150,3 +150,41 @@ def test_rows_of_a_that_the_next_block_takes_are_asked_for_meanwhile(a: str, pro
     turns = 1 << (block.rows - 1).bit_length()
     lines = -(-turns * 4 * {"f16": 2, "f32": 4}[a] // 64)
     assert text.count("i32 0, i32 3, i32 1)") == lines * (1 + bool(64 % block.rows))
+
+
+@pytest.mark.parametrize("profile", PROFILES_HERE)
+@pytest.mark.parametrize("needed", [0, 1, 6, 41, 62, 64])
+@pytest.mark.parametrize("columns", ["together", "turned"])
+def test_rows_that_are_needed_are_right(columns: str, needed: int, profile: str) -> None:
+    """Where C will be stored to need be no memory."""
+    m, n, steps = 64, 128, 300
+    rng = np.random.default_rng(needed)
+    left, right = (rng.standard_normal(shape).astype(np.float32) for shape in ((m, steps), (steps, n)))
+    memory = np.asfortranarray(right) if columns == "turned" else right
+    a_at = (left.ctypes.data + np.arange(m) * left.strides[0]).astype(np.uint64)
+    b_at = (memory.ctypes.data + np.arange(n) * memory.strides[1]).astype(np.uint64)
+    c = np.zeros((m + 1, n), np.float32)
+    c[m] = 7
+    one = RoundsProduct("f32", m, n, 32, n, ("f32", 1), ("f32", 1), columns == "turned", 4 * n)
+    assert RoundsProduct.parse(one.name) == one
+    run(one, profile, c, a_at, b_at, memory.strides[0], steps, 0, m, n, needed, 64, 64 + 4 * n)
+    expected = (left.astype(float) @ right)[:needed]
+    assert (np.abs(c[:needed] - expected) <= 1e-4).all()
+    assert (c[m] == 7).all()
+
+
+@pytest.mark.parametrize("profile", PROFILES_HERE)
+def test_where_sums_will_be_stored_to_is_asked_for_meanwhile(profile: str) -> None:
+    """A line more for each row of a block than it fills, in as many k as are packed at a time."""
+    host = host_of(PROFILES[profile].processor)
+    block = block_of(TileProduct("f32", 1, 64, 64, 32, True, (0, 0, 0), (0, 0, 0), (0, 0, 0)), host)
+    known, unknown = (
+        define_rounds(RoundsProduct("f32", 64, 64, 32, 64, ("f32", 16), ("f32", 1), True, to), host)[0].count(
+            "i32 0, i32 2, i32 1)"
+        )
+        for to in (256, 0)
+    )
+    turns, rows = 1 << (block.rows - 1).bit_length(), (32 << 10) // (4 * block.columns)
+    each, rest = divmod(known - unknown, 1 + bool(64 % block.rows))
+    assert not rest
+    assert each * rows // (4 * turns) >= block.columns * 4 // 64 + 1

@@ -241,3 +241,34 @@ def ones_behind(a, b, c, K, L, BM: tl.constexpr, BN: tl.constexpr, BK: tl.conste
         right = tl.load(right_at, mask=(first + step)[:, None] < K, other=0.0)
         total = tl.dot(left, right, total, input_precision="ieee")
     tl.store(c + row[:, None] * BN + column[None, :], total)
+
+
+@triton.jit
+def summed(a, b, c, sums, M, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, ALONE: tl.constexpr):
+    """Rows behind the last come around; the sums are of all of them. ALONE: there are none."""
+    row, column, step = tl.arange(0, BM), tl.arange(0, BN), tl.arange(0, BK)
+    total = tl.zeros((BM, BN), tl.float32)
+    for first in range(0, K, BK):
+        left = tl.load(a + (row % M)[:, None] * K + first + step[None, :])
+        right = tl.load(b + (first + step)[:, None] * BN + column[None, :])
+        total = tl.dot(left, right, total, input_precision="ieee")
+    if not ALONE:
+        tl.store(sums + column, tl.sum(total, 0))
+    tl.store(c + row[:, None] * BN + column[None, :], tl.where(total > 0, total, 0.5 * total), mask=row[:, None] < M)
+
+
+@HERE
+def test_rows_that_are_not_stored(profile: str) -> None:
+    """They count where anything else is done with them."""
+    a, b, sums = drawn(1, 19, 48), drawn(2, 48, 32), np.zeros(32, np.float32)
+    expected = a.astype(float) @ b
+    for alone in (True, False):
+        c = np.full((64, 32), 7.0, np.float32)
+        run(profile, summed, (1,), a, b, c, sums, 19, 48, BM=64, BN=32, BK=16, ALONE=alone)
+        assert np.allclose(c[:19], np.where(expected > 0, expected, 0.5 * expected), atol=1e-4)
+        assert (c[19:] == 7).all()
+    assert np.allclose(sums, expected[np.arange(64) % 19].sum(0), atol=1e-3)
+    for alone in (True, False):
+        constants = {"BM": 64, "BN": 32, "BK": 16, "ALONE": alone}
+        made = compiled(profile, summed, [a, b, c, sums, 19, 48], constants)
+        assert (b"_to128" in made.asm["spv"]) == alone
