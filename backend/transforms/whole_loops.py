@@ -37,6 +37,10 @@ _I1, _I64 = PLAIN_TYPES["i1"], PLAIN_TYPES["i64"]
 _LEAST = 4
 
 
+#: Comparison → whether it is of the second operand with the first, and whether it is true of equal ones.
+_DIFFERENCES = {"slt": (False, False), "sle": (False, True), "sgt": (True, False), "sge": (True, True)}
+
+
 class _UnknownError(Exception):
     """What a value is made up of is not known."""
 
@@ -226,9 +230,8 @@ class _Loop:
                 return self._terms(owner.operands[0], dims)
             if name == "tt.splat":
                 return self._terms(owner.operands[0], ())
-            if name == "tt.expand_dims":
-                axis = owner.attributes["axis"]
-                return self._terms(owner.operands[0], dims[:axis] + dims[axis + 1 :])
+            if (inner := _dims_before(owner, dims)) is not None:
+                return self._terms(owner.operands[0], inner)
             if name == "tt.make_range":
                 start = owner.attributes["start"]
                 return [_Term(1, dim=dims[0]), *([_Term(start)] if start else [])]
@@ -240,9 +243,12 @@ class _Loop:
         return [_Term(1, dim=wide[0] if wide else dims[0], tensor=value)]
 
     def _difference(self, compare: Operation, dims: tuple[int, ...]) -> _Sum:
-        """The terms of the difference of a comparison's operands."""
+        """The terms of a sum that is less than 0 where a comparison is true."""
         first, second = (self._terms(operand, dims) for operand in compare.operands)
-        return (*first, *(replace(term, number=-term.number) for term in second))
+        turned, less = _DIFFERENCES[compare.attributes["predicate"]]
+        if turned:
+            first, second = second, first
+        return (*first, *(replace(term, number=-term.number) for term in second), *([_Term(-1)] if less else []))
 
     def _growth(self, terms: _Sum) -> int:
         """What a difference grows by with the loop's counter."""
@@ -252,8 +258,6 @@ class _Loop:
                 growth += term.number
             elif not all(map(self._is_invariant, term.factors)):
                 raise _UnknownError
-        if growth < 0:
-            raise _UnknownError
         return growth
 
     # -- what is made ------------------------------------------------------------------------------------------------
@@ -355,9 +359,9 @@ class _Loop:
     def _rounds_of(self, emit: _Arithmetic, limit: _Sum, lower: Value) -> Value:
         """The rounds from the first on in which the sum of terms is less than 0."""
         growth, rest = self._sum(emit, limit)
-        if not growth:
-            every = emit.integer((1 << 62) - 1)
-            return emit.where(emit.compare("slt", rest, emit.integer(0)), every, emit.integer(0))
+        if growth <= 0:  # then it is largest in the first
+            every, first = emit.integer((1 << 62) - 1), emit.add(rest, emit.times(lower, growth)) if growth else rest
+            return emit.where(emit.compare("slt", first, emit.integer(0)), every, emit.integer(0))
         # growth · k ≤ -1 - rest: the largest k, where that is not negative, and how many rounds that is from the first.
         room = emit.subtract(emit.integer(-1), rest)
         largest = emit.divided(emit.most(room, 0), emit.integer(growth))
@@ -385,14 +389,29 @@ def _comparisons(mask: Value, dims: tuple[int, ...]) -> list[tuple[Operation, tu
         return _comparisons(owner.operands[0], dims)
     if owner.name == "tt.splat":
         return _comparisons(owner.operands[0], ())
-    if owner.name == "tt.expand_dims":
-        axis = owner.attributes["axis"]
-        return _comparisons(owner.operands[0], dims[:axis] + dims[axis + 1 :])
+    if (inner := _dims_before(owner, dims)) is not None:
+        return _comparisons(owner.operands[0], inner)
     if owner.name == "arith.andi":
         return [found for operand in owner.operands for found in _comparisons(operand, dims)]
-    if owner.name == "arith.cmpi" and owner.attributes["predicate"] == "slt":
+    if owner.name == "arith.cmpi" and owner.attributes["predicate"] in _DIFFERENCES:
         return [(owner, dims)]
     raise _UnknownError
+
+
+def _dims_before(operation: Operation, dims: tuple[int, ...]) -> tuple[int, ...] | None:
+    """The dimensions of the operand of an operation that puts in, or takes out, dimensions of one element, or None for
+    any other operation; ``dims``: those of the result."""
+    if operation.name == "tt.expand_dims":
+        axis = operation.attributes["axis"]
+        return dims[:axis] + dims[axis + 1 :]
+    if operation.name != "tt.reshape" or operation.attributes.get("allow_reorder"):
+        return None
+    before, after = operation.operands[0].tensor.shape, operation.result.tensor.shape
+    wide = [dim for dim, extent in zip(dims, after, strict=True) if extent > 1]
+    if [extent for extent in before if extent > 1] != [extent for extent in after if extent > 1]:
+        return None
+    following = iter(wide)
+    return tuple(next(following) if extent > 1 else dims[0] for extent in before)
 
 
 def _largest(terms: _Sum, shape: tuple[int, ...]) -> _Sum:

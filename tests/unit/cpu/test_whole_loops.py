@@ -272,3 +272,47 @@ def test_rows_that_are_not_stored(profile: str) -> None:
         constants = {"BM": 64, "BN": 32, "BK": 16, "ALONE": alone}
         made = compiled(profile, summed, [a, b, c, sums, 19, 48], constants)
         assert (b"_to128" in made.asm["spv"]) == alone
+
+
+@triton.jit
+def described(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    left, right = (
+        tl.make_tensor_descriptor(a, (M, K), (K, 1), (BM, BK)),
+        tl.make_tensor_descriptor(b, (K, N), (N, 1), (BK, BN)),
+    )
+    total, row, column = tl.zeros((BM, BN), tl.float32), tl.program_id(0) * BM, tl.program_id(1) * BN
+    for first in range(0, K, BK):
+        total = tl.dot(left.load([row, first]), right.load([first, column]), total, input_precision="ieee")
+    tl.make_tensor_descriptor(c, (M, N), (N, 1), (BM, BN)).store([row, column], total)
+
+
+@triton.jit
+def compared(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    """Masks of all comparisons; the rows below 3 are left out."""
+    row, column = tl.program_id(0) * BM + tl.arange(0, BM), tl.program_id(1) * BN + tl.arange(0, BN)
+    total = tl.zeros((BM, BN), tl.float32)
+    for first in range(0, K, BK):
+        step = first + tl.arange(0, BK)
+        left_mask = (row[:, None] >= 3) & (row[:, None] < M) & (step[None, :] <= K - 1)
+        left = tl.load(a + row[:, None] * K + step[None, :], mask=left_mask, other=0.0)
+        right_mask = (K > step[:, None]) & (N - 1 >= column[None, :])
+        right = tl.load(b + step[:, None] * N + column[None, :], mask=right_mask, other=0.0)
+        total = tl.dot(left, right, total, input_precision="ieee")
+    mask = (row[:, None] < M) & (column[None, :] < N)
+    tl.store(c + row[:, None] * N + column[None, :], total, mask=mask)
+
+
+@HERE
+@pytest.mark.parametrize("kernel", [described, compared], ids=["described", "compared"])
+@pytest.mark.parametrize("shape", [(64, 64, 64), (70, 100, 76), (33, 52, 20)], ids=str)
+def test_descriptors_and_comparisons(shape: tuple[int, int, int], kernel: Any, profile: str) -> None:
+    m, n, k = shape
+    a, b, guarded = drawn(1, m, k), drawn(2, k, n), np.full((m + 2, n), 7.0, np.float32)
+    grid = (triton.cdiv(m, 32), triton.cdiv(n, 64))
+    run(profile, kernel, grid, a, b, guarded[1:-1], m, n, k, BM=32, BN=64, BK=16)
+    if kernel is compared:
+        a[:3] = 0
+    assert close(guarded[1:-1], a, b)
+    assert (guarded[[0, -1]] == 7).all()
+    made = compiled(profile, kernel, [a, b, guarded, m, n, k], {"BM": 32, "BN": 64, "BK": 16})
+    assert b"tile_rounds_" in made.asm["spv"]
