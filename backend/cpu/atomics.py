@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Collection, Sequence
 
 from ..spirv.opcodes import Scope, StorageClass
 from .divergence import Key
@@ -39,10 +40,123 @@ def _update(t: Translation, item: ModuleInstruction) -> None:
     type_ = t.type_name(key)
     operands = [t.keys(item.operands[3])[0]]
     if _is_own(t, item):
-        _each_lane(t, item, f"own_{name}", operands, ["value"], _own_update(t, name, type_))
+        _each_lane(t, item, f"own_{name}", operands, ["value"], _own_update(t, name, type_), unrolled=True)
+        return
+    if _adds_quads(t, item, name, type_):
+        _add_quads(t, item, name, operands[0])
         return
     body = f"""  %found = atomicrmw {name} ptr %place, {type_} %value monotonic"""
     _each_lane(t, item, name, operands, ["value"], body)
+
+
+#: Sums of four neighbouring elements take one instruction, for elements of these types → what adds nothing to any.
+_QUADS = {"i32": "0", "float": "0x8000000000000000"}
+
+
+def _adds_quads(t: Translation, item: ModuleInstruction, name: str, type_: str) -> bool:
+    """Whether neighbouring elements are added to, what was found is not used, and 16 bytes can be exchanged at once."""
+    shape = t.shape(t.keys(item.operands[0])[0])
+    return (
+        name in ("add", "fadd")
+        and type_ in _QUADS
+        and t.host.arch == "x86_64"
+        and t.program.emulation is None
+        and item.result not in t.program.mentioned
+        and shape is not None
+        and all(offset - shape.offsets[0] == 4 * lane for lane, offset in enumerate(shape.offsets))
+    )
+
+
+def _add_quads(t: Translation, item: ModuleInstruction, name: str, value: Key) -> None:
+    address = t.keys(item.operands[0])[0]
+    watch(t, item, address, 4)
+    type_, lanes = t.type_name(value), t.lanes
+    helper, vector = f"quads_{type_}", t.spread(type_)
+    if helper not in t.code.helpers:
+        t.code.helpers[helper] = _quads(name, type_, lanes)
+    values = t.vector(value)
+    nothing = f"splat ({type_} {_QUADS[type_]})"
+    if t.mask is not None:
+        values = t.code.emit(f"select {t.mask_type} {t.mask}, {vector} {values}, {vector} {nothing}")
+    t.code.call(helper, "void", [("i64", t.scalar(address)), (vector, values)], declared=True)
+
+
+def _quads(name: str, type_: str, lanes: int) -> str:
+    """The function that adds to neighbouring elements, by exchanges of 16 bytes: a locked instruction takes as long for
+    one element as for four. Beside them in their 16 bytes may be elements that stay what they are. Elements that are
+    not aligned are added to one by one."""
+    most, quad = lanes + 4, f"<4 x {type_}>"
+    nothing = f"splat ({type_} {_QUADS[type_]})"
+    zero = 0 if type_ == "i32" else -(1 << 31)
+    return f"""define internal void @quads_{type_}(i64 %first, <{lanes} x {type_}> %values) noinline {{
+entry:
+  %all = alloca <{most} x {type_}>, align 16
+  store <{most} x {type_}> {nothing}, ptr %all, align 16
+  %odd = and i64 %first, 3
+  %aligned = icmp eq i64 %odd, 0
+  %behind = and i64 %first, 12
+  %begin = and i64 %first, -16
+  br i1 %aligned, label %together, label %apart
+together:
+  %inside = getelementptr i8, ptr %all, i64 %behind
+  store <{lanes} x {type_}> %values, ptr %inside, align 4
+  br label %quads
+quads:
+  %at = phi i64 [0, %together], [%next, %done]
+  %from = getelementptr i8, ptr %all, i64 %at
+  %more = load {quad}, ptr %from, align 16
+  %known = bitcast {quad} %more to <4 x i32>
+  %differs = icmp ne <4 x i32> %known, splat (i32 {zero})
+  %any = bitcast <4 x i1> %differs to i4
+  %some = icmp ne i4 %any, 0
+  br i1 %some, label %load, label %done
+load:
+  %number = add i64 %begin, %at
+  %place = inttoptr i64 %number to ptr
+  %upper = getelementptr i8, ptr %place, i64 8
+  %low = load atomic i64, ptr %place monotonic, align 8
+  %high = load atomic i64, ptr %upper monotonic, align 8
+  %wide = zext i64 %low to i128
+  %higher = zext i64 %high to i128
+  %moved = shl i128 %higher, 64
+  %once = or i128 %wide, %moved
+  br label %try
+try:
+  %old = phi i128 [%once, %load], [%found, %try]
+  %before = bitcast i128 %old to {quad}
+  %after = {name} {quad} %before, %more
+  %new = bitcast {quad} %after to i128
+  %pair = cmpxchg ptr %place, i128 %old, i128 %new monotonic monotonic, align 16
+  %found = extractvalue {{ i128, i1 }} %pair, 0
+  %stored = extractvalue {{ i128, i1 }} %pair, 1
+  br i1 %stored, label %done, label %try
+done:
+  %next = add i64 %at, 16
+  %again = icmp ult i64 %next, {4 * most}
+  br i1 %again, label %quads, label %end
+apart:
+  store <{lanes} x {type_}> %values, ptr %all, align 16
+  br label %one
+one:
+  %lane = phi i64 [0, %apart], [%following, %past]
+  %source = getelementptr {type_}, ptr %all, i64 %lane
+  %value = load {type_}, ptr %source, align 4
+  %pattern = bitcast {type_} %value to i32
+  %counts = icmp ne i32 %pattern, {zero}
+  br i1 %counts, label %sum, label %past
+sum:
+  %offset = mul i64 %lane, 4
+  %other = add i64 %first, %offset
+  %there = inttoptr i64 %other to ptr
+  %was = atomicrmw {name} ptr %there, {type_} %value monotonic, align 4
+  br label %past
+past:
+  %following = add i64 %lane, 1
+  %further = icmp ult i64 %following, {lanes}
+  br i1 %further, label %one, label %end
+end:
+  ret void
+}}"""
 
 
 def _is_own(t: Translation, item: ModuleInstruction) -> bool:
@@ -91,20 +205,31 @@ def _store(t: Translation, item: ModuleInstruction) -> None:
 
 
 def _each_lane(
-    t: Translation, item: ModuleInstruction, name: str, operands: Sequence[Key], names: Sequence[str], body: str
+    t: Translation,
+    item: ModuleInstruction,
+    name: str,
+    operands: Sequence[Key],
+    names: Sequence[str],
+    body: str,
+    unrolled: bool = False,
 ) -> None:
     """Has the active lanes do one after the other what ``body`` says of %place and the operands, by their names. What
-    it calls %found is the lane's result, which is kept if something uses it."""
+    it calls %found is the lane's result, which is kept if something uses it. ``unrolled``: where all lanes are active
+    and nothing does, without a loop."""
     address = t.keys(item.operands[0])[0]
     watch(t, item, address, t.program.size(t.program.type(item.operands[0]).element))
     result = t.keys(item.result)[0] if item.result and item.result in t.program.mentioned else None
     type_ = t.type_name(t.keys(item.result)[0] if item.result else operands[0])
-    helper = f"atomic_{name}_{type_}{'' if result is None else '_found'}"
+    shared = {one for one, operand in zip(names, operands, strict=True) if t.is_shared(operand)}
+    helper = f"atomic_{name}_{type_}{''.join(f'_{one}' for one in sorted(shared))}{'' if result is None else '_found'}"
     if helper not in t.code.helpers:
-        t.code.helpers[helper] = _helper(t, helper, type_, names, body, result is not None)
+        t.code.helpers[helper] = _helper(t, helper, type_, names, shared, body, result is not None, unrolled)
         t.code.declarations.add(f"declare i{t.lanes} @llvm.cttz.i{t.lanes}(i{t.lanes}, i1)")
     arguments = [(t.spread("i64"), t.vector(address)), (t.mask_type, t.active())]
-    arguments += [(t.spread(type_), t.vector(operand)) for operand in operands]
+    arguments += [
+        (type_, t.scalar(operand)) if one in shared else (t.spread(type_), t.vector(operand))
+        for one, operand in zip(names, operands, strict=True)
+    ]
     returned = t.spread(type_) if result is not None else "void"
     found = t.code.call(helper, returned, arguments, declared=True)
     if result is not None:
@@ -113,12 +238,22 @@ def _each_lane(
         t.values[result] = found
 
 
-def _helper(t: Translation, helper: str, type_: str, names: Sequence[str], body: str, gives: bool) -> str:
+def _helper(
+    t: Translation,
+    helper: str,
+    type_: str,
+    names: Sequence[str],
+    shared: Collection[str],
+    body: str,
+    gives: bool,
+    unrolled: bool,
+) -> str:
     """Vectors are in memory meanwhile: an element whose number is not constant is read or written there in any case,
     and a vector that is written anew for each lane would be waited for (histograms 0.24 of torch instead of 0.09)."""
     lanes, vector, bits = t.lanes, t.spread(type_), f"i{t.lanes}"
     size = 8 if type_ == "double" else 4 if type_ == "float" else max(int(type_[1:]) // 8, 1)
-    parameters = "".join(f", {vector} %{name}s" for name in names)
+    parameters = "".join(f", {type_} %{name}" if name in shared else f", {vector} %{name}s" for name in names)
+    names = [name for name in names if name not in shared]
     made = [f"  %at{name} = alloca {vector}, align 64" for name in names]
     made += [f"  store {vector} %{name}s, ptr %at{name}, align 64" for name in names]
     taken = [
@@ -139,16 +274,35 @@ def _helper(t: Translation, helper: str, type_: str, names: Sequence[str], body:
         "\n".join(made),
         "\n".join(taken),
     )
+    begin, every = "entry", ""
+    if unrolled and not gives:
+        begin = "some"
+        one = f"""  %of = getelementptr i64, ptr %all, i64 LANE
+  %number = load i64, ptr %of, align 8
+  %place = inttoptr i64 %number to ptr
+{inside.replace("%index", "LANE")}
+{body}
+"""
+        alike = "|".join(rf"{name}\b" for name in ("all", *(f"at{name}" for name in names), *shared))
+        each = "".join(
+            re.sub(rf"%(?!{alike})(\w+)", rf"%\1.{lane}", one).replace("LANE", str(lane)) for lane in range(lanes)
+        )
+        every = f"""  %full = icmp eq {bits} %active, -1
+  br i1 %full, label %every, label %some
+every:
+{each}  br label %done
+some:
+"""
     return f"""define internal {vector if gives else "void"} @{helper}({head}) noinline {{
 entry:
   %all = alloca <{lanes} x i64>, align 64
   store <{lanes} x i64> %places, ptr %all, align 64
 {before}
   %active = bitcast {t.mask_type} %mask to {bits}
-  %any = icmp ne {bits} %active, 0
+{every}  %any = icmp ne {bits} %active, 0
   br i1 %any, label %lanes, label %done
 lanes:
-  %left = phi {bits} [%active, %entry], [%fewer, %lanes]
+  %left = phi {bits} [%active, %{begin}], [%fewer, %lanes]
   %lane = call {bits} @llvm.cttz.{bits}({bits} %left, i1 true)
   %index = {"add i64 %lane, 0" if t.lanes == 64 else f"zext {bits} %lane to i64"}
   %of = getelementptr i64, ptr %all, i64 %index

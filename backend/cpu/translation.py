@@ -144,6 +144,11 @@ class Translation:
             return f"splat ({scalar} {literal(scalar, values[0])})"
         return "<" + ", ".join(f"{scalar} {literal(scalar, value)}" for value in values) + ">"
 
+    def is_shared(self, key: Key) -> bool:
+        """Whether all lanes have one number."""
+        shape = self.shape(key)
+        return shape is not None and shape.uniform
+
     def scalar(self, key: Key) -> str:
         """The number of lane 0, of a scalar that is not spread."""
         shape = self.shape(key)

@@ -12,7 +12,7 @@ from ..analysis.places import order_is_free
 from ..capabilities import Capabilities
 from ..layouts.conversion import Moves, plan_conversion, plan_through_shared
 from ..layouts.distributed import LANE, REGISTER, WARP, layout_of
-from ..layouts.element_sizes import bytes_in_memory, element_type
+from ..layouts.element_sizes import bits_in_memory, bytes_in_memory, element_type
 from ..layouts.gather import plan_gather
 from ..layouts.linear import LinearLayout, same_copies
 from ..layouts.reduction import ReductionError, plan_reduction
@@ -22,7 +22,7 @@ from ..layouts.through_shared import ConversionError, ThroughShared
 from ..layouts.vectors import contiguous_registers
 from ..ttgir.ir import Operation
 from ..ttgir.types import IntegerType, TensorType, Type
-from .plans import Atomic, Conversion, Gather, Plan, Reduction, Scan
+from .plans import Atomic, Conversion, Gather, Plan, Reduction, Rolled, Scan
 from .rolling import rounds
 from .shared_memory import Room, Scratch, ScratchPart, SharedAccess
 
@@ -209,14 +209,31 @@ def plan_histogram(operation: Operation, room: Room, target: Target) -> Plan:
     """``tt.histogram``: a counter a bin."""
     result = operation.result.tensor
     scratch = room.place(ScratchPart(COUNTER, result.size * bytes_in_memory(COUNTER)))
-    updates = rounds(operation, UPDATED, _registers(operation.operands[0].type), target.capabilities.traits)
+    updates = _updates(operation, operation.operands[0].type, target, True)
     return Atomic(_accesses(scratch, (COUNTER,), 1), scratch, updates=updates)
+
+
+def _updates(operation: Operation, type_: Type, target: Target, is_instruction: bool) -> Rolled:
+    traits = target.capabilities.traits
+    cost = traits.updated if is_instruction and traits.updated is not None else UPDATED
+    return rounds(operation, cost, _registers(type_), traits)
+
+
+def _is_instruction(operation: Operation, target: Target) -> bool:
+    """Whether an atomic operation on an element is one instruction, and no loop that compares and swaps."""
+    if operation.name != "tt.atomic_rmw":
+        return False
+    element = element_type(operation.operands[1].type)
+    bits = bits_in_memory(element)
+    if bits < 32 or isinstance(element, IntegerType):
+        return bits >= 32
+    return operation.attributes["atomic_rmw_op"] == "fadd" and target.capabilities.has(f"float{bits}_atomic_add")
 
 
 def plan_atomic(operation: Operation, room: Room, target: Target) -> Plan:
     """An atomic operation: one invocation acts for each element, and shares the result where it is used."""
     type_ = operation.operands[0].type
-    alone = Atomic(updates=rounds(operation, UPDATED, _registers(type_), target.capabilities.traits))
+    alone = Atomic(updates=_updates(operation, type_, target, _is_instruction(operation, target)))
     if not any(result.uses for result in operation.results):
         return alone
     element = element_type(operation.result.type)

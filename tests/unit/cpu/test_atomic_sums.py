@@ -1,0 +1,80 @@
+"""Atomic sums of neighbouring elements, four at a time, and counters that only one thread has."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import triton
+import triton.language as tl
+from triton.backends.spirv.capabilities import PROFILES
+from triton.backends.spirv.cpu.host import host_of
+from triton.backends.spirv.cpu.kernel import translate
+from triton.backends.spirv.cpu.program import KernelModule
+
+from tests.unit.cpu.kernels import PROFILES_HERE, compiled, run
+
+RANDOM = np.random.default_rng(13)
+
+
+@pytest.fixture(params=PROFILES_HERE)
+def profile(request: pytest.FixtureRequest) -> str:
+    """A set of instructions."""
+    return str(request.param)
+
+
+@triton.jit
+def add_all(x, out, first, n, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.atomic_add(out + first + at, tl.load(x + at, mask=at < n, other=5), mask=at < n)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "float32", "int64", "float64"])
+@pytest.mark.parametrize("first", range(5))
+@pytest.mark.parametrize("n", [1, 3, 16, 18, 31, 64])
+def test_neighbours_stay_what_they_are(profile: str, dtype: str, first: int, n: int) -> None:
+    x = RANDOM.integers(-9, 9, 64).astype(dtype)
+    before = RANDOM.integers(-9, 9, 80).astype(dtype)
+    before[::7] = -0.0
+    out = before.copy()
+    run(profile, add_all, (3,), x, out, first, n, BLOCK=64)
+    expected = before.copy()
+    for _ in range(3):
+        expected[first : first + n] += x[:n]
+    assert np.array_equal(out, expected)
+    beside = np.r_[0:first, first + n : 80]
+    assert np.array_equal(np.signbit(out[beside]), np.signbit(before[beside]))
+
+
+@pytest.mark.parametrize("dtype", ["int32", "float32"])
+def test_elements_that_are_not_aligned(profile: str, dtype: str) -> None:
+    memory = np.zeros(4 * 100, np.uint8)
+    out = memory[1 : 1 + 4 * 80].view(dtype)
+    x = RANDOM.integers(-9, 9, 64).astype(dtype)
+    run(profile, add_all, (1,), x, out, 3, 37, BLOCK=64)
+    assert np.array_equal(out[3:40], x[:37]) and not out[:3].any() and not out[40:].any()
+
+
+@triton.jit
+def counted(x, out, n, BINS: tl.constexpr, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    counts = tl.histogram(tl.load(x + at, mask=at < n, other=0), BINS, mask=at < n)
+    tl.atomic_add(out + tl.arange(0, BINS), counts)
+
+
+@pytest.mark.parametrize(("n", "bins", "block"), [(5000, 256, 1024), (1000, 16, 256), (77, 64, 128), (3000, 8, 2048)])
+def test_histograms(profile: str, n: int, bins: int, block: int) -> None:
+    x = RANDOM.integers(-2, bins + 3, n).astype(np.int32)
+    x[: n // 3] = bins // 2  # lanes that count the same
+    out = np.full(bins + 20, 7, np.int32)
+    run(profile, counted, (-(-n // block),), x, out, n, BINS=bins, BLOCK=block)
+    expected = np.bincount(x[(x >= 0) & (x < bins)], minlength=bins) + 7
+    assert np.array_equal(out[:bins], expected) and (out[bins:] == 7).all()
+
+
+def test_registers_that_are_added_are_not_in_a_loop(profile: str) -> None:
+    arrays = [np.zeros(4, np.int32)] * 2
+    kernel = compiled(profile, add_all, [*arrays, 0, 4], {"BLOCK": 512})
+    program = KernelModule(kernel.asm["spv"])
+    items = [item.name for block in program.blocks.values() for item in block.body]
+    assert items.count("OpAtomicIAdd") == 512 // 16
+    assert "@quads_i32" in translate(kernel.asm["spv"], host_of(PROFILES[profile].processor), 16).text
