@@ -41,6 +41,10 @@ from .strip_reductions import folds, keeps_strips, reduced_dim
 _ARRAYS = 2.25
 _IN_ARRAYS = 0.125
 
+#: Where arrays are in the order of rows, a tensor of integers so many times as long as another is computed from that
+#: again.
+_SHORT = 16
+
 
 def cut_in_strips(function: Function, driver: Driver, rows: bool = False) -> bool:
     """Rewrites every block of ``function`` in place that is longer than the ``driver`` has budget for
@@ -62,6 +66,17 @@ def _blocks(block: Block) -> Iterator[Block]:
             for region in operation.regions:
                 for inner in region.blocks:
                     yield from _blocks(inner)
+
+
+def _is_short(value: Value, among: Value) -> bool:
+    """Whether integers are few, so that an array of them is read in place of one of those that are computed of them."""
+    owner = value.owner
+    return (
+        isinstance(owner, Operation)
+        and owner.name == "ttg.convert_layout"
+        and not isinstance(value.tensor.element, FloatType)
+        and value.tensor.size * _SHORT <= among.tensor.size
+    )
 
 
 def _ends_group(operation: Operation) -> bool:
@@ -158,7 +173,11 @@ class _Strips:
                 and self._may_be_cut(owner)
                 and is_light(owner)
                 and not (self._rows and owner.name in DIVISIONS)
-                and all(self._is_index(operand) for operand in owner.operands if is_tensor(operand))
+                and all(
+                    self._is_index(operand) or (self._rows and _is_short(operand, value))
+                    for operand in owner.operands
+                    if is_tensor(operand)
+                )
             )
         return known
 

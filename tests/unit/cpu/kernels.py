@@ -38,8 +38,11 @@ def type_name(dtype: np.dtype[Any]) -> str:
     return _TYPES.get(dtype.name, dtype.name.replace("uint", "u").replace("int", "i"))
 
 
-def compiled(profile: str, kernel: Any, arguments: list[Any], constants: dict[str, Any], **options: Any) -> Any:
-    """The kernel compiled for arrays and numbers: an integer is an i32, a float an fp32."""
+def compiled(
+    profile: str, kernel: Any, arguments: list[Any], constants: dict[str, Any], divisible: bool = False, **options: Any
+) -> Any:
+    """The kernel compiled for arrays and numbers: an integer is an i32, a float an fp32. ``divisible``: arrays begin at
+    multiples of 16 bytes, and integers are multiples of 16."""
     names = [name for name in kernel.arg_names if name not in constants]
     signature = {
         name: f"*{type_name(value.dtype)}"
@@ -51,7 +54,12 @@ def compiled(profile: str, kernel: Any, arguments: list[Any], constants: dict[st
     ordered = {name: signature[name] for name in kernel.arg_names}
     capabilities = PROFILES[profile]
     target = target_of(capabilities)
-    return triton.compile(ASTSource(kernel, ordered, constants), target=target, options=options)
+    attributes = {
+        (kernel.arg_names.index(name),): [["tt.divisibility", 16]]
+        for name, value in zip(names, arguments, strict=True)
+        if divisible and not isinstance(value, float)
+    }
+    return triton.compile(ASTSource(kernel, ordered, constants, attributes), target=target, options=options)
 
 
 def block_of(arguments: list[Any]) -> bytes:

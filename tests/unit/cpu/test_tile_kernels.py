@@ -8,11 +8,14 @@ import numpy as np
 import pytest
 import triton
 import triton.language as tl
+from triton.backends.spirv.capabilities import PROFILES
+from triton.backends.spirv.cpu.host import host_of
+from triton.backends.spirv.cpu.kernel import translate
 
 from examples.flash_attention import forward_kernel, reference
 from examples.matmul import matmul_kernel
 
-from .kernels import PROFILES_HERE, run
+from .kernels import PROFILES_HERE, compiled, run
 
 HERE = pytest.mark.parametrize("profile", PROFILES_HERE)
 _BOUND = {"float16": 2.0**-10, "float32": 2.0**-20, "float64": 2.0**-48}
@@ -58,6 +61,18 @@ def test_attention(head: int, length: int, causal: bool, dtype: Any, profile: st
     run(profile, forward_kernel, (triton.cdiv(length, 64), 2), q, k, v, out, sums, length, head**-0.5, **constants)
     expected = reference(*(one.astype(np.float64) for one in (q, k, v)), head**-0.5, causal)
     np.testing.assert_allclose(out, expected, atol=4e-3 if dtype is np.float16 else 4e-6)
+
+
+@HERE
+def test_rows_of_attention_are_stored_by_vectors(profile: str) -> None:
+    """Where they are is computed again behind the loop from where each row begins, so that it is seen that neighbours
+    are stored to neighbouring places: they are no vectors of an array."""
+    q, sums = np.zeros((2, 128, 128), np.float32), np.zeros((2, 64), np.float32)
+    constants = {"HEAD": 128, "BLOCK_M": 64, "BLOCK_N": 64, "CAUSAL": False}
+    made = compiled(profile, forward_kernel, [q, q, q, q, sums, 128, 0.1], constants, divisible=True)
+    text = translate(made.asm["spv"], host_of(PROFILES[profile].processor), PROFILES[profile].subgroup_size).text
+    assert "store <16 x float>" in text
+    assert "@scatter_float" not in text
 
 
 @triton.jit
