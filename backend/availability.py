@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import runpy
 import sys
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -38,6 +40,21 @@ def requested() -> bool:
     from . import settings
 
     return settings.BACKEND.get()
+
+
+@contextlib.contextmanager
+def requested_here() -> Iterator[None]:
+    """Asks for this backend's driver where TRITON_SPIRV_BACKEND says nothing, until a command has ended."""
+    from . import settings
+
+    name = settings.BACKEND.name
+    said = name in os.environ
+    os.environ.setdefault(name, "1")
+    try:
+        yield
+    finally:
+        if not said:
+            os.environ.pop(name, None)
 
 
 def other_is_active(name: str, driver: Any) -> bool:

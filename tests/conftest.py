@@ -28,13 +28,16 @@ def verified_rewrites() -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def fresh_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """A cache of this session's own, for the processes that tests start, too, so that nothing of an earlier run passes
-    unseen; one that the environment names is kept."""
+    """A cache of this run's own, for its workers and the processes that tests start, so that nothing of an earlier run
+    passes unseen; one that the environment names is kept."""
     if "TRITON_CACHE_DIR" in os.environ:
         yield
         return
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "triton-cache"
+    folder.mkdir(exist_ok=True)
     with knobs.cache.scope():
-        knobs.cache.dir = str(tmp_path_factory.mktemp("triton-cache"))
+        knobs.cache.dir = str(folder)
         yield
 
 

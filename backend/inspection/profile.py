@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import html
 import importlib.util
 import json
 import math
-import os
 import runpy
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -21,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import settings
 from ..analysis.work import Work, launch_work
+from ..availability import requested_here
 from ..launching.expected_time import arguments_of, function_of
 from ..runtime.files import given_path, write_whole
 from ..ttgir.ir import Function
@@ -438,19 +437,7 @@ def _not_there(options: argparse.Namespace) -> str:
     return "" if found is not None else f"there is no module {name}"
 
 
-@contextlib.contextmanager
-def _this_backend() -> Iterator[None]:
-    """Selects this backend where nothing else is asked for, until the script was profiled."""
-    asked = settings.BACKEND.name in os.environ
-    os.environ.setdefault(settings.BACKEND.name, "1")
-    try:
-        yield
-    finally:
-        if not asked:
-            os.environ.pop(settings.BACKEND.name, None)
-
-
-@_this_backend()
+@requested_here()
 def run_profile(options: argparse.Namespace) -> int:
     """``triton-spirv profile``: the script's own exit status, 1 where it could not be profiled."""
     if wrong := _not_there(options):

@@ -17,9 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..availability import requested_here
 from ..launching.kernel_records import FORMAT
 from ..runtime.files import given_path
-from ..settings import BACKEND, RECORD_KERNELS
+from ..settings import RECORD_KERNELS
 from ..system import usable_processors
 from .worker import COMPILED, SKIPPED, THERE
 
@@ -44,9 +45,9 @@ def add_warm(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("what", nargs="+", metavar="FILE", help="what --record wrote; with it `-- COMMAND …`")
 
 
+@requested_here()
 def run_warm(options: argparse.Namespace) -> int:
     """With ``--record`` the command's own exit status, else 1 where no kernel is ready."""
-    os.environ.setdefault(BACKEND.name, "1")
     if options.record is not None:
         return _record(options.record, options.what)
     if options.jobs is not None and options.jobs < 1:

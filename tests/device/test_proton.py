@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 import torch
@@ -38,6 +40,13 @@ def scale(x, out, n, BLOCK: tl.constexpr):
 @triton.jit
 def count(x):
     tl.atomic_add(x, 1)
+
+
+@pytest.fixture(autouse=True)
+def own_environment() -> Iterator[None]:
+    """Proton writes its settings into the environment."""
+    with mock.patch.dict(os.environ):
+        yield
 
 
 def launch() -> None:
