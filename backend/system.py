@@ -1,14 +1,15 @@
 """What Python does in another way on Windows than on Linux, each fact once. native/platform/ is the same for C++.
 
-Left out on Windows, by name: the CPU device and emulated devices (their kernels are ELF objects for the calling
-convention of Unix), memory shared with CUDA (it goes by file descriptors here), and asking each Vulkan driver in a
-process of its own (Windows lists drivers in its registry, not in files).
+Left out on Windows, by name: emulated devices (their subgroups change stacks by functions of Unix), memory shared with
+CUDA (it goes by file descriptors here), and asking each Vulkan driver in a process of its own (Windows lists drivers in
+its registry, not in files).
 """
 
 from __future__ import annotations
 
 import ctypes
 import os
+import platform
 import sys
 import time
 from collections.abc import Callable
@@ -16,8 +17,8 @@ from typing import Any
 
 WINDOWS = sys.platform == "win32"
 
-#: Whether kernels can run on the processor itself, and on emulated devices.
-HAS_CPU_DEVICE = not WINDOWS
+#: Whether kernels can run on emulated devices.
+HAS_EMULATED_DEVICES = not WINDOWS
 
 #: The libraries of the Vulkan loader, and of CUDA's driver, and the names that Zstandard's has.
 VULKAN_LOADER = "vulkan-1.dll" if WINDOWS else "libvulkan.so.1"
@@ -36,6 +37,8 @@ INSTALL_SPIRV_TOOLS = f"{_SDK}, whose Bin folder has to be on PATH" if WINDOWS e
 INSTALL_VALIDATION_LAYERS = INSTALL_SPIRV_TOOLS if WINDOWS else "apt-get install vulkan-validationlayers"
 INSTALL_ZSTANDARD = "put libzstd.dll on PATH" if WINDOWS else "apt-get install libzstd1"
 
+#: Where Windows' registry tells of the first processor.
+_PROCESSOR = r"HARDWARE\DESCRIPTION\System\CentralProcessor\0"
 #: How often, and how many seconds apart, a file is replaced that another process has open.
 _TRIES, _NAP = 50, 0.02
 
@@ -44,6 +47,49 @@ def after_fork_in_child(call: Callable[[], None]) -> None:
     """Call this in each forked child. Windows has no fork()."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=call)
+
+
+def machine() -> str:
+    """The architecture of this machine, by the name that Linux and LLVM have for it."""
+    return {"AMD64": "x86_64", "ARM64": "aarch64"}.get(platform.machine(), platform.machine())
+
+
+def processor_name() -> str:
+    """What the processor calls itself, "" if the system does not tell it."""
+    if WINDOWS:
+        import winreg
+
+        registry: Any = winreg
+        try:
+            with registry.OpenKey(registry.HKEY_LOCAL_MACHINE, _PROCESSOR) as key:
+                return " ".join(str(registry.QueryValueEx(key, "ProcessorNameString")[0]).split())
+        except OSError:
+            return ""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
+            pairs = [line.partition(":") for line in lines]
+    except OSError:
+        return ""
+    return next((" ".join(value.split()) for key, _, value in pairs if key.strip() == "model name"), "")
+
+
+def memory() -> tuple[int | None, int]:
+    """Bytes of memory that the system could give to this process without swapping, None if it does not tell, and of all
+    that there is, 0 if it does not."""
+    if WINDOWS:
+        status = (ctypes.c_uint64 * 8)()  # MEMORYSTATUSEX: two numbers of 32 bits, then seven of 64
+        ctypes.cast(status, ctypes.POINTER(ctypes.c_uint32))[0] = ctypes.sizeof(status)
+        kernel: Any = ctypes.WinDLL("kernel32")  # type: ignore[attr-defined]
+        return (status[2], status[1]) if kernel.GlobalMemoryStatusEx(status) else (None, 0)
+    values = {}
+    try:
+        with open("/proc/meminfo", encoding="ascii") as lines:
+            for line in lines:
+                key, _, value = line.partition(":")
+                values[key] = int(value.split()[0]) * 1024
+    except (OSError, ValueError, IndexError):
+        pass
+    return values.get("MemAvailable"), values.get("MemTotal", 0)
 
 
 def usable_processors() -> int:

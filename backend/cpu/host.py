@@ -21,8 +21,15 @@ class Host:
 
     @property
     def triple(self) -> str:
-        """LLVM's target triple."""
+        """LLVM's target triple. It is that of Linux on each system: an object runs on all of them, as the runtime loads
+        it and calls it in the way of the System V ABI (include/triton_spirv/)."""
         return f"{self.arch}-unknown-linux-gnu"
+
+    @property
+    def attributes(self) -> str:
+        """Attributes of each function. Windows gives a stack its pages one after the other, and a frame may have many;
+        what looks into exceptions there may write below the stack pointer."""
+        return 'noredzone "probe-stack"="inline-asm"' if self.arch == "x86_64" else ""
 
 
 #: Sets of instructions, the widest of an architecture first: those that the x86-64 psABI calls levels, and Armv8.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from ..spirv.opcodes import StorageClass
@@ -14,6 +15,9 @@ from .errors import Untranslatable
 from .host import Host
 from .program import KernelModule
 from .translation import Translation
+
+#: The first line of a function: what stands before its debug information, and the rest.
+_DEFINITION = re.compile(r"^(define .*?)((?: !dbg !\d+)? \{)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +83,8 @@ def translate(spirv: bytes, host: Host, subgroup: int, emulation: Emulation | No
         "!0 = !{}",
         *t.lines.metadata,
     ]
-    return TranslatedKernel(program.name, "\n".join(parts) + "\n", t.scratch_bytes)
+    text = _DEFINITION.sub(rf"\1 {host.attributes}\2", "\n".join(parts) + "\n")
+    return TranslatedKernel(program.name, text, t.scratch_bytes)
 
 
 def _area(t: Translation, variable: int) -> str:

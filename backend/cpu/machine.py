@@ -1,16 +1,17 @@
 """LLVM IR to machine code, by the LLVM that is inside libtriton.
 
-libtriton registers the targets of GPUs alone; it exports what registers the host's. What LLVM would end the process for
-is found before: the text is parsed, and verified, by entry points that report.
+On Linux libtriton registers the targets of GPUs alone, and exports what registers the host's. What LLVM would end the
+process for is found before: the text is parsed, and verified, by entry points that report. On Windows libtriton exports
+nothing of LLVM, and registers all targets that it was built with.
 """
 
 from __future__ import annotations
 
 import ctypes
 import functools
-import platform
 from typing import Any
 
+from ..system import WINDOWS, machine
 from .errors import InvalidCode
 from .host import Host
 
@@ -34,31 +35,40 @@ def initialize() -> None:
     """Registers the host's target, once. Raises NoHostTarget."""
     from triton._C.libtriton import llvm
 
-    library, machine = _library(), platform.machine()
-    target = _TARGETS.get(machine)
+    here = machine()
+    target = _TARGETS.get(here)
     try:
         if target is None:
-            raise AttributeError(machine)
-        for part in _PARTS:
-            getattr(library, f"LLVMInitialize{target}{part}")()
+            raise AttributeError(here)
+        for part in () if WINDOWS else _PARTS:
+            getattr(_library(), f"LLVMInitialize{target}{part}")()
     except AttributeError as error:
-        raise NoHostTarget(f"this libtriton cannot make machine code for {machine}: it lacks {error}") from None
+        raise NoHostTarget(f"this libtriton cannot make machine code for {here}: it lacks {error}") from None
     llvm.init_targets()
+
+
+@functools.cache
+def _has_target(triple: str) -> bool:
+    """Whether libtriton was built with a target, which initialize() has registered on Linux. To have it make code for
+    one that it lacks would end the process."""
+    if not WINDOWS:
+        return True
+    from triton._C.libtriton import ir, llvm
+
+    context = ir.context()
+    ir.load_dialects(context)
+    module = llvm.to_module(ir.builder(context).create_module(), llvm.context())
+    try:
+        llvm.attach_datalayout(module, triple, "", "")
+    except RuntimeError:
+        return False
+    return True
 
 
 class _Reference(ctypes.Structure):
     """llvm::StringRef."""
 
     _fields_ = (("data", ctypes.c_void_p), ("length", ctypes.c_size_t))
-
-
-@functools.cache
-def processor() -> str:
-    """LLVM's name of this processor, such as ``znver3``."""
-    function = _library()["_ZN4llvm3sys14getHostCPUNameEv"]
-    function.restype, function.argtypes = _Reference, []
-    found = function()
-    return ctypes.string_at(found.data, found.length).decode()
 
 
 def assemble(text: str, host: Host) -> bytes:
@@ -72,23 +82,25 @@ def assembly(text: str, host: Host) -> str:
 
 
 def _translated(text: str, host: Host, is_object: bool) -> Any:
-    if host.arch != platform.machine():
+    if host.arch != machine():
         return _by_llvmlite(text, host, is_object)
     from triton._C.libtriton import llvm
 
     initialize()
+    if not _has_target(host.triple):
+        return _by_llvmlite(text, host, is_object)
     _checked(text)
     # llvm_ir, triple, proc, features, flags, enable_fp_fusion, is_object, canonicalize_gep
     return llvm.translate_to_asm(text, host.triple, host.name, "", [], False, is_object, False)
 
 
 def _by_llvmlite(text: str, host: Host, is_object: bool) -> Any:
-    """Makes machine code for a processor of another architecture, whose target libtriton does not have."""
+    """Makes machine code for a processor whose target libtriton does not have, such as one of another architecture."""
     try:
         import llvmlite.binding as binding
     except ImportError:
         raise NoHostTarget(
-            f"machine code for {host.arch} is not made on {platform.machine()} by the LLVM of libtriton: "
+            f"machine code for {host.arch} is not made on {machine()} by the LLVM of libtriton: "
             "pip install llvmlite, whose LLVM makes it"
         ) from None
     binding.initialize_all_targets()
@@ -101,8 +113,8 @@ def _by_llvmlite(text: str, host: Host, is_object: bool) -> Any:
             f"the code that was made for a kernel is not valid, a fault of this compiler: {error}"
         ) from None
     target = binding.Target.from_triple(host.triple)
-    machine = target.create_target_machine(cpu=host.name, opt=3, reloc="pic", codemodel="default")
-    return machine.emit_object(module) if is_object else machine.emit_assembly(module)
+    generator = target.create_target_machine(cpu=host.name, opt=3, reloc="pic", codemodel="default")
+    return generator.emit_object(module) if is_object else generator.emit_assembly(module)
 
 
 class _Checker:

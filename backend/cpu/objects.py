@@ -6,12 +6,12 @@ A file of the cache holds, in 8 bytes, how much scratch memory a thread needs fo
 from __future__ import annotations
 
 import hashlib
-import platform
 import struct
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from ..system import machine
 from .emulation import Emulation, key_of
 from .host import host_of
 
@@ -62,7 +62,7 @@ def machine_code(
 
 def made_here(processor: str) -> bool:
     """Whether the LLVM of libtriton makes code for the processor: for those of this machine's architecture."""
-    return host_of(processor).arch == platform.machine()
+    return host_of(processor).arch == machine()
 
 
 def make(spirv: bytes, subgroup: int, processor: str, emulation: Emulation | None = None) -> MachineCode:

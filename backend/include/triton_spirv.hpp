@@ -51,7 +51,7 @@
 #ifndef TRITON_SPIRV_NO_EXCEPTIONS
 #include <stdexcept>
 #endif
-#if !defined(TRITON_SPIRV_NO_CPU) && defined(__linux__) && !defined(__ANDROID__) && \
+#if !defined(TRITON_SPIRV_NO_CPU) && (defined(__linux__) || defined(__MINGW64__)) && !defined(__ANDROID__) && \
     (defined(__x86_64__) || defined(__aarch64__)) && __has_include("triton_spirv/cpu_kernel.hpp")
 #define TRITON_SPIRV_HAS_CPU
 #endif

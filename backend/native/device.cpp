@@ -16,7 +16,7 @@ namespace {
 std::atomic<unsigned> fork_generation{0};
 
 unsigned current_generation() {
-  static const int registered = platform::after_fork_in_child([] { fork_generation.fetch_add(1); });
+  static const int registered = platform::around_forks(nullptr, nullptr, [] { fork_generation.fetch_add(1); });
   (void)registered;
   return fork_generation.load();
 }

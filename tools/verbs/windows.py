@@ -22,6 +22,7 @@ from ..project import Project, pip_environment
 
 _PROBE = Path(windows.__file__).with_name("windows_probe.py")
 _PROCESSES = Path(windows.__file__).with_name("windows_processes_probe.py")
+_CPU = Path(windows.__file__).with_name("windows_cpu_probe.py")
 _SOFTMAX = f"{_PROBE}:softmax"
 _SIGNATURE = "*fp32:16, *fp32:16, i32, 1024"
 #: Wine 8 fails with NumPy 2.4.
@@ -37,14 +38,17 @@ int wmain(int argc, wchar_t** argv) {
   return ((Main)(void*)GetProcAddress(library, "Py_Main"))(argc, argv);
 }
 """
-#: What is run: the arguments of Windows' Python, and what has to be printed.
-_RUNS = (
-    ((str(_PROBE),), "four threads: largest error"),
-    (("-m", "triton_spirv.cli", "info"), "used: device 0"),
-    (("-m", "triton_spirv.cli", "doctor"), "a tiny kernel ran on"),
-    (("-m", "triton_spirv.cli", "compile", _SOFTMAX, "-s", _SIGNATURE, "-o", "softmax.spv"), "softmax.spv"),
-    (("-m", "triton_spirv.cli", "inspect", _SOFTMAX, "-s", _SIGNATURE, "-o", "softmax.html"), "softmax.html"),
-    ((str(_PROCESSES),), "a process after one that was killed"),
+_ON_THE_PROCESSOR = {"TRITON_SPIRV_DEVICE": "cpu"}
+#: What is run: the arguments of Windows' Python, what has to be printed, and settings.
+_RUNS: tuple[tuple[tuple[str, ...], str, dict[str, str]], ...] = (
+    ((str(_CPU),), "a time limit: endless loops ended", _ON_THE_PROCESSOR),
+    (("-m", "triton_spirv.cli", "doctor"), "a tiny kernel ran on", _ON_THE_PROCESSOR),
+    ((str(_PROBE),), "four threads: largest error", {}),
+    (("-m", "triton_spirv.cli", "info"), "used: device 0", {}),
+    (("-m", "triton_spirv.cli", "doctor"), "a tiny kernel ran on", {}),
+    (("-m", "triton_spirv.cli", "compile", _SOFTMAX, "-s", _SIGNATURE, "-o", "softmax.spv"), "softmax.spv", {}),
+    (("-m", "triton_spirv.cli", "inspect", _SOFTMAX, "-s", _SIGNATURE, "-o", "softmax.html"), "softmax.html", {}),
+    ((str(_PROCESSES),), "a process after one that was killed", {}),
 )
 
 
@@ -64,9 +68,9 @@ def run(project: Project, arguments: list[str]) -> int:
         place = Path(scratch)
         with step("lay out Windows' Python"):
             python = lay_out(place / "python", [*_fetch(kept), wheel])
-        for given, wanted in _RUNS:
+        for given, wanted, settings in _RUNS:
             with step(f"run {' '.join(Path(one).name for one in given)} under Wine"):
-                print(_run(python, place, given, wanted), flush=True)
+                print(_run(python, place, given, wanted, settings), flush=True)
     note("all of it ran under Wine; docs/windows.md says what that does not show")
     return 0
 
@@ -103,10 +107,10 @@ def lay_out(folder: Path, wheels: list[Path]) -> Path:
     return program
 
 
-def _run(python: Path, scratch: Path, arguments: tuple[str, ...], wanted: str) -> str:
+def _run(python: Path, scratch: Path, arguments: tuple[str, ...], wanted: str, settings: dict[str, str]) -> str:
     """What Windows' Python printed. Its input and output are pipes: it takes no other files of Linux."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("TRITON_", "PYTHON"))}
-    environment |= {"WINEPREFIX": str(scratch / "prefix"), "WINEDEBUG": "-all"}
+    environment |= settings | {"WINEPREFIX": str(scratch / "prefix"), "WINEDEBUG": "-all"}
     environment |= {"TRITON_CACHE_DIR": f"Z:{scratch}/cache".replace("/", "\\")}
     done = subprocess.run(
         ["xvfb-run", "-a", _WINE, str(python), *arguments],

@@ -1,8 +1,6 @@
 // A relocatable ELF object: what its file says, laid out for memory and linked there.
 #pragma once
 
-#include <elf.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -13,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "elf.hpp"
 #include "relocations.hpp"
 
 namespace triton_spirv::cpu {

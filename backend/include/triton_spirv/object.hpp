@@ -1,12 +1,7 @@
 // Machine code in this process, from a relocatable ELF object. No linker is needed.
 #pragma once
 
-#include <sys/mman.h>
-#include <unistd.h>
-
-#include <cerrno>
 #include <cstdint>
-#include <cstring>
 #include <map>
 #include <memory>
 #include <optional>
@@ -15,6 +10,7 @@
 #include <vector>
 
 #include "image.hpp"
+#include "pages.hpp"
 #include "symbols.hpp"
 
 namespace triton_spirv::cpu {
@@ -35,25 +31,24 @@ class Object {
   // call.
   static std::shared_ptr<Object> load(std::string_view file, std::string& fault,
                                       const Image::Resolve& resolve = callable) {
-    const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-    const Image image(file, kHostMachine, page, resolve);
+    const Image image(file, kHostMachine, pages::size(), resolve);
     fault = image.fault();
     if (fault.empty() && image.bytes() == 0) fault = "it has no code";
     if (!fault.empty()) return nullptr;
-    void* const memory = mmap(nullptr, image.bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) {
-      fault = refused("no memory for it");
+    void* const memory = pages::map(image.bytes());
+    if (memory == nullptr) {
+      fault = pages::refused("no memory for it");
       return nullptr;
     }
     std::shared_ptr<Object> object(new Object(image, memory));  // which frees the memory
     fault = image.link(static_cast<std::byte*>(memory), object->address_);
-    if (fault.empty() && !object->protect(image)) fault = refused("its memory cannot be protected");
+    if (fault.empty() && !object->protect(image)) fault = pages::refused("its memory cannot be protected");
     if (!fault.empty()) return nullptr;
     char* const code = static_cast<char*>(memory);
     __builtin___clear_cache(code, code + object->code_bytes_);
     return object;
   }
-  ~Object() { munmap(reinterpret_cast<void*>(address_), bytes_); }
+  ~Object() { pages::unmap(reinterpret_cast<void*>(address_), bytes_); }
   Object(const Object&) = delete;
   Object& operator=(const Object&) = delete;
 
@@ -95,16 +90,11 @@ class Object {
         functions_(image.functions()),
         sections_(image.sections()) {}
   bool protect(const Image& image) const {
-    const auto set = [&](Region region, int protection) {
+    const auto set = [&](Region region, pages::Use use) {
       const uint64_t begin = image.begin(region), length = image.end(region) - begin;
-      return length == 0 || mprotect(reinterpret_cast<void*>(address_ + begin), length, protection) == 0;
+      return length == 0 || pages::protect(reinterpret_cast<void*>(address_ + begin), length, use);
     };
-    return set(Region::kCode, PROT_READ | PROT_EXEC) && set(Region::kConstants, PROT_READ);
-  }
-  static std::string refused(const char* what) {
-    const int error = errno;
-    return std::string(what) + ": " + std::strerror(error) +
-           (error == EACCES || error == EPERM ? "; this system forbids processes to make code" : "");
+    return set(Region::kCode, pages::Use::kCode) && set(Region::kConstants, pages::Use::kRead);
   }
 
   uint64_t address_;

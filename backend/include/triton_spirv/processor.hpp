@@ -10,6 +10,14 @@
 #include <xmmintrin.h>
 #endif
 
+// Marks a function that kernels call, or one of theirs: machine code is called in the way of the System V ABI on each
+// system, so that one object runs on all of them.
+#if defined(_WIN32) && defined(__x86_64__)
+#define TRITON_SPIRV_SYSTEM_V __attribute__((sysv_abi))
+#else
+#define TRITON_SPIRV_SYSTEM_V
+#endif
+
 namespace triton_spirv::cpu {
 
 // The version of what follows: how a kernel's function is called, and what it may expect. It is `launch` in the JSON.
@@ -19,8 +27,8 @@ inline constexpr uint32_t kLaunchVersion = 1;
 // has the number (z × grid[1] + y) × grid[0] + x. `block` is the argument block. `scratch` are bytes of the thread, at
 // a multiple of kScratchAlignment. It returns early once `stop` is not 0, which it looks at before each program and in
 // loops without a constant bound.
-using Entry = void (*)(const std::byte* block, uint64_t first, uint64_t last, const uint32_t* grid, std::byte* scratch,
-                       const int32_t* stop);
+using Entry = void(TRITON_SPIRV_SYSTEM_V*)(const std::byte* block, uint64_t first, uint64_t last, const uint32_t* grid,
+                                           std::byte* scratch, const int32_t* stop);
 
 inline constexpr std::size_t kScratchAlignment = 64;
 inline constexpr std::size_t kBlockAlignment = 16;

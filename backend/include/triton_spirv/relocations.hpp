@@ -4,12 +4,12 @@
 // 64-bit Architecture", chapter 5.7.
 #pragma once
 
-#include <elf.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <optional>
+
+#include "elf.hpp"
 
 namespace triton_spirv::cpu {
 

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "processor.hpp"
+
 namespace triton_spirv::cpu {
 namespace detail {
 
@@ -82,10 +84,29 @@ inline Wide shift_left(Wide a, int by) { return static_cast<Wide>(static_cast<Wi
 inline Wide shift_right(Wide a, int by) { return a >> by; }
 inline WideUnsigned shift_right_unsigned(WideUnsigned a, int by) { return a >> by; }
 
-template <typename Function>
-uint64_t address(Function* function) {
-  return reinterpret_cast<uint64_t>(function);
+// The address by which kernels call a function.
+template <auto kFunction>
+struct Called;
+template <typename Result, typename... Arguments, Result (*kFunction)(Arguments...)>
+struct Called<kFunction> {
+#if defined(_WIN32)
+  TRITON_SPIRV_SYSTEM_V static Result function(Arguments... arguments) { return kFunction(arguments...); }
+#else
+  static constexpr auto function = kFunction;
+#endif
+};
+template <auto kFunction>
+uint64_t address() {
+  return reinterpret_cast<uint64_t>(Called<kFunction>::function);
 }
+
+// Functions of glibc that other systems lack. Kernels round to nearest.
+#if defined(_WIN32)
+inline double roundeven(double value) { return ::nearbyint(value); }
+inline float roundevenf(float value) { return ::nearbyintf(value); }
+inline double exp10(double value) { return ::pow(10.0, value); }
+inline float exp10f(float value) { return static_cast<float>(::pow(10.0, static_cast<double>(value))); }
+#endif
 
 using F = float (*)(float);
 using D = double (*)(double);
@@ -94,28 +115,28 @@ using D2 = double (*)(double, double);
 
 // clang-format off
 #define TRITON_SPIRV_ONE(name) \
-  {#name, address(static_cast<D>(::name))}, \
-  {#name "f", address(static_cast<F>(::name##f))}
+  {#name, address<static_cast<D>(name)>()}, \
+  {#name "f", address<static_cast<F>(name##f)>()}
 #define TRITON_SPIRV_TWO(name) \
-  {#name, address(static_cast<D2>(::name))}, \
-  {#name "f", address(static_cast<F2>(::name##f))}
+  {#name, address<static_cast<D2>(name)>()}, \
+  {#name "f", address<static_cast<F2>(name##f)>()}
 inline const std::unordered_map<std::string_view, uint64_t>& table() {
   static const auto* const functions = new std::unordered_map<std::string_view, uint64_t>{
-      {"memcpy", address(static_cast<void* (*)(void*, const void*, std::size_t)>(::memcpy))},
-      {"memmove", address(static_cast<void* (*)(void*, const void*, std::size_t)>(::memmove))},
-      {"memset", address(static_cast<void* (*)(void*, int, std::size_t)>(::memset))},
-      {"memcmp", address(static_cast<int (*)(const void*, const void*, std::size_t)>(::memcmp))},
-      {"__truncdfhf2", address(truncdfhf2)}, {"__truncsfhf2", address(truncsfhf2)},
-      {"__truncdfbf2", address(truncdfbf2)}, {"__truncsfbf2", address(truncsfbf2)},
-      {"__extendhfsf2", address(extendhfsf2)}, {"__extendhfdf2", address(extendhfdf2)},
-      {"__divti3", address(divide)}, {"__modti3", address(remainder_of)},
-      {"__udivti3", address(divide_unsigned)}, {"__umodti3", address(remainder_unsigned)},
-      {"__multi3", address(multiply)}, {"__ashlti3", address(shift_left)},
-      {"__ashrti3", address(shift_right)}, {"__lshrti3", address(shift_right_unsigned)},
-      {"fma", address(static_cast<double (*)(double, double, double)>(::fma))},
-      {"fmaf", address(static_cast<float (*)(float, float, float)>(::fmaf))},
-      {"ldexp", address(static_cast<double (*)(double, int)>(::ldexp))},
-      {"ldexpf", address(static_cast<float (*)(float, int)>(::ldexpf))},
+      {"memcpy", address<static_cast<void* (*)(void*, const void*, std::size_t)>(::memcpy)>()},
+      {"memmove", address<static_cast<void* (*)(void*, const void*, std::size_t)>(::memmove)>()},
+      {"memset", address<static_cast<void* (*)(void*, int, std::size_t)>(::memset)>()},
+      {"memcmp", address<static_cast<int (*)(const void*, const void*, std::size_t)>(::memcmp)>()},
+      {"__truncdfhf2", address<truncdfhf2>()}, {"__truncsfhf2", address<truncsfhf2>()},
+      {"__truncdfbf2", address<truncdfbf2>()}, {"__truncsfbf2", address<truncsfbf2>()},
+      {"__extendhfsf2", address<extendhfsf2>()}, {"__extendhfdf2", address<extendhfdf2>()},
+      {"__divti3", address<divide>()}, {"__modti3", address<remainder_of>()},
+      {"__udivti3", address<divide_unsigned>()}, {"__umodti3", address<remainder_unsigned>()},
+      {"__multi3", address<multiply>()}, {"__ashlti3", address<shift_left>()},
+      {"__ashrti3", address<shift_right>()}, {"__lshrti3", address<shift_right_unsigned>()},
+      {"fma", address<static_cast<double (*)(double, double, double)>(::fma)>()},
+      {"fmaf", address<static_cast<float (*)(float, float, float)>(::fmaf)>()},
+      {"ldexp", address<static_cast<double (*)(double, int)>(::ldexp)>()},
+      {"ldexpf", address<static_cast<float (*)(float, int)>(::ldexpf)>()},
       TRITON_SPIRV_ONE(sqrt), TRITON_SPIRV_ONE(cbrt), TRITON_SPIRV_ONE(fabs), TRITON_SPIRV_ONE(floor),
       TRITON_SPIRV_ONE(ceil), TRITON_SPIRV_ONE(trunc), TRITON_SPIRV_ONE(rint), TRITON_SPIRV_ONE(nearbyint),
       TRITON_SPIRV_ONE(round), TRITON_SPIRV_ONE(roundeven), TRITON_SPIRV_ONE(sin), TRITON_SPIRV_ONE(cos),

@@ -7,6 +7,7 @@
 #include "cpu/object.h"
 #include "device_kinds.h"
 #include "gil.h"
+#include "platform/platform.h"
 
 namespace py = pybind11;
 
@@ -111,6 +112,8 @@ void bind_cpu(py::module_& m) {
       py::arg("file"), py::arg("machine"), py::arg("base"),
       "An object as it would lie at an address of a machine, x86-64 or aarch64: its bytes, and the offsets of its "
       "functions.");
+
+  platform::set_main_thread(py::module_::import("threading").attr("main_thread")().attr("ident").cast<uint64_t>());
 
   m.def("set_subgroup_order", set_subgroup_order, py::arg("seed"),
         "From now on the subgroups of emulated devices run in another order; 0: ascending.");

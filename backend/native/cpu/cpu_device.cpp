@@ -1,10 +1,5 @@
 #include "cpu/cpu_device.h"
 
-#include <pthread.h>
-#include <signal.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -13,6 +8,7 @@
 #include "cpu/fault_text.h"
 #include "cpu/forks.h"
 #include "cpu/interrupts.h"
+#include "platform/platform.h"
 
 namespace triton_spirv {
 namespace {
@@ -37,7 +33,7 @@ constexpr auto kGrace = std::chrono::seconds(10);
 constexpr std::size_t kMostQueued = 4096;
 
 // Whether this is the thread that runs Python's signal handlers.
-thread_local bool is_main_thread = syscall(SYS_gettid) == getpid();
+thread_local bool is_main_thread = platform::on_main_thread();
 bool on_main_thread() { return is_main_thread; }
 
 const cpu::Kernel& kernel_of(const Dispatch& dispatch) {
@@ -139,19 +135,12 @@ void CpuDevice::begin_worker() {
     work_.notify_one();
     return;
   }
-  // Signals are for the threads of the program.
-  sigset_t all, before;
-  sigfillset(&all);
-  for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGURG}) sigdelset(&all, signal);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
   const auto begin = [](void* device) -> void* {
     static_cast<CpuDevice*>(device)->work();
     return nullptr;
   };
-  const int failed = pthread_create(&worker_, nullptr, begin, this);
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  const int failed = platform::start_thread(worker_, "triton-cpu", 0, begin, this);
   if (failed) throw DeviceError("the CPU device cannot start a thread: " + std::string(std::strerror(failed)));
-  pthread_setname_np(worker_, "triton-cpu");
   has_worker_ = true;
 }
 

@@ -5,6 +5,8 @@
 // that waits for it can look at signals, and can stop it.
 #pragma once
 
+#include <pthread.h>
+
 #include <atomic>
 #include <chrono>
 #include <condition_variable>

@@ -13,6 +13,14 @@ std::string hexadecimal(uint64_t value) {
   return text;
 }
 
+// What the system calls faults of memory, of arithmetic and of instructions.
+#if defined(_WIN32)
+constexpr const char *kMemory = "an access violation", *kStack = "a stack overflow",
+                     *kArithmetic = "an integer exception", *kInstruction = "an illegal instruction";
+#else
+constexpr const char *kMemory = "SIGSEGV", *kStack = "SIGSEGV", *kArithmetic = "SIGFPE", *kInstruction = "SIGILL";
+#endif
+
 constexpr const char* kCheckBounds =
     "; run it with TRITON_SPIRV_CHECK_BOUNDS=1, which names the tensor, or look for a missing mask";
 
@@ -26,23 +34,27 @@ std::string access_text(const Fault& fault, const char* signal) {
 }  // namespace
 
 std::string fault_text(const Fault& fault) {
+  const auto named = [](const char* name) { return std::string(" (") + name + ")"; };
   switch (fault.signal) {
     case Fault::kRefused:
       return fault.text;
     case SIGSEGV:
       if (fault.overflow)
-        return "needs more stack than its thread has (SIGSEGV at " + hexadecimal(fault.address) +
+        return "needs more stack than its thread has (" + std::string(kStack) + " at " + hexadecimal(fault.address) +
                "); smaller blocks need less";
-      if (fault.code == SEGV_ACCERR && fault.has_address)
+      if (fault.forbidden)
         return (fault.wrote ? "wrote to address " : "accessed address ") + hexadecimal(fault.address) +
-               ", where this process may not do so (SIGSEGV)" + kCheckBounds;
-      return access_text(fault, "SIGSEGV");
+               ", where this process may not do so" + named(kMemory) + kCheckBounds;
+      return access_text(fault, kMemory);
+#if defined(SIGBUS)
     case SIGBUS:
       return access_text(fault, "SIGBUS");
+#endif
     case SIGFPE:
-      return "divided an integer by zero, or the smallest integer by -1 (SIGFPE)";
+      return "divided an integer by zero, or the smallest integer by -1" + named(kArithmetic);
     case SIGILL:
-      return "reached an instruction that this processor does not have (SIGILL); was it compiled for another one?";
+      return "reached an instruction that this processor does not have" + named(kInstruction) +
+             "; was it compiled for another one?";
   }
   return "ended with signal " + std::to_string(fault.signal);
 }

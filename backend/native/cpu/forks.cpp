@@ -1,12 +1,11 @@
 #include "cpu/forks.h"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <mutex>
 #include <vector>
 
 #include "cpu/cpu_device.h"
+#include "platform/platform.h"
 
 namespace triton_spirv {
 namespace {
@@ -24,7 +23,7 @@ std::vector<CpuDevice*>& devices() {
 }  // namespace
 
 void CpuForks::add(CpuDevice& device) {
-  static const int registered = pthread_atfork(before, in_parent, in_child);
+  static const int registered = platform::around_forks(before, in_parent, in_child);
   (void)registered;
   const std::lock_guard<std::mutex> lock(mutex());
   devices().push_back(&device);

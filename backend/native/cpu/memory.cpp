@@ -1,15 +1,14 @@
 // Memory of the CPU device, and what copies and fills it.
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "cpu/cpu_device.h"
 #include "cpu/emulation.h"
+#include "platform/platform.h"
 #include "recording.h"
+#include "triton_spirv/pages.hpp"
 
 namespace triton_spirv {
 namespace {
@@ -33,7 +32,8 @@ struct Copy {
   uint64_t bytes;
 };
 
-void run_copy(const std::byte* block, uint64_t first, uint64_t last, const uint32_t*, std::byte*, const int32_t*) {
+TRITON_SPIRV_SYSTEM_V void run_copy(const std::byte* block, uint64_t first, uint64_t last, const uint32_t*, std::byte*,
+                                    const int32_t*) {
   const Copy& copy = *reinterpret_cast<const Copy*>(block);
   const uint64_t begin = first * kPiece, end = std::min(last * kPiece, copy.bytes);
   std::memcpy(copy.to + begin, copy.from + begin, end - begin);
@@ -45,7 +45,8 @@ struct Fill {
   uint32_t word;
 };
 
-void run_fill(const std::byte* block, uint64_t first, uint64_t last, const uint32_t*, std::byte*, const int32_t*) {
+TRITON_SPIRV_SYSTEM_V void run_fill(const std::byte* block, uint64_t first, uint64_t last, const uint32_t*, std::byte*,
+                                    const int32_t*) {
   const Fill& fill = *reinterpret_cast<const Fill*>(block);
   const uint64_t begin = first * kPiece, end = std::min(last * kPiece, fill.bytes);
   auto* const words = reinterpret_cast<uint32_t*>(fill.to);
@@ -89,22 +90,10 @@ namespace {
 
 void release(void* memory, uint64_t allocated) {
   if (allocated >= kLargePage) {
-    munmap(memory, allocated);
+    cpu::pages::unmap(memory, allocated);
   } else {
-    std::free(memory);
+    ::operator delete(memory, std::align_val_t(kAlignment));
   }
-}
-
-// Returns memory that begins at a multiple of kLargePage, or null.
-void* map_large(uint64_t bytes) {
-  void* const memory = mmap(nullptr, bytes + kLargePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) return nullptr;
-  auto* const begin = static_cast<std::byte*>(memory);
-  const uint64_t skipped = -reinterpret_cast<uintptr_t>(memory) & (kLargePage - 1);
-  if (skipped != 0) munmap(begin, skipped);
-  if (skipped != kLargePage) munmap(begin + skipped + bytes, kLargePage - skipped);
-  madvise(begin + skipped, bytes, MADV_HUGEPAGE);
-  return begin + skipped;
 }
 
 }  // namespace
@@ -115,9 +104,11 @@ std::unique_ptr<Buffer> CpuDevice::allocate(uint64_t bytes, MemoryKind) {
   constexpr uint64_t kMost = uint64_t{1} << 47;
   const bool large = bytes >= kLargePage;
   const uint64_t allocated =
-      bytes > kMost ? bytes : rounded_up(std::max<uint64_t>(bytes, 1), large ? sysconf(_SC_PAGESIZE) : kAlignment);
+      bytes > kMost ? bytes : rounded_up(std::max<uint64_t>(bytes, 1), large ? cpu::pages::size() : kAlignment);
   void* memory = nullptr;
-  if (bytes <= kMost) memory = large ? map_large(allocated) : std::aligned_alloc(kAlignment, allocated);
+  if (bytes <= kMost)
+    memory = large ? platform::map_large(allocated, kLargePage)
+                   : ::operator new(allocated, std::align_val_t(kAlignment), std::nothrow);
   if (memory == nullptr)
     throw DeviceError("the system has no memory for " + std::to_string(bytes) + " bytes", DeviceError::Kind::kNoMemory);
   {

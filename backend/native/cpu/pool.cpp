@@ -1,13 +1,12 @@
 #include "cpu/pool.h"
 
-#include <pthread.h>
-#include <signal.h>
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <new>
+
+#include "platform/platform.h"
+#include "triton_spirv/pages.hpp"
 
 namespace triton_spirv::cpu {
 namespace {
@@ -58,15 +57,15 @@ void call_entry(void* argument) {
 }  // namespace
 
 Scratch::~Scratch() {
-  if (memory_ != nullptr) munmap(memory_, bytes_);
+  if (memory_ != nullptr) pages::unmap(memory_, bytes_);
 }
 
 std::byte* Scratch::get(uint64_t bytes) {
   if (bytes <= bytes_ && memory_ != nullptr) return memory_;
   const uint64_t wanted = (std::max<uint64_t>(bytes, 1) + kScratchStep - 1) / kScratchStep * kScratchStep;
-  void* const memory = mmap(nullptr, wanted, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) return nullptr;
-  if (memory_ != nullptr) munmap(memory_, bytes_);
+  void* const memory = pages::map(wanted);
+  if (memory == nullptr) return nullptr;
+  if (memory_ != nullptr) pages::unmap(memory_, bytes_);
   memory_ = static_cast<std::byte*>(memory);
   bytes_ = wanted;
   return memory_;
@@ -75,6 +74,7 @@ std::byte* Scratch::get(uint64_t bytes) {
 struct Pool::Seat {
   Pool* pool;
   pthread_t thread;
+  std::atomic<Runner*> runner{nullptr};  // from its first turn on
   Scratch scratch;
 };
 
@@ -93,8 +93,8 @@ void Pool::run(Launch& launch) {
   std::byte* const scratch = own_.get(launch.kernel->scratch());
   if (scratch == nullptr) throw std::bad_alloc();
   watch_faults();
-  make_signal_stack();
-  caller_ = pthread_self();
+  make_room_for_handlers();
+  caller_ = &this_runner();
   launch_ = &launch;
   programs_ = launch.programs();
   faulted_.store(false, std::memory_order_relaxed);
@@ -107,6 +107,7 @@ void Pool::run(Launch& launch) {
     return work(scratch, alone);
   }();
   close();
+  caller_ = nullptr;
   if (share.programs == 0 || launch.stopped() != Stop::kNo) return;
   const float now = std::max(1e-3f, static_cast<float>(share.nanoseconds) / static_cast<float>(share.programs));
   const float before = launch.kernel->program_ns();
@@ -172,8 +173,9 @@ void Pool::leave() {
 
 void Pool::interrupt() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  cpu::interrupt(caller_);
-  for (const auto& seat : helpers_) cpu::interrupt(seat->thread);
+  if (Runner* const runner = caller_.load()) cpu::interrupt(*runner);
+  for (const auto& seat : helpers_)
+    if (Runner* const runner = seat->runner.load()) cpu::interrupt(*runner);
 }
 
 void Pool::close() {
@@ -201,32 +203,22 @@ void Pool::wake_helpers() {
 
 void Pool::start_helpers() {
   started_ = true;
-  // Signals are for the threads of the program.
-  sigset_t all, before;
-  sigfillset(&all);
-  for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGURG}) sigdelset(&all, fault);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  pthread_attr_t attributes;
-  pthread_attr_init(&attributes);
-  pthread_attr_setstacksize(&attributes, kHelperStack);
   for (unsigned number = 1; number < threads_; ++number) {
     auto seat = std::make_unique<Seat>();
     seat->pool = this;
-    // With fewer threads than wanted the launch takes longer.
-    if (pthread_create(&seat->thread, &attributes, begin_helper, seat.get()) != 0) break;
     char name[16];
     std::snprintf(name, sizeof name, "triton-cpu-%u", number);
-    pthread_setname_np(seat->thread, name);
+    // With fewer threads than wanted the launch takes longer.
+    if (platform::start_thread(seat->thread, name, kHelperStack, begin_helper, seat.get()) != 0) break;
     const std::lock_guard<std::mutex> lock(mutex_);
     helpers_.push_back(std::move(seat));
   }
-  pthread_attr_destroy(&attributes);
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 void* Pool::begin_helper(void* argument) {
   Seat& seat = *static_cast<Seat*>(argument);
-  make_signal_stack();
+  make_room_for_handlers();
+  seat.runner = &this_runner();
   const FloatMode mode;
   seat.pool->help(seat.scratch);
   return nullptr;

@@ -1,8 +1,6 @@
 // Threads that share the programs of a launch.
 #pragma once
 
-#include <pthread.h>
-
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
@@ -78,8 +76,8 @@ class Pool {
   const unsigned threads_;
   std::vector<std::unique_ptr<Seat>> helpers_;  // empty until the first launch that needs them
   bool started_ = false;
-  Scratch own_;         // of the thread that calls run()
-  pthread_t caller_{};  // that thread
+  Scratch own_;                           // of the thread that calls run()
+  std::atomic<Runner*> caller_{nullptr};  // that thread, during a launch
 
   // The launch that is running. Helpers look at it while they are inside.
   Launch* launch_ = nullptr;

@@ -1,10 +1,13 @@
 #include <dlfcn.h>
-#include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cstdio>
+#include <initializer_list>
 #include <new>
 
 #include "platform/platform.h"
@@ -26,7 +29,38 @@ void* function_of(void* library, const char* name) { return dlsym(library, name)
 // Nanoseconds. The default of 50 µs is longer than a nap.
 void nap_precisely() { prctl(PR_SET_TIMERSLACK, 1000); }
 
-int after_fork_in_child(void (*function)()) { return pthread_atfork(nullptr, nullptr, function); }
+int around_forks(void (*before)(), void (*in_parent)(), void (*in_child)()) {
+  return pthread_atfork(before, in_parent, in_child);
+}
+
+int start_thread(pthread_t& thread, const char* name, std::size_t stack, void* (*function)(void*), void* argument) {
+  sigset_t all, before;
+  sigfillset(&all);
+  for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGURG}) sigdelset(&all, signal);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  if (stack != 0) pthread_attr_setstacksize(&attributes, stack);
+  const int failed = pthread_create(&thread, &attributes, function, argument);
+  pthread_attr_destroy(&attributes);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (failed == 0) pthread_setname_np(thread, name);
+  return failed;
+}
+
+bool on_main_thread() { return syscall(SYS_gettid) == getpid(); }
+void set_main_thread(uint64_t) {}
+
+void* map_large(uint64_t bytes, uint64_t page) {
+  void* const memory = mmap(nullptr, bytes + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return nullptr;
+  auto* const begin = static_cast<std::byte*>(memory);
+  const uint64_t skipped = -reinterpret_cast<uintptr_t>(memory) & (page - 1);
+  if (skipped != 0) munmap(begin, skipped);
+  if (skipped != page) munmap(begin + skipped + bytes, page - skipped);
+  madvise(begin + skipped, bytes, MADV_HUGEPAGE);
+  return begin + skipped;
+}
 
 void close_descriptor(int descriptor) { ::close(descriptor); }
 

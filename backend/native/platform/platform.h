@@ -2,6 +2,11 @@
 // files that a system leaves out.
 #pragma once
 
+#include <pthread.h>
+
+#include <cstddef>
+#include <cstdint>
+
 namespace triton_spirv::platform {
 
 // The Vulkan loader's library, and what to do where it is not there.
@@ -22,8 +27,18 @@ void* function_of(void* library, const char* name);
 
 // Makes the naps of this thread end within microseconds of their time, where the system rounds them up.
 void nap_precisely();
-// Has a function called in each forked child from now on. Returns 0 if it could be registered.
-int after_fork_in_child(void (*function)());
+// Has functions called around each fork from now on, and in the child. Returns 0 if they could be registered.
+int around_forks(void (*before)(), void (*in_parent)(), void (*in_child)());
+// Starts a thread that gets no signal of the program, other than those of its own faults. `stack`: its bytes, 0 for as
+// many as usual. Returns 0, or what errno would be.
+int start_thread(pthread_t& thread, const char* name, std::size_t stack, void* (*function)(void*), void* argument);
+// Whether this is the thread that runs Python's signal handlers.
+bool on_main_thread();
+// Windows asks Python which thread that is: threading.main_thread().ident.
+void set_main_thread(uint64_t ident);
+// Zeroed memory of whole pages, at a multiple of `page` if the system can use pages of that size there. Null if there
+// is none. It is freed by pages::unmap().
+void* map_large(uint64_t bytes, uint64_t page);
 // Closes a file descriptor that another API gave to this process.
 void close_descriptor(int descriptor);
 // From now on exit() runs no exit handler of a library, and a thread that is in a driver finds its data. Throws

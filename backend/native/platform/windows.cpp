@@ -1,5 +1,7 @@
 #include <windows.h>
 
+#include <atomic>
+
 #include "platform/platform.h"
 
 namespace triton_spirv::platform {
@@ -26,7 +28,28 @@ void* function_of(void* library, const char* name) {
 void nap_precisely() {}
 
 // Windows has no fork().
-int after_fork_in_child(void (*)()) { return 0; }
+int around_forks(void (*)(), void (*)(), void (*)()) { return 0; }
+
+int start_thread(pthread_t& thread, const char* name, std::size_t stack, void* (*function)(void*), void* argument) {
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  if (stack != 0) pthread_attr_setstacksize(&attributes, stack);
+  const int failed = pthread_create(&thread, &attributes, function, argument);
+  pthread_attr_destroy(&attributes);
+  if (failed == 0) pthread_setname_np(thread, name);
+  return failed;
+}
+
+namespace {
+std::atomic<uint64_t> main_thread{0};
+}
+bool on_main_thread() { return GetCurrentThreadId() == main_thread.load(std::memory_order_relaxed); }
+void set_main_thread(uint64_t ident) { main_thread.store(ident, std::memory_order_relaxed); }
+
+// Larger pages need a right that programs seldom have.
+void* map_large(uint64_t bytes, uint64_t) {
+  return VirtualAlloc(nullptr, bytes, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE);
+}
 
 // No API gives one: memory and semaphores are shared by handles there, which this module does not import.
 void close_descriptor(int) {}

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import platform
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
 from ... import settings
 from ...capabilities import PROFILES, Capabilities
-from ...system import usable_processors
+from ...system import machine, memory, processor_name, usable_processors
 from ..device_kind import ComputeUnits, DeviceInfo
 from ..native_module import native
 from ..once import once_a_process
@@ -18,8 +17,6 @@ from ..once import once_a_process
 #: What TRITON_SPIRV_DEVICE calls it.
 NAME = "cpu"
 
-#: Memory that the system could give to this process without swapping, in kB, and all that there is.
-_FREE, _TOTAL = "MemAvailable", "MemTotal"
 #: Limits of a group of processes: of version 2, then of version 1. Each has a file of what is used.
 _GROUPS = (
     ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
@@ -31,19 +28,6 @@ def threads() -> int:
     """How many threads a launch may use: TRITON_SPIRV_CPU_THREADS, or one for each processor that this process may
     run on."""
     return settings.CPU_THREADS.get() or usable_processors()
-
-
-def model() -> str:
-    """What the processor calls itself."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        lines = []
-    for line in lines:
-        key, _, value = line.partition(":")
-        if key.strip() == "model name" and value.strip():
-            return " ".join(value.split())
-    return platform.machine()
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,14 +47,7 @@ class CpuDeviceInfo(DeviceInfo):
 
     def memory(self) -> tuple[int | None, int]:
         """Implements DeviceInfo.memory(): of the machine, or of the group of processes if that has less."""
-        values = {}
-        try:
-            for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
-                key, _, value = line.partition(":")
-                values[key] = int(value.split()[0]) * 1024
-        except (OSError, ValueError, IndexError):
-            pass
-        free, total = values.get(_FREE), values.get(_TOTAL, 0)
+        free, total = memory()
         for limit, used in _GROUPS:
             try:
                 most, now = int(Path(limit).read_text()), int(Path(used).read_text())
@@ -92,7 +69,7 @@ def capabilities() -> Capabilities | None:
 def device() -> CpuDeviceInfo:
     """The processor of this machine."""
     found = capabilities()
-    name = f"CPU ({model()})"
+    name = f"CPU ({processor_name() or machine()})"
     return CpuDeviceInfo(
         name=name,
         kind="cpu",

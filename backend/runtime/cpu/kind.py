@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...system import HAS_CPU_DEVICE
 from .devices import NAME, CpuDeviceInfo, device
 from .open_device import OpenCpuDevice
 
@@ -14,7 +13,7 @@ class Cpu:
 
     def devices(self) -> Sequence[CpuDeviceInfo]:
         """Implements DeviceKind.devices()."""
-        return (device(),) if HAS_CPU_DEVICE else ()
+        return (device(),)
 
     def open(self, device: CpuDeviceInfo, again: bool) -> OpenCpuDevice:
         """Implements DeviceKind.open()."""
@@ -22,6 +21,4 @@ class Cpu:
 
     def remedy(self) -> str:
         """Implements DeviceKind.remedy()."""
-        if not HAS_CPU_DEVICE:
-            return "kernels cannot run on the processor itself under Windows"
         return f"TRITON_SPIRV_DEVICE={NAME} runs kernels on the processor itself"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ... import settings
-from ...system import HAS_CPU_DEVICE
+from ...system import HAS_EMULATED_DEVICES
 from ..errors import DeviceUnavailable
 from .devices import EmulatedDeviceInfo, emulated
 from .open_device import OpenEmulatedDevice
@@ -17,8 +17,8 @@ class Emulated:
     def devices(self) -> Sequence[EmulatedDeviceInfo]:
         """Implements DeviceKind.devices()."""
         name = settings.emulated_profile()
-        if name is not None and not HAS_CPU_DEVICE:
-            raise DeviceUnavailable("emulated devices run on the CPU device, which Windows does not have")
+        if name is not None and not HAS_EMULATED_DEVICES:
+            raise DeviceUnavailable("emulated devices do not run on Windows: use Linux, or WSL 2")
         return () if name is None else (emulated(name),)
 
     def open(self, device: EmulatedDeviceInfo, again: bool) -> OpenEmulatedDevice:

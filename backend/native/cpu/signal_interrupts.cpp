@@ -1,8 +1,8 @@
-#include "cpu/interrupts.h"
-
 #include <signal.h>
 
 #include <atomic>
+
+#include "cpu/interrupts.h"
 
 namespace triton_spirv::cpu {
 namespace {

@@ -1,7 +1,7 @@
 // siglongjmp() may leave the stack of a subgroup (emulation.cpp), which its checks take for a fault.
 #undef _FORTIFY_SOURCE
-#include "cpu/faults.h"
-
+#include <pthread.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <ucontext.h>
@@ -11,6 +11,8 @@
 #include <cstring>
 #include <mutex>
 
+#include "cpu/fault_places.h"
+#include "cpu/faults.h"
 #include "cpu/object.h"
 
 namespace triton_spirv::cpu {
@@ -35,10 +37,6 @@ int interrupt_mark;
 // Room for the frame of a signal (11 KiB with AMX), and for handlers of others such as Python's faulthandler.
 constexpr std::size_t kSignalStack = 64 << 10;
 constexpr std::size_t kEnough = 32 << 10;
-// How far up the stack return addresses into the kernel are looked for.
-constexpr uint64_t kSearched = 64 << 10;
-// A fault this close to the stack pointer, in a page that is not there, is an overflow.
-constexpr uint64_t kNearStack = 1 << 20;
 
 struct sigaction previous[kMostSignals];
 std::mutex installing;
@@ -73,23 +71,14 @@ void describe_access(const ucontext_t& context, Fault& fault) {
 
 // Finds the instruction and its callers: addresses above the stack pointer that point into the object's code.
 void find_places(const Guard& here, const ucontext_t& context, const Registers& registers, Fault& fault) {
-  if (here.object == nullptr) return;
-  const Object& object = *here.object;
-  int count = 0;
-  const auto add = [&](uint64_t address) {
-    if (count < Fault::kPlaces && object.has_code(address)) fault.places[count++] = address;
-  };
-  add(registers.pc);
+  Places places(here.object, fault);
+  places.add(registers.pc);
 #if defined(__aarch64__)
-  add(context.uc_mcontext.regs[30] - 1);
+  places.add(context.uc_mcontext.regs[30] - 1);
 #else
   (void)context;
 #endif
-  const uint64_t top = reinterpret_cast<uint64_t>(&here);  // every frame of the kernel is below it
-  if (fault.overflow || top < registers.sp) return;
-  const uint64_t end = top - registers.sp < kSearched ? top : registers.sp + kSearched;
-  for (uint64_t at = (registers.sp + 7) & ~uint64_t{7}; at < end; at += 8)
-    add(*reinterpret_cast<const uint64_t*>(at) - 1);
+  if (!fault.overflow) places.add_callers(registers.sp, reinterpret_cast<uint64_t>(&here));
 }
 
 // Whether the kernel raised the signal itself.
@@ -129,14 +118,12 @@ void handle(int signal, siginfo_t* info, void* context) {
   const Registers registers = registers_of(machine);
   Fault& fault = here->fault;
   fault.signal = signal;
-  fault.code = info->si_code;
-  fault.pc = registers.pc;
   if (signal == SIGSEGV || signal == SIGBUS) {
     fault.has_address = info->si_code != SI_KERNEL;  // it is unknown for addresses that no process has
     fault.address = fault.has_address ? reinterpret_cast<uint64_t>(info->si_addr) : 0;
+    fault.forbidden = fault.has_address && signal == SIGSEGV && info->si_code == SEGV_ACCERR;
     describe_access(machine, fault);
-    fault.overflow = fault.has_address && signal == SIGSEGV && fault.address <= registers.sp + kNearStack &&
-                     registers.sp <= fault.address + kNearStack;
+    fault.overflow = fault.has_address && signal == SIGSEGV && is_near_stack(fault.address, registers.sp);
   }
   find_places(*here, machine, registers, fault);
   siglongjmp(here->back, 1);
@@ -198,17 +185,27 @@ void watch_faults() {
   install(kInterrupt);
 }
 
-void interrupt(pthread_t thread) {
+struct Runner {
+  pthread_t thread;
+};
+
+Runner& this_runner() {
+  thread_local Runner runner{};
+  runner.thread = pthread_self();
+  return runner;
+}
+
+void interrupt(Runner& runner) {
   {
     const std::lock_guard<std::mutex> lock(installing);
     install(kInterrupt);
   }
   union sigval value = {};
   value.sival_ptr = &interrupt_mark;
-  pthread_sigqueue(thread, kInterrupt, value);
+  pthread_sigqueue(runner.thread, kInterrupt, value);
 }
 
-void make_signal_stack() {
+void make_room_for_handlers() {
   if (signal_stack.looked_for) return;
   signal_stack.looked_for = true;
   stack_t now = {};
@@ -230,7 +227,7 @@ void raise_fault(const char* text, uint64_t caller) {
   guard = nullptr;
   here->fault.signal = Fault::kRefused;
   std::strncpy(here->fault.text, text, sizeof here->fault.text - 1);
-  if (here->object != nullptr && here->object->has_code(caller)) here->fault.places[0] = here->fault.pc = caller;
+  Places(here->object, here->fault).add(caller);
   siglongjmp(here->back, 1);
 }
 
