@@ -1,4 +1,5 @@
-"""What Windows has in another way is in backend/system.py, backend/native/platform/ and CMakeLists.txt alone."""
+"""What Windows has in another way is in backend/system.py, backend/native/platform/, files that are named for it,
+two headers of backend/include/triton_spirv/, and CMakeLists.txt alone."""
 
 from __future__ import annotations
 
@@ -20,7 +21,9 @@ ROOT = Path(__file__).parents[2]
 NATIVE = ROOT / "backend" / "native"
 
 #: Headers that mingw-w64 lacks, or has with less in them.
-UNIX = re.compile(r"(dlfcn|elf|pthread|semaphore|signal|ucontext|unistd|cxxabi)\.h|sys/.*\.h|linux/.*\.h")
+UNIX = re.compile(r"(dlfcn|elf|semaphore|ucontext|unistd|cxxabi)\.h|sys/.*\.h|linux/.*\.h")
+#: Headers with a part for each system.
+BOTH = {ROOT / "backend/include/triton_spirv" / name for name in ("elf.hpp", "pages.hpp")}
 #: Python's names that Windows lacks.
 LACKING = {
     "os": {"register_at_fork", "sched_getaffinity", "RTLD_NOLOAD", "fork", "getuid", "geteuid", "killpg", "setsid"},
@@ -44,7 +47,9 @@ def includes(file: Path, seen: dict[Path, set[str]]) -> None:
         return
     seen[file] = set()
     for name in re.findall(r'^#include [<"]([^>"]+)[>"]', file.read_text(), re.MULTILINE):
-        ours = [folder / name for folder in (NATIVE, ROOT / "backend/include") if (folder / name).is_file()]
+        ours = [
+            folder / name for folder in (file.parent, NATIVE, ROOT / "backend/include") if (folder / name).is_file()
+        ]
         if ours:
             includes(ours[0], seen)
         else:
@@ -56,8 +61,14 @@ def test_what_is_compiled_for_windows_includes_no_header_of_unix() -> None:
     for file in compiled_on_windows():
         includes(file, seen)
     assert NATIVE / "platform/windows.cpp" in seen and NATIVE / "vulkan/vulkan_device.h" in seen
-    assert NATIVE / "platform/linux.cpp" not in seen
-    wrong = {str(file): names for file, found in seen.items() if (names := {n for n in found if UNIX.fullmatch(n)})}
+    assert (
+        NATIVE / "platform/linux.cpp" not in seen and NATIVE / "cpu/windows_faults.cpp" in seen and BOTH <= seen.keys()
+    )
+    wrong = {
+        str(file): names
+        for file, found in seen.items()
+        if file not in BOTH and (names := {n for n in found if UNIX.fullmatch(n)})
+    }
     assert not wrong
 
 

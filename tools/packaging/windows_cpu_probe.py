@@ -6,9 +6,9 @@ A line for each that was right; an assertion for the first that was not. TRITON_
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
-import signal
 import subprocess
 import sys
 import threading
@@ -198,15 +198,19 @@ def endless() -> None:
 
 
 def interrupted() -> None:
-    """Ctrl-C ends a loop in a kernel."""
+    """Ctrl-C ends a loop in a kernel. It is sent to a console of this process's own."""
+    kernel: Any = ctypes.WinDLL("kernel32")  # type: ignore[attr-defined]
+    kernel.FreeConsole()
+    assert kernel.AllocConsole()
     flag = runtime.array(np.zeros(1, np.int32))
     wait.warmup(flag, grid=(1,))
-    threading.Timer(1, lambda: os.kill(os.getpid(), signal.CTRL_C_EVENT)).start()  # type: ignore[attr-defined]
-    try:
-        wait[(1,)](flag)
-    except KeyboardInterrupt:
-        assert added() == 0
-        print("Ctrl-C ended it")
+    for programs in (1, 1000):
+        threading.Timer(1, kernel.GenerateConsoleCtrlEvent, (0, 0)).start()
+        try:
+            wait[(programs,)](flag)
+        except KeyboardInterrupt:
+            assert added() == 0
+            print("Ctrl-C ended it")
 
 
 def show_77() -> None:
@@ -231,6 +235,9 @@ def main(arguments: list[str]) -> None:
     fault(lambda: demand[(1,)](runtime.array(np.array([10], np.int32)), debug=True), "the value is too large")
     print("assert: an exception, and the process goes on", flush=True)
     faults()
+    if system.WINDOWS:
+        assert child("interrupted").count("Ctrl-C ended it") == 2
+        print("Ctrl-C: KeyboardInterrupt, and the process goes on", flush=True)
     assert "endless loops ended" in child("endless", TRITON_SPIRV_TIMEOUT="1")
     print("a time limit: endless loops ended, and the process goes on", flush=True)
 
