@@ -380,6 +380,14 @@ def _store_shared(t: Translation, address: str, value: Key, size: int) -> None:
             text = code.emit(f"extractelement {t.spread(name)} {text}, i32 {t.lanes - 1}")
         code.do(f"store {name} {text}, ptr {t.pointer(address)}, align {size}")
         return
+    known = t.known_mask()
+    if known is not None:
+        if any(known):
+            if spread:
+                chosen = max(lane for lane, active in enumerate(known) if active)
+                text = code.emit(f"extractelement {t.spread(name)} {text}, i32 {chosen}")
+            code.do(f"store {name} {text}, ptr {t.pointer(address)}, align {size}")
+        return
     writes, after, bits = code.name("write"), code.name("after"), f"i{t.lanes}"
     mask = code.emit(f"bitcast {t.mask_type} {t.mask} to {bits}")
     code.branch(code.emit(f"icmp ne {bits} {mask}, 0"), writes, after)

@@ -275,6 +275,14 @@ class Translation:
         """The active lanes as a vector."""
         return self.mask or "splat (i1 true)"
 
+    def known_mask(self) -> list[bool] | None:
+        """The active lanes where the compiler knows them."""
+        mask = self.active()
+        if mask.startswith("%"):
+            return None
+        found = [part.split()[-1] == "true" for part in mask.strip("<>").removeprefix("splat (").rstrip(")").split(",")]
+        return found * self.lanes if len(found) == 1 else found
+
     def any_of(self, mask: str) -> str:
         """Whether a mask has a lane."""
         bits = self.code.emit(f"bitcast {self.mask_type} {mask} to i{self.lanes}")
