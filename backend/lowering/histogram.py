@@ -1,6 +1,8 @@
-"""``tt.histogram``: counters in workgroup memory, incremented by atomics."""
+"""``tt.histogram``: counters in workgroup memory, incremented by atomics, in several copies as planned."""
 
 from __future__ import annotations
+
+from functools import reduce
 
 from ..layouts.element_sizes import bits_in_memory
 from ..planning.exchanges import COUNTER
@@ -26,14 +28,21 @@ def _histogram(ctx: Lowering, operation: Operation) -> None:
     bins = result.size
     plan = ctx.plan_of(operation, Atomic)
     start = take(ctx, plan.scratch[0])
-    base, end = module.uint(first_element(start, COUNTER_BYTES)), start + bins * COUNTER_BYTES
+    base, end = module.uint(first_element(start, COUNTER_BYTES)), start + plan.copies * bins * COUNTER_BYTES
     places = [f.add(place, base) for place in coordinates(ctx, ctx.layout(result), 0)]
     zero = module.uint(0)
 
+    def copies(place: int) -> list[int]:
+        return [place, *(f.add(place, module.uint(number * bins)) for number in range(1, plan.copies))]
+
     def clear() -> list[int]:
-        for place in dict.fromkeys(places):
-            shared.store(ctx, COUNTER, place, [zero], end, start)
+        for first in dict.fromkeys(places):
+            for place in copies(first):
+                shared.store(ctx, COUNTER, place, [zero], end, start)
         return []
+
+    def total(first: int) -> int:
+        return reduce(f.add, (shared.load(ctx, COUNTER, place, 1, end, start)[0] for place in copies(first)))
 
     f.if_(unique_owner(ctx, ctx.layout(result)), clear)
     ctx.barrier()
@@ -43,9 +52,13 @@ def _histogram(ctx: Lowering, operation: Operation) -> None:
     # One register of those that hold the same element.
     own = {place: register for register, place in reversed([*enumerate(layout.images("register"))])}.values()
 
+    own_base = base
+    if plan.copies > 1:  # neighbouring lanes count in copies of their own
+        own_base = f.add(base, f.mul(f.and_(ctx.lane, module.uint(plan.copies - 1)), module.uint(bins)))
+
     def count(mine: int, value: int) -> list[int]:
         def increment() -> list[int]:
-            shared.increment(ctx, f.add(f.zero_extend(value, 32), base), end, start)
+            shared.increment(ctx, f.add(f.zero_extend(value, 32), own_base), end, start)
             return []
 
         f.if_(f.logical_and(mine, f.compare(op.ULessThan, value, f.constant_like(value, bins))), increment)
@@ -55,6 +68,4 @@ def _histogram(ctx: Lowering, operation: Operation) -> None:
     in_turn(ctx, plan.updates, rows, [], count)
     ctx.barrier()
     width = bits_in_memory(result.element)
-    ctx.define(
-        operation.result, [f.zero_extend(shared.load(ctx, COUNTER, place, 1, end, start)[0], width) for place in places]
-    )
+    ctx.define(operation.result, [f.zero_extend(total(place), width) for place in places])

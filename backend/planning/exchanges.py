@@ -205,12 +205,18 @@ def plan_gather_operation(operation: Operation, room: Room, target: Target) -> P
     return Gather(_accesses(scratch, (element,), stored), scratch, reason, None, stored, loads)
 
 
+#: Bytes of counters that there are several copies of, at most: a part of a processor's nearest cache.
+_COUNTER_BYTES = 1 << 14
+
+
 def plan_histogram(operation: Operation, room: Room, target: Target) -> Plan:
     """``tt.histogram``: a counter a bin."""
     result = operation.result.tensor
-    scratch = room.place(ScratchPart(COUNTER, result.size * bytes_in_memory(COUNTER)))
+    size, traits = result.size * bytes_in_memory(COUNTER), target.capabilities.traits
+    copies = traits.counter_copies if size * traits.counter_copies <= _COUNTER_BYTES else 1
+    scratch = room.place(ScratchPart(COUNTER, copies * size))
     updates = _updates(operation, operation.operands[0].type, target, True)
-    return Atomic(_accesses(scratch, (COUNTER,), 1), scratch, updates=updates)
+    return Atomic(_accesses(scratch, (COUNTER,), 1), scratch, updates=updates, copies=copies)
 
 
 def _updates(operation: Operation, type_: Type, target: Target, is_instruction: bool) -> Rolled:

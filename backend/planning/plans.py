@@ -179,6 +179,8 @@ class Atomic(Shared):
     """An atomic operation or a histogram. ``updates``: how the code is repeated that acts on an element."""
 
     updates: Rolled = Rolled()
+    #: Of a histogram: the counters of each bin.
+    copies: int = 1
 
     @property
     def iterations(self) -> int:

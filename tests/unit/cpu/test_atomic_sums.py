@@ -10,6 +10,7 @@ from triton.backends.spirv.capabilities import PROFILES
 from triton.backends.spirv.cpu.host import host_of
 from triton.backends.spirv.cpu.kernel import translate
 from triton.backends.spirv.cpu.program import KernelModule
+from triton.backends.spirv.cpu.translation import Translation
 
 from tests.unit.cpu.kernels import PROFILES_HERE, compiled, run
 
@@ -78,3 +79,11 @@ def test_registers_that_are_added_are_not_in_a_loop(profile: str) -> None:
     items = [item.name for block in program.blocks.values() for item in block.body]
     assert items.count("OpAtomicIAdd") == 512 // 16
     assert "@quads_i32" in translate(kernel.asm["spv"], host_of(PROFILES[profile].processor), 16).text
+
+
+@pytest.mark.parametrize(("bins", "copies"), [(256, 4), (4096, 1)])
+def test_neighbouring_lanes_have_counters_of_their_own(bins: int, copies: int) -> None:
+    arrays = [np.zeros(4, np.int32)] * 2
+    kernel = compiled(PROFILES_HERE[-1], counted, [*arrays, 4], {"BINS": bins, "BLOCK": 1024})
+    translation = Translation(KernelModule(kernel.asm["spv"]), 16, host_of(PROFILES[PROFILES_HERE[-1]].processor))
+    assert translation.shared_bytes == 4 * bins * copies
