@@ -188,3 +188,16 @@ def test_where_sums_will_be_stored_to_is_asked_for_meanwhile(profile: str) -> No
     each, rest = divmod(known - unknown, 1 + bool(64 % block.rows))
     assert not rest
     assert each * rows // (4 * turns) >= block.columns * 4 // 64 + 1
+
+
+@pytest.mark.parametrize("profile", PROFILES_HERE)
+@pytest.mark.parametrize("b", ["f16", "f32"])
+def test_rows_of_b_that_the_first_block_reads_soon_are_asked_for(b: str, profile: str) -> None:
+    host = host_of(PROFILES[profile].processor)
+    block = block_of(TileProduct("f32", 1, 64, 64, 32, True, (0, 0, 0), (0, 0, 0), (0, 0, 0)), host)
+    one = RoundsProduct("f32", 64, 64, 32, 64, ("f32", 16), (b, 1), False)
+    asked = define_rounds(one, host)[0].count("i32 0, i32 3, i32 1)")
+    apart = define_rounds(replace(one, b=(b, 16)), host)[0].count("i32 0, i32 3, i32 1)")
+    lines = -(-block.columns * {"f16": 2, "f32": 4}[b] // 64)
+    rows_of_a = -(-(1 << (block.rows - 1).bit_length()) * 4 // 64)
+    assert asked - apart == lines + rows_of_a  # the first block is a loop of its own
