@@ -17,6 +17,7 @@ from ..abi.tile_products import ELEMENTS, FACTORS, RoundsProduct, TileProduct
 from .host import Host
 from .ir_text import FunctionText
 from .micro_kernels import TYPES, RegisterBlock, block_of
+from .round_prefetches import LINE, STORED, Places, Prefetches
 from .transposes import Panel, transposed
 
 #: LLVM's types of elements in memory.
@@ -28,16 +29,6 @@ _PACKED = 32 << 10
 #: Steps of k in the body of the loop over k.
 _STEPS = 4
 
-#: Bytes of a cache's line, and the level that lines of the rows of B that are packed next are brought to, as
-#: llvm.prefetch counts them: with the second, products of 1024³ in tiles of 64×64×32 are 6 to 11% faster on a Sapphire
-#: Rapids, and those of 512³ 5%; with the nearest, 9 to 23% and 0%.
-_LINE, _LEVEL = 64, 2
-
-#: The level for the rows of A that the next block takes, and for the row of B so many behind that which the first block
-#: reads: with 8, products of 1024³ are 5 to 7% faster, those of 512³ in tiles of 32×32×32 3 to 5%, in tiles of 64×64×32
-#: between 4% slower and 6% faster; with 4 and 16 there is less of it.
-_NEAREST, _AHEAD = 3, 8
-
 
 def define_rounds(product: RoundsProduct, host: Host) -> tuple[str, frozenset[str]]:
     """The text of the function ``product.name``, and the declarations that it needs. The shape is of powers of two, N
@@ -45,14 +36,14 @@ def define_rounds(product: RoundsProduct, host: Host) -> tuple[str, frozenset[st
     text, nowhere = FunctionText(), (0, 0, 0)
     whole = TileProduct(product.element, 1, product.m, product.n, product.k, True, nowhere, nowhere, nowhere)
     _Rounds(text, product, block_of(whole, host)).emit()
-    numbers = ", ".join(f"ptr %{name}" for name in (*_NUMBERS, *(_STORED if product.to else ())))
+    numbers = ", ".join(f"ptr %{name}" for name in (*_NUMBERS, *(STORED if product.to else ())))
     parameters = f"ptr noalias %c, ptr readonly %a, ptr readonly %b, {numbers}"
     head = f"define internal void @{product.name}({parameters}) noinline nounwind"
     return text.define(head), frozenset(text.declarations)
 
 
-#: The parameters that are numbers, and those that are addresses of where C will be stored to.
-_NUMBERS, _STORED = ("down", "steps", "padded", "rows", "columns", "needed"), ("first", "second")
+#: The parameters that are numbers.
+_NUMBERS = ("down", "steps", "padded", "rows", "columns", "needed")
 
 
 @dataclass(frozen=True)
@@ -70,12 +61,7 @@ class _Part:
     down: str
     unrolled: str
     lines: tuple[str, ...]
-    stored: tuple[str, str] | None
-
-
-def _power(number: int) -> int:
-    """The least power of two that is no less."""
-    return 1 << (number - 1).bit_length()
+    stored: Places | None
 
 
 class _Rounds:
@@ -97,9 +83,10 @@ class _Rounds:
         self._packed = text.alloca(f"[{self._most * block.columns} x {self._type}]", 64)
         widens = product.a[0] != product.element
         self._widened = text.alloca(f"[{block.rows * self._most} x {self._type}]", 64) if widens else ""
-        zeros = max(self._most * FACTORS[product.a[0]], block.lanes * FACTORS[product.b[0]], _LINE)
+        zeros = max(self._most * FACTORS[product.a[0]], block.lanes * FACTORS[product.b[0]], LINE)
         self._zeros = text.alloca(f"[{zeros} x i8]", 64)
         text.fill(self._zeros, zeros)
+        self._ask = Prefetches(text, product, block, self._most, _STEPS, self._zeros)
 
         def columns(column: str, _: list[str]) -> None:
             together = self._are_together(column, block.columns)
@@ -109,8 +96,8 @@ class _Rounds:
                 count = text.call("i64", "llvm.umin.i64", [("i64", left), ("i64", str(self._most))])
                 offset = text.value(f"mul i64 {start}, {down}")
                 unrolled = text.value(f"and i64 {count}, {-_STEPS}")
-                lines = self._next_rows(column, offset, down)
-                stored = self._place_of_c(column, left)
+                lines = self._ask.rows_of_b(column, offset, down)
+                stored = self._ask.where_c_goes(column, left)
                 self._part(_Part(column, start, count, offset, down, unrolled, lines, stored), together)
 
             text.counted(steps, self._most, part)
@@ -159,21 +146,6 @@ class _Rounds:
                 self._rows(part, str(whole), str(whole - block.rows), product.m - whole)
 
             text.either(text.value(f"icmp ugt i64 {needed}, {whole}"), last, lambda: None)
-
-    def _place_of_c(self, column: str, left: str) -> tuple[str, str] | None:
-        """Where the columns from ``column`` on will be stored to, and how far rows are apart there: in the last two
-        parts."""
-        text, product = self._text, self._product
-        if not product.to:
-            return None
-        ends = [text.value(f"ptrtoint ptr %{name} to i64") for name in _STORED]
-        apart = text.value(f"sub i64 {ends[1]}, {ends[0]}")
-        soon = text.value(f"icmp ule i64 {left}, {2 * self._most}")
-        place = text.element("i8", "%first", text.times(column, product.to // product.n))
-        return (
-            text.value(f"select i1 {soon}, ptr {place}, ptr {self._zeros}"),
-            text.value(f"select i1 {soon}, i64 {apart}, i64 0"),
-        )
 
     def _address(self, table: str, step: int, number: str) -> str:
         """An address of a table, as a pointer."""
@@ -294,51 +266,6 @@ class _Rounds:
         place = self._place(k, column)
         self._text.do(f"store {self._vector} {vector}, ptr {place}, align {self._bytes * self._block.lanes}")
 
-    def _next_rows(self, column: str, offset: str, down: str) -> tuple[str, ...]:
-        text, product, block = self._text, self._product, self._block
-        if product.turned or product.b[1] != 1:
-            return ()
-        behind = text.sum(offset, text.value(f"mul i64 {down}, {self._most}"))
-        first = text.element("i8", self._address("%b", 1, column), behind)
-        size = block.columns * FACTORS[product.b[0]]
-        return tuple(text.element("i8", first, str(at)) for at in range(0, size, _LINE))
-
-    def _fetch(self, part: _Part, number: str | None, k: str) -> None:
-        """In the loop over ``k`` of a block that begins ``number`` rows behind the first, asks for a share of the rows
-        that are packed next. The shares are equal, so that the last are of rows behind those: what is not there is not
-        brought. The first block, None, asks for them only if it is the only one."""
-        text, block, lines, down = self._text, self._block, part.lines, part.down
-        others = -(-self._product.m // block.rows) - 1
-        if not lines or (number is None) == bool(others):
-            return
-        if number is None:
-            for line in lines:
-                text.prefetch(self._behind(line, k, down), _LEVEL)
-            return
-        share = 1
-        while share * others < _STEPS * len(lines):
-            share *= 2
-        apart = max(len(lines) // share, 1)
-        turn = text.value(f"udiv exact i64 {k}, {_STEPS}")
-        if number != "0":
-            past = text.value(f"udiv exact i64 {number}, {block.rows}")
-            turn = text.sum(turn, text.times(past, self._most // _STEPS))
-        # Share number `turn` has some of a row's lines, or all of some rows.
-        place = text.value(f"udiv i64 {turn}, {apart}") if apart > 1 else turn
-        rows = max(share // len(lines), 1)
-        for each in range(rows):
-            at = text.value(f"mul i64 {text.add(text.times(place, rows), each)}, {down}")
-            if apart > 1:
-                at = text.sum(at, text.times(text.value(f"urem i64 {turn}, {apart}"), share * _LINE))
-            for line in lines[: min(share, len(lines))]:
-                text.prefetch(text.element("i8", line, at), _LEVEL)
-
-    def _fetch_ahead(self, start: str, k: str, down: str) -> None:
-        """Asks for the lines of row ``k`` of B, whose row 0 is at ``start``."""
-        text, row = self._text, self._behind(start, k, down)
-        for at in range(0, self._block.columns * FACTORS[self._product.b[0]], _LINE):
-            text.prefetch(text.element("i8", row, str(at)), _NEAREST)
-
     # -- C -----------------------------------------------------------------------------------------------------------
     def _rows(self, part: _Part, row: str, number: str | None, rows: int) -> None:
         """The block of ``rows`` rows that begins at ``row``, for the k of a part; ``number``: how many rows there are
@@ -353,7 +280,7 @@ class _Rounds:
         right = text.element("i8", self._address("%b", 1, part.column), part.offset) if number is None else ""
         pointers = [text.element(self._type, c, str(i * product.row + j * block.lanes)) for i, j in places]
         totals = [text.value(f"load {vector}, ptr {pointer}, align {self._bytes}") for pointer in pointers]
-        following = self._next_block(row, rows, behind)
+        following = self._ask.next_block(row, rows, behind)
 
         def step(k: str, totals: list[str]) -> list[str]:
             below = self._vectors(right, k, part.down)
@@ -372,11 +299,11 @@ class _Rounds:
         steps = 1 if right else _STEPS
 
         def body(k: str, totals: list[str]) -> list[str]:
-            self._fetch(part, number, k)
-            self._fetch_rows(following, k, steps)
-            self._fetch_places(part, row, k, steps)
+            self._ask.next_rows(part.lines, part.down, number, k)
+            self._ask.rows_of_a(following, k, steps)
+            self._ask.places_of_c(part.stored, row, k, steps)
             if right:
-                self._fetch_ahead(right, text.add(k, _AHEAD), part.down)
+                self._ask.soon(right, k, part.down)
             for offset in range(steps):
                 totals = step(text.add(k, offset), totals)
             return totals
@@ -404,50 +331,6 @@ class _Rounds:
         places = [self._place(k, number) for number in numbers]
         aligned = self._bytes * block.lanes
         return [text.value(f"load {self._vector}, ptr {place}, align {aligned}") for place in places]
-
-    def _next_block(self, row: str, rows: int, behind: str) -> tuple[str, str]:
-        """The first row of the block behind this, and how far it is behind its address: the first block's next k follow
-        the last block."""
-        text, m = self._text, self._product.m
-        following = text.add(row, rows)
-        most = self._most * FACTORS[self._product.a[0]]
-        if following.isdigit():
-            again = int(following) >= m
-            return "0" if again else following, text.add(behind, most) if again else behind
-        more = text.value(f"icmp ult i64 {following}, {m}")
-        return (
-            text.value(f"select i1 {more}, i64 {following}, i64 0"),
-            text.value(f"select i1 {more}, i64 {behind}, i64 {text.add(behind, most)}"),
-        )
-
-    def _fetch_rows(self, following: tuple[str, str], k: str, steps: int) -> None:
-        """In the loop over ``k``, asks for lines of a row of A of the next block: the rows take turns."""
-        text, (first, behind), product = self._text, following, self._product
-        turns = _power(self._block.rows)
-        size, together = FACTORS[product.a[0]], turns * steps
-        turn = text.value(f"and i64 {text.value(f'udiv i64 {k}, {steps}') if steps > 1 else k}, {turns - 1}")
-        row = text.call("i64", "llvm.umin.i64", [("i64", text.sum(first, turn)), ("i64", str(product.m - 1))])
-        along = text.times(text.value(f"and i64 {k}, {-together}"), size)
-        place = text.element("i8", self._address("%a", product.a[1], row), text.sum(behind, along))
-        for line in range(-(-together * size // _LINE)):
-            text.prefetch(text.element("i8", place, str(line * _LINE)), _NEAREST)
-
-    def _fetch_places(self, part: _Part, row: str, k: str, steps: int) -> None:
-        """In the loop over ``k``, asks for lines of where a row of the block will be stored to: the rows take turns."""
-        text, product, block = self._text, self._product, self._block
-        if part.stored is None:
-            return
-        (place, apart), turns = part.stored, _power(block.rows)
-        size = block.columns * product.to // product.n
-        turn = text.value(f"and i64 {text.value(f'udiv i64 {k}, {steps}')}, {turns - 1}")
-        before = text.value(f"udiv i64 {k}, {turns * steps}")
-        # A row has a line more than it fills, where it does not begin with one.
-        lines = -(-(size // _LINE + 1) * turns * steps // self._most)
-        start = text.element("i8", place, text.value(f"mul i64 {text.sum(row, turn)}, {apart}"))
-        for line in range(lines):
-            along = text.add(text.times(before, lines * _LINE), line * _LINE)
-            along = text.call("i64", "llvm.umin.i64", [("i64", along), ("i64", str(size - 1))])
-            text.prefetch(text.element("i8", start, along), _LEVEL)
 
     def _wide(self, sources: list[str], count: str) -> list[str]:
         """Rows of A in the type that is added in."""
