@@ -25,8 +25,6 @@ class Faults:
     max_nesting: int = 120
     #: It folds additions and products with the constant +0 as if there were no NaN and no -0.
     folds_zeros: bool = False
-    #: It computes values again behind barriers, in time that grows beyond measure (coroutines/).
-    coroutines: bool = False
     #: It compares a sign-extended number with a 64-bit constant, one that it finds itself too, in the narrow type, and
     #: gets it wrong (Mesa's nir_opt_algebraic.py, "Optimize comparisons with up-casts": in 22.3.6 its -2^31 is an
     #: unsigned literal of C), and so where the number is converted to a float that is compared with 0
@@ -132,9 +130,6 @@ class Driver:
     dot_unroll_registers: int = 2048
     #: Accumulators that a loop updates.
     dot_registers: int = 512
-    #: Dots whose operands find no room multiply slices of K in a loop (transforms/slice_dots.py), before anything else
-    #: is tried.
-    slices_dots: bool = False
     #: How many times as long kernels take whose conversions go in rounds, and whose buffers loops fill again
     #: (planning/cost.py). On an H100 0.99 to 1.01 times as long in five products of float16; ACO: 1 to 1.08 times as
     #: many cycles for seven kernels.
@@ -234,7 +229,6 @@ DRIVERS = {
             loop_limit=32768,  # LP_MAX_TGSI_LOOP_ITERATIONS is 65535; half of it is left for loops over registers
             max_nesting=72,  # LP_MAX_TGSI_NESTING is 80; eight are left for what rules emit
             folds_zeros=True,
-            coroutines=True,
             narrows_comparisons=True,
             unmasked_loads=True,  # 26.2.6; not 22.3.6 or 25.0.7
         ),
@@ -250,7 +244,6 @@ DRIVERS = {
         # share an operand 2 s instead of 32.
         dots_unroll=2048,
         dot_registers=64,  # of 16 vector registers
-        slices_dots=True,  # a product of 128×256×64 with 8 warps takes 1.6 s to compile instead of 13, and runs faster
         tight=2.5,  # next to dots it is code that takes 40 s to compile
         dot_unroll_registers=16384,  # 9 s instead of 75 where 1,024 registers would be looked up in an array
         shared_banks=False,
@@ -277,7 +270,6 @@ DRIVERS = {
         dot_unroll=512,
         dots_unroll=2048,
         dot_registers=64,
-        slices_dots=True,
         most_shuffles=64,
         unrolled_instructions=400,
         unrolled_in_loop=800,

@@ -11,13 +11,11 @@ from typing import Any, NamedTuple
 
 from triton._C.libtriton import ir, passes
 
-from .analysis.code_size import DOT_ELEMENTS, SCALED_ELEMENTS
 from .layouts.element_sizes import bits_in_memory
 from .transforms.dot_precision import OF_F32
 from .transforms.sink_loads import APART, are_apart
 from .ttgir.attributes import AttributeReader
 from .ttgir.lexer import Tokens
-from .ttgir.operations import OPERATIONS, Memory
 from .ttgir.types import TensorType
 
 #: What ``ttg.target`` says of the module.
@@ -175,28 +173,15 @@ def _run_for(
 _FRAGMENT_BITS = 256
 
 
-#: Operations that access elements each in code of its own, where they have more operands than this: a mask.
-_PLAIN_ACCESSES = {"tt.load": 1, "tt.store": 2, "tt.atomic_rmw": 0, "tt.atomic_cas": 0, "tt.gather": 0}
-
-#: Operations that combine or move elements of several lanes.
-_EXCHANGES = frozenset(name for name, row in OPERATIONS.items() if row.memory is Memory.SCRATCH and not row.effects)
-
-
 @dataclass(frozen=True)
 class Survey:
     """What is in a TTIR module. ``names``: what operation_names() gives. ``dots``: how many it has. ``largest``:
-    elements of the largest tensor among results and scaled operands of dots, 1 if there is none. ``elements``: of the
-    tensors among all results, each of a dot's DOT_ELEMENTS times, and of scaled operands, each SCALED_ELEMENTS times.
-    ``exchanges``: how many operations it has that combine or move elements of several lanes. ``accesses``: elements
-    that an operation accesses each in code of its own, under a mask, atomically or at an index. ``accelerable``:
+    elements of the largest tensor among results and scaled operands of dots, 1 if there is none. ``accelerable``:
     accelerate_dots() can be run on it: it has dots, and none sums less than a fragment."""
 
     names: frozenset[str]
     dots: int
     largest: int
-    elements: int
-    exchanges: int
-    accesses: int
     accelerable: bool
 
 
@@ -205,22 +190,19 @@ def survey(module: Any) -> Survey:
     order: list[str] = []
     marks: set[str] = set()
     left: set[str] = set()
-    largest, elements, accesses = 1, 0, 0
+    largest = 1
 
     def visit(operation: Any) -> None:
-        nonlocal largest, elements, accesses
+        nonlocal largest
         name = operation.get_name()
         order.append(name)
         for index in range(operation.get_num_results()):
             if shape := operation.get_result(index).get_shape():
-                size = math.prod(shape)
-                largest, elements = max(largest, size), elements + size * (DOT_ELEMENTS if name == "tt.dot" else 1)
-        if operation.get_num_operands() > _PLAIN_ACCESSES.get(name, math.inf):
-            accesses += math.prod(operation.get_operand(0).get_shape() or [1])
+                largest = max(largest, math.prod(shape))
         if name == "tt.dot_scaled":
             for operand in (operation.get_operand(0), operation.get_operand(1)):
                 size = math.prod(operand.get_shape()) * (2 if str(operand.get_type()).endswith("xi8>") else 1)
-                largest, elements = max(largest, size), elements + size * SCALED_ELEMENTS
+                largest = max(largest, size)
         if name == "tt.dot":
             marks.update(_marks(operation))
             left.add(str(operation.get_operand(0).get_type()))
@@ -228,8 +210,7 @@ def survey(module: Any) -> Survey:
     module.walk(visit)
     dots = sum(name in DOTS for name in order)
     fits = all(type_.shape[-1] * bits_in_memory(type_.element) >= _FRAGMENT_BITS for type_ in _tensors(left))
-    exchanges = sum(name in _EXCHANGES for name in order)
-    return Survey(_found(order, marks), dots, largest, elements, exchanges, accesses, bool(dots) and fits)
+    return Survey(_found(order, marks), dots, largest, bool(dots) and fits)
 
 
 def _tensors(types: Collection[str]) -> list[TensorType]:

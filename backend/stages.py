@@ -4,9 +4,8 @@ The pipelines of upstream's passes are in passes.py, the rewrites of each stage 
 run for a schedule is said there. They run in this order:
 
     _Layouts._passed    BEFORE_LAYOUTS, CUT, upstream's layouts and dots, LANES, upstream's passes on TTGIR
-    _Layouts.laid_out   LAYOUTS_CHOSEN, LOADS_MOVED: Triton keeps the TTGIR that this gives
+    _Layouts.laid_out   LAYOUTS_CHOSEN: Triton keeps the TTGIR that this gives
     _last               LAST, upstream's last passes
-    choose, plan        FITTING
     plan_module         FRAGMENTS, PLANNING, and the plan
 
 ``choose`` lays a kernel out by one schedule after the other, the fastest first (planning/cost.py), until what is
@@ -112,9 +111,7 @@ class _Layouts:
         on_units = bool(units) and found.accelerable
         return candidates(
             KernelFacts(
-                subgroups(
-                    found.largest, found.dots > 0, num_warps, device, found.exchanges, found.elements, found.accesses
-                ),
+                subgroups(found.largest, found.dots > 0, num_warps, device),
                 num_warps,
                 self._options.num_stages,
                 matrix_warps(found.largest, found.dots, num_warps, device) if on_units else 0,
@@ -136,8 +133,7 @@ class _Layouts:
             module = text and passes.parse(text, self._context)
         if module is None:
             return None
-        module = transformed(module, table.Stage.LAYOUTS_CHOSEN, self._capabilities, options) or module
-        return transformed(module, table.Stage.LOADS_MOVED, self._capabilities, options) or module
+        return transformed(module, table.Stage.LAYOUTS_CHOSEN, self._capabilities, options) or module
 
     def _passed(self, options: Options) -> Any:
         """The kernel after upstream's passes."""
@@ -191,8 +187,6 @@ def choose(module: Any, name: str, capabilities: Capabilities, options: SPIRVOpt
             continue  # what it differs in changes nothing of this kernel
         seen.add(alike)
         source = parse_module(text, name)
-        if not table.rewrite(source, table.Stage.FITTING, capabilities, planning) and schedule.share:
-            continue
         # What is too large already is left before it is planned, which takes longest. Fragments of matrix units and
         # products of tiles come later, and may leave buffers out.
         shared = 0 if schedule.matrices or capabilities.tile_products else least_shared(kernel_of(source))
@@ -217,7 +211,6 @@ def plan(module: Any, schedule: Schedule, name: str, capabilities: Capabilities,
     OutOfSharedMemory where it takes more shared memory than the device has."""
     planning = planning_options(capabilities, options, schedule)
     source = parse_module(_last(module, capabilities, planning), name)
-    table.rewrite(source, table.Stage.FITTING, capabilities, planning)
     planned = plan_module(source, capabilities, planning)
     if not planned.plan.fits:
         kernel = module.get_entry_func_name()

@@ -343,7 +343,7 @@ class _Run:
             found.append(self._region(operation.regions[0], [*found[-1], *following])[1])
         return [np.moveaxis(np.stack(row)[::back], 0, axis) for row in zip(*found, strict=True)]
 
-    # -- this backend's own: strips and slices -----------------------------------------------------------------------
+    # -- this backend's own: strips ---------------------------------------------------------------------------------
     def _spirv_spill(self, operation: Operation, value: Any) -> Any:
         return np.array(value)
 
@@ -364,10 +364,6 @@ class _Run:
     def _spirv_multiply(self, operation: Operation, total: Any, *factors: Any) -> None:
         a, b = map(np.transpose, factors[:2], operation.attributes["turned"])
         total[...] = a @ b + (total if operation.attributes["adds"] else 0)
-
-    def _spirv_store_slice(self, operation: Operation, tensor: Any, buffer: Any, number: Any) -> None:
-        dim = operation.attributes["dim"]
-        buffer[...] = _part(tensor, dim, int(number) * buffer.shape[dim], buffer.shape)
 
     def _spirv_fold(self, operation: Operation, *operands: Any) -> list[Any]:
         *both, at = operands

@@ -20,12 +20,6 @@ from ..ttgir.operations import MEDIUM, SHORT, definition_of, masks
 from ..ttgir.types import FloatType, TensorType, Type
 from .matrix_dots import unfolded
 
-#: Element-by-element operations that an element of a dot's result is as much code as: the operands are stored and read.
-DOT_ELEMENTS = 3
-
-#: The same of an element of a scaled dot's operand: it is unpacked, its scale is spread, and both are multiplied.
-SCALED_ELEMENTS = 3
-
 #: Instructions that unpack a number of four or eight bits, and that round a product of bfloat16.
 UNPACKED, ROUNDED = 20, 14
 

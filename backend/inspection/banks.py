@@ -24,9 +24,6 @@ from .lines import frames
 
 BANKS = ROW_BYTES // BANK_BYTES
 
-#: Which lanes store a slice depends on the slice.
-_NOT_ESTIMATED = frozenset({"spirv.store_slice"})
-
 
 def steps(addresses: Sequence[int], size: int) -> int:
     """Steps that one access takes: ``addresses`` in bytes, one per lane, of ``size`` bytes each."""
@@ -85,7 +82,7 @@ def _accesses(operation: Operation, plan: KernelPlan) -> Iterator[Transfers]:
     planned = plan.plans.get(operation)
     if isinstance(planned, Conversion) and isinstance(planned.moves, ThroughShared):
         yield from _of_conversion(planned, planned.moves, element_type(operation.operands[0].type), plan)
-    elif isinstance(planned, BufferAccess) and not planned.late and operation.name not in _NOT_ESTIMATED:
+    elif isinstance(planned, BufferAccess) and not planned.late:
         tensor, buffer, what = _operands(operation)
         if tensor is not None and buffer is not None:
             yield _of_buffer(what, tensor, buffer, planned)

@@ -167,7 +167,7 @@ def small(capabilities: Capabilities) -> str:
     refused = [text for feature, text in _REFUSED.items() if not capabilities.has(feature)]
     parts = []
     if capabilities.shared_bytes < _USUAL_SHARED:
-        emulated.append(f"tiles beyond {capabilities.shared_bytes // 1024} KiB of shared memory go in slices")
+        emulated.append(f"tiles beyond {capabilities.shared_bytes // 1024} KiB of shared memory go in pieces")
         refused.append("those that still need more (OutOfResources)")
     if capabilities.max_workgroup_invocations < _USUAL_INVOCATIONS:
         refused.append(f"programs of more than {capabilities.max_workgroup_invocations} invocations (num_warps)")

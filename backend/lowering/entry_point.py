@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..abi.block import FIRST_PROGRAM, GLOBAL_SCRATCH, GRID_SIZE, REPORTS, ArgumentBlock, hidden_arguments
-from ..coroutines.anchors import anchor_across_barriers
 from ..planning.kernel_plan import Planned
 from ..spirv.float_modes import float_modes
 from ..spirv.function import FunctionBuilder
@@ -70,8 +69,6 @@ def _emit(planned: Planned, kinds: Sequence[ReportKind], watch: Watch | None, li
     module = ModuleBuilder()
     shared = SharedMemory(module, plan.view, watch)
     function = FunctionBuilder(module, module.void, faults=capabilities.traits.faults)
-    if capabilities.traits.faults.coroutines:
-        function.rewrite = anchor_across_barriers
     function.carries_matrices = capabilities.traits.carries_matrices
     if options.asked.debug_info or lines:
         function.lines = source_lines(kernel)

@@ -24,7 +24,6 @@ from . import (
     scan,
     shared,
     shared_atomics,
-    slices,
     tensor,
     tile_products,
 )
@@ -53,7 +52,6 @@ __all__ = [
     "scan",
     "shared",
     "shared_atomics",
-    "slices",
     "tensor",
     "tile_products",
 ]

@@ -151,15 +151,11 @@ def _placed(items: Sequence[_Item], lifetimes: Lifetimes) -> SharedAllocation:
     return SharedAllocation(offsets, tuple(taken), lifetimes)
 
 
-def _is_filled(allocation: Operation) -> bool:
-    return bool(allocation.operands) or any(use.name == "spirv.store_slice" for use in allocation.result.uses)
-
-
 def least_bytes(groups: Sequence[BufferGroup], lifetimes: Lifetimes) -> int:
     """Bytes that the buffers which tensors are stored to take at least: the most that are live at once."""
     changes: dict[int, int] = {}
     for group in groups:
-        size = sum(aligned(_bytes(one)) for one in group.allocations if _is_filled(one))
+        size = sum(aligned(_bytes(one)) for one in group.allocations if one.operands)
         if size:
             life = lifetimes.of(group.values)
             changes[life.start] = changes.get(life.start, 0) + size

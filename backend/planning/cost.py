@@ -37,12 +37,8 @@ HALF_THE_SUBGROUPS = 3.0
 #: Loads of dot operands where upstream left them: registers hold them longer. ACO: the same cycles for seven kernels;
 #: an H100: the same time for five products of float16.
 UNMOVED = 1.05
-#: Operands in slices (slice_dots.py), and in slices of half the size. On Mesa's CPU driver products run as fast so.
-SLICES = 1.01
 
-#: Parts of shared memory that the operands of a dot may take.
-SHARES = (0, 1, 2, 4)
-#: In how many pieces dots are cut; in the most only where they cannot be in slices, which are less code.
+#: In how many pieces dots are cut.
 CUTS = (0, 2, 4, 8, 16)
 #: The same on matrix units: of more pieces each is smaller, but not what makes pieces of a tile.
 MATRIX_CUTS = (0, 2)
@@ -61,8 +57,7 @@ class KernelFacts:
     """What decides which schedules a kernel has. ``subgroups``: how many it should have without matrix units
     (workgroup.py), down to ``num_warps``; ``stages``: of pipelined loops; ``matrix_warps``: warps of 32 lanes that it
     should have on matrix units, 0 where they may not be used, and whether their buffers can be ``padded``. ``dots``:
-    whether it has any; ``driver``: what says whether it is better off with dots in slices (``slices_dots``), and the
-    factor of Schedule.tight (``tight``)."""
+    whether it has any; ``driver``: whose is the factor of Schedule.tight (``tight``)."""
 
     subgroups: int
     num_warps: int
@@ -86,14 +81,11 @@ def _schedules(facts: KernelFacts) -> Iterator[Schedule]:
         for padded in (True, False) if facts.padded else (False,):
             yield from (replace(units, padded=padded, pieces=pieces) for pieces in MATRIX_CUTS)
             yield replace(units, padded=padded, held=True)
-    cuts = CUTS[:-1] if facts.driver.slices_dots else CUTS
-    for share in SHARES if facts.driver.slices_dots and facts.dots else (0,):
-        one = replace(best, share=share)
-        yield from (replace(one, subgroups=count) for count in _halved(facts))
-        if facts.dots:
-            yield from (replace(one, pieces=pieces) for pieces in cuts if pieces)
-            for moved in (True, False):
-                yield from (replace(one, moved_loads=moved, pieces=pieces, tight=True) for pieces in cuts)
+    yield from (replace(best, subgroups=count) for count in _halved(facts))
+    if facts.dots:
+        yield from (replace(best, pieces=pieces) for pieces in CUTS if pieces)
+        for moved in (True, False):
+            yield from (replace(best, moved_loads=moved, pieces=pieces, tight=True) for pieces in CUTS)
 
 
 def _halved(facts: KernelFacts) -> Iterator[int]:
@@ -106,11 +98,7 @@ def _halved(facts: KernelFacts) -> Iterator[int]:
 
 def _expected(schedule: Schedule, facts: KernelFacts) -> float:
     pieces = MATRIX_PIECES if schedule.matrices else PIECES
-    factors = [
-        pieces ** log2(schedule.pieces or 1),
-        facts.driver.tight if schedule.tight else 1.0,
-        SLICES ** SHARES.index(schedule.share),
-    ]
+    factors = [pieces ** log2(schedule.pieces or 1), facts.driver.tight if schedule.tight else 1.0]
     if schedule.matrices:
         factors.append(PLAIN if facts.padded and not schedule.padded else 1.0)
         factors.append(HELD if schedule.held else 1.0)

@@ -122,9 +122,6 @@ _RULES: dict[str, Callable[[Footprints, Operation], Footprint]] = {
     "ttg.local_alloc": _local_alloc,
     "ttg.local_store": _local_store,
     "ttg.local_load": _local_load,
-    "spirv.store_slice": lambda footprints, operation: Footprint(
-        (footprints.buffer_access(operation, operation.operands[1], True),)
-    ),
     "ttg.local_gather": lambda footprints, operation: Footprint(
         (footprints.buffer_access(operation, operation.operands[0], False),)
     ),

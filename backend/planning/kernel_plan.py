@@ -39,7 +39,6 @@ from .memory import (
     plan_local_load,
     plan_local_store,
     plan_shared_atomic,
-    plan_store_slice,
 )
 from .plans import Failed, Plan
 from .pointers import PointerPlan, plan_pointers
@@ -144,7 +143,6 @@ PLANNERS: dict[str, Planner] = {
 BUFFERS: dict[str, Planner] = {
     "ttg.local_alloc": lambda operation, given: plan_local_alloc(operation, given.view, given.buffers),
     "ttg.local_store": lambda operation, given: plan_local_store(operation, given.view, given.buffers),
-    "spirv.store_slice": lambda operation, given: plan_store_slice(operation, given.view, given.buffers),
     "ttg.local_load": lambda operation, given: plan_local_load(
         operation, given.view, given.buffers, operation in given.late
     ),

@@ -9,7 +9,6 @@ from ..analysis.axis_info import AxisInfoAnalysis
 from ..layouts.buffers import buffer_width
 from ..layouts.distributed import layout_of
 from ..layouts.element_sizes import MAX_BITS, bits_in_memory, element_type
-from ..layouts.slices import slice_width
 from ..layouts.vectors import access_width, contiguous_registers
 from ..ttgir.ir import Operation, Value
 from ..ttgir.operations import masks
@@ -39,17 +38,6 @@ def plan_local_store(operation: Operation, seen: View, views: Views) -> Plan:
     """``ttg.local_store``."""
     source, buffer = operation.operands
     return _store(source, views[buffer], seen) if buffer in views else Plan()
-
-
-def plan_store_slice(operation: Operation, seen: View, views: Views) -> Plan:
-    """``spirv.store_slice`` (transforms/slice_dots.py)."""
-    source, buffer = operation.operands[:2]
-    if buffer not in views:
-        return Plan()
-    view, tensor = views[buffer], source.tensor
-    limit = view.width(seen.width_limit(view.type.element))
-    width = slice_width(tensor, view.type, int(operation.attributes["dim"]), limit)
-    return _accessed(view, width, width)
 
 
 def _store(source: Value, view: BufferView, seen: View) -> Plan:

@@ -3,15 +3,12 @@
 ``num_warps`` counts warps of 32 lanes that have 256 registers each: that is what kernels are tuned for. A subgroup of
 fewer lanes, or one whose lanes have fewer registers, would hold several times as much in a lane: code grows with that,
 or registers are spilled. So there are more subgroups instead, as many as the kernel's largest tensor asks for; fewer
-again where they would take more shared memory than there is (cost.py). A tensor that those registers could not hold
-gets more invocations than that on Mesa's CPU driver, whose compile time grows faster than the code: a 128×128
-transposition with one warp takes 1.7 s of CPU time instead of 7.5.
+again where they would take more shared memory than there is (cost.py).
 """
 
 from __future__ import annotations
 
 from ..capabilities import Capabilities
-from ..coroutines.subgroups import fewer_for_exchanges, more_for_accesses, more_for_tensors
 
 #: Lanes of the warps that ``num_warps`` counts, and 32-bit registers of each.
 WARP = 32
@@ -28,30 +25,13 @@ LANE_ELEMENTS_DOT = 64
 LANE_ELEMENTS_DOTS = 128
 
 
-def subgroups(
-    largest: int,
-    dots: bool,
-    num_warps: int,
-    capabilities: Capabilities,
-    exchanges: int = 0,
-    elements: int = 0,
-    accesses: int = 0,
-) -> int:
+def subgroups(largest: int, dots: bool, num_warps: int, capabilities: Capabilities) -> int:
     """Subgroups for a kernel with ``num_warps``, a power of two: at least so many, as long as upstream can reduce what
-    they found to one value, and the driver compiles the kernel's ``exchanges`` as fast with them. ``largest``: elements
-    of the kernel's largest tensor; ``elements``: of all; ``accesses``: those that are accessed each in code of its own;
-    ``dots``: whether it has any."""
+    they found to one value. ``largest``: elements of the kernel's largest tensor; ``dots``: whether it has any."""
     if capabilities.processor:  # lanes are elements of vectors, and more of them would be more vectors
         return num_warps
-    most, coroutines = LANE_ELEMENTS_DOT if dots else LANE_ELEMENTS, capabilities.traits.faults.coroutines
-    lanes = capabilities.subgroup_size
-    count = _count(largest, most, lanes, num_warps, capabilities)
-    if not coroutines:
-        return count
-    most = min(capabilities.max_workgroup_invocations // lanes, lanes * lanes)
-    if dots:
-        return more_for_tensors(count, elements, lanes, most)
-    return fewer_for_exchanges(more_for_accesses(count, accesses, largest, lanes, most), exchanges, largest, lanes)
+    elements = LANE_ELEMENTS_DOT if dots else LANE_ELEMENTS
+    return _count(largest, elements, capabilities.subgroup_size, num_warps, capabilities)
 
 
 def matrix_warps(largest: int, dots: int, num_warps: int, capabilities: Capabilities) -> int:
@@ -63,10 +43,7 @@ def matrix_warps(largest: int, dots: int, num_warps: int, capabilities: Capabili
 
 def _count(largest: int, elements: int, lanes: int, num_warps: int, capabilities: Capabilities) -> int:
     fewer = WARP_REGISTERS // capabilities.traits.lane_registers
-    invocations = num_warps * WARP * fewer
-    while capabilities.traits.faults.coroutines and largest > invocations * WARP_REGISTERS:
-        invocations *= 2
-    invocations = min(invocations, capabilities.max_workgroup_invocations)
+    invocations = min(num_warps * WARP * fewer, capabilities.max_workgroup_invocations)
     # Upstream's reductions combine what subgroups have found in two exchanges within one: of more subgroups it has no
     # reduction. Only subgroups of four lanes come to that, where num_warps is 32.
     combined = lanes * lanes

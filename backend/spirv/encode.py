@@ -6,7 +6,6 @@ import array
 import struct
 import sys
 from collections.abc import Sequence
-from itertools import compress
 
 from . import opcodes as op
 from .grammar import ids_of_each
@@ -40,14 +39,12 @@ def encode(instructions: list[Instruction], bound: int) -> bytes:
     return data.tobytes()
 
 
-def live(body: list[Instruction]) -> tuple[list[Instruction], list[Sequence[int]]]:
-    """The instructions of a function body whose results are used, directly or not, by one that has an effect, and the
-    ids among the operands of each (grammar.ids)."""
+def live(body: list[Instruction]) -> list[Instruction]:
+    """The instructions of a function body whose results are used, directly or not, by one that has an effect."""
     removable = op.REMOVABLE
-    every = ids_of_each(body)
     unused: dict[int, Sequence[int]] = {}  # result → what it is computed from
     pending: list[Sequence[int]] = []
-    for instruction, operands in zip(body, every, strict=True):
+    for instruction, operands in zip(body, ids_of_each(body), strict=True):
         if instruction[0] in removable:
             unused[instruction[2]] = operands
         else:
@@ -57,7 +54,4 @@ def live(body: list[Instruction]) -> tuple[list[Instruction], list[Sequence[int]
         for value in pending.pop():
             if value in unused:
                 pending.append(take(value))
-    if not unused:
-        return body, every
-    kept = [instruction[2] not in unused for instruction in body]
-    return list(compress(body, kept)), list(compress(every, kept))
+    return [instruction for instruction in body if instruction[2] not in unused] if unused else body

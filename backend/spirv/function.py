@@ -34,8 +34,6 @@ class FunctionBuilder(InstructionBuilder):
         self.settle: Callable[[], None] | None = None
         #: Whether loops carry the matrices that they compute with.
         self.carries_matrices = False
-        #: The last rewrite of the body, which is given the ids among the operands of each of its instructions.
-        self.rewrite: Callable[[ModuleBuilder, list[Instruction], list[Sequence[int]]], list[Instruction]] | None = None
 
     def label(self, block: int) -> None:
         """Starts a block."""
@@ -179,7 +177,4 @@ class FunctionBuilder(InstructionBuilder):
         body = carry_words(self.module, self._body, self._entry)
         if self.carries_matrices:
             body = carry_matrices(self.module, body, self._entry)
-        body, operands = live(body)
-        if self.rewrite is not None:
-            body = self.rewrite(self.module, body, operands)
-        return [*self._head, *start, *self._variables, *body, [op.FunctionEnd, 0, 0]]
+        return [*self._head, *start, *self._variables, *live(body), [op.FunctionEnd, 0, 0]]

@@ -14,10 +14,8 @@ class Schedule:
     (sink_loads.py), whether dots are for matrix units, and with ``padded`` buffers, whether operands that loops do not
     change are ``held`` in registers even if there are too few (invariant_operands.py), in how many ``pieces`` dots are
     cut along K (split_dots.py), 0 for none. ``tight``: conversions of a kernel with dots may go through shared memory
-    in rounds, and buffers are filled in loops that use them (refill_buffers.py). ``share``: dots whose operands take
-    more than one of so many parts of shared memory multiply slices of K in a loop (slice_dots.py), 0 for none.
-    ``stages``: of pipelined loops; where there are more than one, drivers that want it get the next iteration's dot
-    operands loaded ahead (prefetch.py)."""
+    in rounds, and buffers are filled in loops that use them (refill_buffers.py). ``stages``: of pipelined loops; where
+    there are more than one, drivers that want it get the next iteration's dot operands loaded ahead (prefetch.py)."""
 
     subgroups: int = 0
     moved_loads: bool = True
@@ -26,7 +24,6 @@ class Schedule:
     held: bool = False
     pieces: int = 0
     tight: bool = False
-    share: int = 0
     stages: int = 2
 
     def summary(self) -> str:
@@ -40,9 +37,6 @@ class Schedule:
             parts.append("operands that loops do not change in registers")
         if self.pieces:
             parts.append(f"dots in {self.pieces} pieces of K")
-        if self.share:
-            size = "shared memory" if self.share == 1 else f"1/{self.share} of shared memory"
-            parts.append(f"slices of K in dots whose operands take more than {size}")
         if self.tight:
             parts.append("conversions in rounds, buffers filled in loops")
         return ", ".join(parts)

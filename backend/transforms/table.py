@@ -9,9 +9,7 @@ from enum import Enum
 from ..analysis.lazy_loads import lazy_loads
 from ..analysis.matrix_dots import splits_floats
 from ..capabilities import Capabilities
-from ..coroutines.own_rows import BOUND, encodings_along_rows
 from ..settings import VERIFY
-from ..ttgir.encoding_changes import ALONG
 from ..ttgir.ir import Module
 from .alike_lanes import mark_alike
 from .buffer_operands import buffer_operands
@@ -31,12 +29,10 @@ from .prefetch import prefetch_dot_operands
 from .promises import leave_promises_out
 from .refill_buffers import refill_buffers
 from .reload_operands import reload_operands
-from .rewriting import encode_again
 from .row_buffers import buffer_rows
 from .schedule import Options
 from .sink_buffers import sink_buffers
 from .sink_loads import APART, sink_loads
-from .slice_dots import slice_dots
 from .split_dots import split_dots
 from .store_lanes import reorder_storing_lanes
 from .strips import cut_in_strips
@@ -55,9 +51,7 @@ class Stage(Enum):
     CUT = "before upstream chooses layouts"
     LANES = "before upstream makes do with fewer layout conversions"
     LAYOUTS_CHOSEN = "after upstream's layouts were chosen"
-    LOADS_MOVED = "after those"
     LAST = "before upstream's last passes"
-    FITTING = "after upstream's passes, where shared memory does not suffice"
     FRAGMENTS = "after upstream's passes, before anything asks which lane holds an element"
     PLANNING = "after upstream's passes, before planning"
 
@@ -129,13 +123,6 @@ def _multiply_tiles(module: Module, device: Capabilities, options: Options) -> b
 
 def _multiply_rounds(module: Module, device: Capabilities, options: Options) -> bool:
     return _warps(module) == 1 and multiply_rounds(kernel_of(module), device.subgroup_size)
-
-
-def _along_rows(module: Module) -> bool:
-    meant = encodings_along_rows(module)
-    if meant is not None:
-        encode_again(module, meant)
-    return meant is not None
 
 
 def _place(module: Module) -> bool:
@@ -217,14 +204,6 @@ TRANSFORMS: tuple[Transform, ...] = (
         lambda device, options: options.schedule.moved_loads,
     ),
     Transform(
-        "lay subgroups along rows",
-        Stage.LOADS_MOVED,
-        _alone(_along_rows),
-        (ALONG,),
-        lambda device, options: device.traits.faults.coroutines and not options.schedule.matrices,
-        BOUND,
-    ),
-    Transform(
         "read transposed matrix operands from buffers",
         Stage.LAST,
         _alone(buffer_transposed_operands),
@@ -244,12 +223,6 @@ TRANSFORMS: tuple[Transform, ...] = (
         _hoist_operands,
         (_among("scf.for"), _among("ttg.local_load"), _among("tt.dot")),
         lambda device, options: options.units,
-    ),
-    Transform(
-        "multiply slices of K in a loop",
-        Stage.FITTING,
-        lambda module, device, options: slice_dots(kernel_of(module), device.shared_bytes // options.schedule.share),
-        when=lambda device, options: options.schedule.share,
     ),
     Transform(
         "lay out matrix fragments",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ import triton
 import triton.language as tl
 from triton import knobs
 from triton.backends.spirv import cli
-from triton.backends.spirv.capabilities import Capabilities
 from triton.backends.spirv.lowering.shared_memory import SharedMemory
 from triton.backends.spirv.planning import kernel_plan
 from triton.backends.spirv.runtime import OutOfBounds, SharedMemoryRace, load
@@ -189,20 +187,6 @@ def test_each_barrier_that_is_left_out_is_a_race(kernel, spare, barriers):
     launch(kernel)
     assert barriers.count
     assert missed_races(kernel, barriers) == spare
-
-
-@pytest.mark.only_on("Vulkan", ONE_SUBGROUP)
-@pytest.mark.skipif(not device_capabilities().traits.slices_dots, reason="the driver's dots are not cut into slices")
-def test_each_barrier_of_a_dot_in_slices(barriers, monkeypatch):
-    """With less shared memory than the dot's operands take."""
-    parse = Capabilities.parse
-    monkeypatch.setattr(Capabilities, "parse", lambda text: replace(parse(text), shared_bytes=2560))
-    x, y = torch.randint(-4, 5, (16, 16)).float(), torch.zeros(16, 16)
-    slices_kernel.device_caches.clear()
-    kernel = slices_kernel[(1,)](x, y, SIZE=16, check_races=True)
-    assert kernel.metadata.layout["share"] > 0
-    assert (y == 2 * x @ (x + 1).T).all()
-    assert barriers.count and missed_races(slices_kernel, barriers) == []
 
 
 @pytest.mark.only_on("Vulkan", "the layouts are for subgroups of 8 invocations, as those of Mesa's CPU driver")

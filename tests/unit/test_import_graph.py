@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 
 #: What the rooms of the compile side that need no Triton, and so no GPU framework, may import besides each other.
 PURE = ("abi", "settings", "drivers", "capabilities", "ttgir", "functions", "spirv", "errors", "layouts", "analysis")
-PURE += ("coroutines", "transforms", "planning", "lowering")
+PURE += ("transforms", "planning", "lowering")
 
 #: Modules that are built, and not files of this tree.
 BUILT = ("backend._native", r"backend\._native")

@@ -50,7 +50,6 @@ SHARED_FILES = {
     "shapes": "how values differ between lanes, and TTGIR's and torch's operations on shapes",
     "shared": _STEPS,
     "shared_memory": _STEPS,
-    "slices": _STEPS,
     "strips": "what a strip of a tensor holds, and the loop over strips",
     "tile_products": _STEPS,
     "types": "element types: TTGIR's, and torch's",

@@ -1,6 +1,5 @@
 """This backend's own operations, which its rewrites make: on tensors in arrays of an invocation's own
-(transforms/strip_loops.py, carried_arrays.py, merged_arrays.py, tile_dots.py, whole_loops.py), and on slices of buffers
-(transforms/slice_dots.py)."""
+(transforms/strip_loops.py, carried_arrays.py, merged_arrays.py, tile_dots.py, whole_loops.py)."""
 
 from __future__ import annotations
 
@@ -48,6 +47,5 @@ define("spirv.put", pointers=Pointers.KEPT, types=_puts_strip)
 define("spirv.assign spirv.copy", types=_assigns)
 define("spirv.multiply", types=_multiplies)
 define("spirv.multiply_rounds", effects=Effect.READS_GLOBAL, types=_multiplies)
-define("spirv.store_slice", effects=Effect.WRITES_SHARED)
 define("spirv.fold", ended_by=("tt.reduce.return",))
 # fmt: on

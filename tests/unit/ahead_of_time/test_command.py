@@ -397,7 +397,7 @@ def test_no_device_is_needed(kernels: Path) -> None:
 def test_drivers_with_workarounds_need_a_target_of_their_own() -> None:
     for known in DRIVERS.values():
         faults = known.faults
-        assert faults.own_modules or not (faults.loop_limit or faults.folds_zeros or faults.coroutines)
+        assert faults.own_modules or not (faults.loop_limit or faults.folds_zeros)
     assert PROFILES["generic"].driver == ANY_DRIVER
 
 

@@ -25,7 +25,7 @@ def test_a_raspberry_pi() -> None:
     )
     said = small(able)
     emulated, refused = said.split("; refused: ")
-    assert emulated == ("emulated: float16 is computed in float32, tiles beyond 16 KiB of shared memory go in slices")
+    assert emulated == ("emulated: float16 is computed in float32, tiles beyond 16 KiB of shared memory go in pieces")
     assert refused == "kernels with float64, those that still need more (OutOfResources)"
 
 

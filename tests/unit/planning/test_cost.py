@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from triton.backends.spirv.drivers import DRIVERS
-from triton.backends.spirv.planning.cost import CUTS, SHARES, KernelFacts, candidates
+from triton.backends.spirv.planning.cost import CUTS, KernelFacts, candidates
 from triton.backends.spirv.transforms.schedule import Schedule
 
 
@@ -28,12 +27,6 @@ def test_dots_are_cut_before_subgroups_are_halved() -> None:
     assert [one for one in found if one.pieces and not one.tight] == [Schedule(16, pieces=one) for one in CUTS[1:]]
     assert found.index(Schedule(16, pieces=8)) < found.index(Schedule(8))
     assert found[-1] == Schedule(4) and all(one.moved_loads or one.tight for one in found)
-
-
-def test_operands_in_slices_come_before_loads_stay_and_dots_are_cut() -> None:
-    found = schedules(KernelFacts(8, 8, 2, driver=DRIVERS["mesa_llvmpipe"]))
-    assert found[: len(SHARES)] == [Schedule(8, share=share) for share in SHARES]
-    assert schedules(KernelFacts(8, 8, 2, dots=False, driver=DRIVERS["mesa_llvmpipe"])) == [Schedule(8)]
 
 
 @pytest.mark.parametrize("padded", [True, False])

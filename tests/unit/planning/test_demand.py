@@ -142,7 +142,7 @@ def test_no_instruction_of_addresses_is_emitted_in_vain(monkeypatch: pytest.Monk
     finish = FunctionBuilder.finish
     monkeypatch.setattr(FunctionBuilder, "finish", lambda f: bodies.append(list(f._body)) or finish(f))
     emit(planned(f"{LOAD}\n{STORE}", capabilities=PLAIN))
-    assert bodies and all(len(live(body)[0]) == len(body) for body in bodies)
+    assert bodies and all(len(live(body)) == len(body) for body in bodies)
 
 
 def test_what_is_read_although_it_was_not_planned_ends_the_compilation() -> None:

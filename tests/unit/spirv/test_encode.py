@@ -35,7 +35,7 @@ def test_results_without_use_are_dropped_with_what_only_they_used():
         [op.Store, 0, 0, 6, 12],
     )
     chain = [op.IAdd, 1, 13, 11, 12]
-    assert live([load, dead, alive, chain, store])[0] == [load, alive, store]
+    assert live([load, dead, alive, chain, store]) == [load, alive, store]
 
 
 @hypothesis.given(st.floats(width=32), st.sampled_from((32, 64)))

@@ -146,7 +146,7 @@ def test_words_that_do_not_fit_are_refused(opcode, operands, message):
 def test_a_literal_that_equals_an_id_keeps_nothing():
     unused = [op.IAdd, 1, 16, 7, 7]
     load, store = [op.Load, 1, 10, 5, 2, 16], [op.Store, 0, 0, 6, 10, 2, 16]
-    assert live([unused, load, store])[0] == [load, store]
+    assert live([unused, load, store]) == [load, store]
 
 
 def test_the_generator_writes_a_row_an_entry():

@@ -20,7 +20,6 @@ from triton.backends.spirv.transforms.reload_operands import reload_operands
 from triton.backends.spirv.transforms.row_buffers import buffer_rows
 from triton.backends.spirv.transforms.sink_buffers import sink_buffers
 from triton.backends.spirv.transforms.sink_loads import sink_loads
-from triton.backends.spirv.transforms.slice_dots import slice_dots
 from triton.backends.spirv.transforms.strips import cut_in_strips
 from triton.backends.spirv.transforms.verifier import verify
 from triton.backends.spirv.ttgir.ir import Module
@@ -160,7 +159,6 @@ def drawn(seed: int, size: int) -> Any:
 REWRITES: dict[str, tuple[str, Callable[[Module], Any]]] = {
     "prefetch": (PRODUCT, lambda module: prefetch_dot_operands(module.functions["k"])),
     "prefetch behind": (PRODUCT, lambda module: prefetch_dot_operands(module.functions["k"], behind=True)),
-    "slices of K": (PRODUCT, lambda module: slice_dots(module.functions["k"], 1024)),
     "reload": (PRODUCT, reload_operands),
     "reload, then sink": (PRODUCT, lambda module: (reload_operands(module), sink_loads(module))),
     "refill": (PRODUCT, refill_buffers),
@@ -188,7 +186,6 @@ REWRITES: dict[str, tuple[str, Callable[[Module], Any]]] = {
             reload_operands(module),
             refill_buffers(module),
             sink_loads(module),
-            slice_dots(module.functions["k"], 1024),
             prefetch_dot_operands(module.functions["k"]),
         ),
     ),
