@@ -140,8 +140,6 @@ class Driver:
     prefetch_behind_barrier: bool = False
     #: Loops carry the matrices that they compute with (spirv/carried_matrices.py).
     carries_matrices: bool = False
-    #: Bits of the components that narrower elements travel in.
-    word_bits: int = 32
     #: 32-bit shuffles of a layout conversion. None: any number.
     most_shuffles: int | None = None
     #: Instructions of an operation.
@@ -248,7 +246,6 @@ DRIVERS = {
         dot_unroll_registers=16384,  # 9 s instead of 75 where 1,024 registers would be looked up in an array
         shared_banks=False,
         prefetch=False,
-        word_bits=64,  # it makes a loop over lanes of each component, whatever its width
         most_shuffles=16,  # 10 ms to compile each of 56 and 80 ms each of 640; a store and a load take 4
         unrolled_instructions=400,  # a basic block takes more than linear time
         unrolled_in_loop=1600,  # its loop limit counts rounds: 64 sines take 2.8 s instead of 20

@@ -40,9 +40,8 @@ def packing(emitter: Emitter, type_: Type, count: int) -> PackedElements:
     boolean = type_ == IntegerType(1)
     total = bits * count
     assert total <= MAX_BITS, (type_, count)
-    word = min(emitter.capabilities.traits.word_bits, max(total, 32))
-    if bits < word <= total:
-        return PackedElements(element, emitter.module.int(word), total // word, word // bits, boolean, total)
+    if bits < 32 <= total:
+        return PackedElements(element, emitter.module.u32, total // 32, 32 // bits, boolean, total)
     return PackedElements(element, element, count, 1, boolean, total)
 
 

@@ -3,9 +3,6 @@
 With VK_KHR_workgroup_memory_explicit_layout there is one block, seen through an aliased array for each access type.
 Without it there is one array an element type, each over bytes of its own (planning/shared_memory.py). Its items are
 vectors, and one element is reached as a component of its item.
-
-Mesa's CPU driver makes a loop over lanes of each component, whatever its width. There, buffers are seen as 64-bit
-words, whatever their elements; a buffer that is written in less than words goes to the array of its type instead.
 """
 
 from __future__ import annotations
@@ -16,7 +13,7 @@ from dataclasses import dataclass
 
 from ..layouts.element_sizes import MAX_BITS, bits_in_memory
 from ..planning.buffers import BufferView
-from ..planning.shared_memory import POOL, VECTOR, WORD, View, first_element
+from ..planning.shared_memory import POOL, VECTOR, View, first_element
 from ..spirv import opcodes as op
 from ..spirv.function import FunctionBuilder
 from ..spirv.module import ModuleBuilder
@@ -130,18 +127,6 @@ class SharedMemory:
         count = how.parts * how.per_part
         return PackedElements(how.element, how.element, count, 1, how.boolean, how.bits)
 
-    def _worded(self, start: int) -> bool:
-        return self._view.worded(start)
-
-    def _word_pointer(self, emitter: Emitter, bits: int, index: int, start: int, end: int) -> int:
-        """A pointer to vector or word ``index``, counted in ``bits``, of the workgroup memory."""
-        module = self._module
-        word = module.int(WORD)
-        pair = PackedElements(word, word, MAX_BITS // WORD, 1, False, MAX_BITS)
-        if bits == MAX_BITS:
-            return self._whole(emitter.f, pair, pair.type_id(emitter), index, start, end)
-        return self._component(emitter, pair, index, start, end)
-
     def load(self, emitter: Emitter, type_: Type, index: int, count: int, end: int, start: int = 0) -> list[int]:
         """Reads ``count`` consecutive elements of scalar ``type_`` from element ``index`` × ``count`` of the workgroup
         memory. The buffer that they are in lies within the bytes from ``start`` to before ``end``."""
@@ -151,8 +136,6 @@ class SharedMemory:
             item = how.type_id(emitter)
             pointer = self._whole(f, how, item, index, start, end)
             return unpack(emitter, how, f.load(item, pointer, MemoryAccess.NonPrivatePointer))
-        if self._worded(start):
-            return self._load_words(emitter, how, index, start, end)
         return self._load_items(emitter, self._item(emitter, type_), index, count, start, end)
 
     def _load_items(
@@ -180,26 +163,6 @@ class SharedMemory:
             for element in self._elements(f, index, count)
         ]
 
-    def _load_words(self, emitter: Emitter, how: PackedElements, index: int, start: int, end: int) -> list[int]:
-        f, module = emitter.f, self._module
-        word = module.int(WORD)
-        narrower = max(0, (WORD // how.bits).bit_length() - 1)  # log2 of the accesses that a word holds
-        type_id = module.vector(word, 2) if how.bits == MAX_BITS else word
-        pointer = self._word_pointer(emitter, max(how.bits, WORD), f.shr(index, narrower), start, end)
-        loaded = f.load(type_id, pointer, MemoryAccess.NonPrivatePointer)
-        if not narrower:
-            return unpack(emitter, how, f.bitcast(loaded, how.type_id(emitter)))
-        # Which of them: the half of the word by selection, the rest by a shift.
-        halves = f.bitcast(loaded, module.vector(module.u32, 2))
-        half = f.compare(op.INotEqual, f.and_(f.shr(index, narrower - 1), module.uint(1)), module.uint(0))
-        part = f.select(
-            half, f.emit(op.CompositeExtract, module.u32, halves, 1), f.emit(op.CompositeExtract, module.u32, halves, 0)
-        )
-        if narrower > 1:
-            place = f.and_(index, module.uint((1 << (narrower - 1)) - 1))
-            part = f.zero_extend(f.binary(op.ShiftRightLogical, part, f.mul(place, module.uint(how.bits))), how.bits)
-        return unpack(emitter, how, f.bitcast(part, how.type_id(emitter)))
-
     def store(self, emitter: Emitter, type_: Type, index: int, values: Sequence[int], end: int, start: int = 0) -> None:
         """Writes consecutive elements at element ``index`` × ``len(values)`` of the workgroup memory."""
         f = emitter.f
@@ -209,16 +172,6 @@ class SharedMemory:
             pointer = self._whole(f, how, how.type_id(emitter), index, start, end)
             f.store(pointer, pack(emitter, how, values), MemoryAccess.NonPrivatePointer)
             return
-        if self._worded(start) and how.bits >= WORD:
-            word = self._module.int(WORD)
-            type_id = self._module.vector(word, 2) if how.bits == MAX_BITS else word
-            f.store(
-                self._word_pointer(emitter, how.bits, index, start, end),
-                f.bitcast(pack(emitter, how, values), type_id),
-                MemoryAccess.NonPrivatePointer,
-            )
-            return
-        assert not self._worded(start), f"bytes {start} to {end} are written in less than words, unplanned"
         self._store_items(emitter, self._item(emitter, type_), index, values, start, end)
 
     def _store_items(
@@ -250,7 +203,6 @@ class SharedMemory:
         """A pointer to integer ``index`` of so many ``bits``, for atomic instructions. Its buffer lies within the bytes
         from ``start`` to before ``end``."""
         word = IntegerType(bits)
-        assert not self._worded(start), f"bytes {start} to {end} are updated in less than words, unplanned"
         how = packing(emitter, word, 1)
         self._seen(Kind.UPDATE, how, index, start, end)
         if self._explicit:

@@ -63,11 +63,11 @@ def plan_dot(
         reason = f"an operand in registers finds no room in the {max(room.share, 0)} bytes of shared memory left"
         return Dot((), (), reason, steps, steps, operands, parts)
     buffers = [(one.buffer, buffer_bytes(one.buffer), one) for one in moved if one.buffer is not None]
-    scratch = room.place(*(ScratchPart(buffer.element, size, one.width) for buffer, size, one in buffers))
+    scratch = room.place(*(ScratchPart(buffer.element, size) for buffer, size, one in buffers))
     places = iter(scratch)
     moved = tuple(one if one.buffer is None else replace(one, offset=next(places).offset) for one in moved)
     accesses = tuple(
-        SharedAccess(buffer.element, place.offset, place.offset + size, one.width)
+        SharedAccess(buffer.element, place.offset, place.offset + size)
         for (buffer, size, one), place in zip(buffers, scratch, strict=True)
     )
     reason = f"{count * steps} multiply-adds are more than {driver.dot_unroll}"

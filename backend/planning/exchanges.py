@@ -86,17 +86,14 @@ def conversion(source: LinearLayout, result: LinearLayout, element: Type, room: 
     moves, reason = _few(found, source, result, size, room, target)
     if not isinstance(moves, ThroughShared):
         return Conversion((), (), reason, moves, source, result)
-    limit = room.view.width_limit(element)
-    stored = min(min(len(vector), limit) for step in moves.rounds for vector in step.stores)
-    scratch = room.place(ScratchPart(element, moves.size * size, stored))
-    return Conversion(_accesses(scratch, (element,), stored), scratch, reason, moves, source, result)
+    scratch = room.place(ScratchPart(element, moves.size * size))
+    return Conversion(_accesses(scratch, (element,)), scratch, reason, moves, source, result)
 
 
-def _accesses(places: Sequence[Scratch], types: Sequence[Type], stored: int) -> tuple[SharedAccess, ...]:
+def _accesses(places: Sequence[Scratch], types: Sequence[Type]) -> tuple[SharedAccess, ...]:
     """Elements of each of ``types`` in the memory that there is for them."""
     return tuple(
-        SharedAccess(type_, place.offset, place.offset + place.size, stored)
-        for place, type_ in zip(places, types, strict=True)
+        SharedAccess(type_, place.offset, place.offset + place.size) for place, type_ in zip(places, types, strict=True)
     )
 
 
@@ -131,13 +128,8 @@ def plan_reduce(operation: Operation, room: Room, target: Target) -> Plan:
     if across is None:
         return Reduction((), (), "", steps)
     types = [element_type(operand.type) for operand in operation.operands]
-    width = min(across.width, *(room.view.width_limit(type_) for type_ in types))
-    stored = min(min(width, len(groups)) for groups in across.rounds)
-    scratch = room.place(
-        *(ScratchPart(type_, across.size * size, stored) for type_, size in zip(types, sizes, strict=True))
-    )
-    accesses = _accesses(scratch, types, stored)
-    return Reduction(accesses, scratch, "several subgroups hold elements of one result", steps)
+    scratch = room.place(*(ScratchPart(type_, across.size * size) for type_, size in zip(types, sizes, strict=True)))
+    return Reduction(_accesses(scratch, types), scratch, "several subgroups hold elements of one result", steps)
 
 
 def plan_scan_operation(operation: Operation, room: Room, target: Target) -> Plan:
@@ -173,12 +165,10 @@ def plan_scan_operation(operation: Operation, room: Room, target: Target) -> Pla
     places: list[tuple[Scratch, ...]] = []
     for step in steps.steps:
         if isinstance(step, AcrossWarps):
-            stored = min(step.width, *(room.view.width_limit(type_) for type_ in types))
-            found = room.place(
-                *(ScratchPart(type_, step.size * size, stored) for type_, size in zip(types, sizes, strict=True))
-            )
+            sized = zip(types, sizes, strict=True)
+            found = room.place(*(ScratchPart(type_, step.size * size) for type_, size in sized))
             places.append(found)
-            used(found, _accesses(found, types, stored))
+            used(found, _accesses(found, types))
     if before:
         after = moved(simple, layout)
     return Scan(tuple(accesses), tuple(scratch), reason, steps, tuple(places), before, after)
@@ -199,10 +189,10 @@ def plan_gather_operation(operation: Operation, room: Room, target: Target) -> P
     element = element_type(source.type)
     _, consecutive = contiguous_registers(layout.reshape((layout.size,)))
     stored = min(consecutive, room.view.width_limit(element))
-    scratch = room.place(ScratchPart(element, layout.size * bytes_in_memory(element), stored))
+    scratch = room.place(ScratchPart(element, layout.size * bytes_in_memory(element)))
     reason = "an index may name an element of another subgroup"
     loads = rounds(operation, GATHERED, _registers(indices.type), target.capabilities.traits)
-    return Gather(_accesses(scratch, (element,), stored), scratch, reason, None, stored, loads)
+    return Gather(_accesses(scratch, (element,)), scratch, reason, None, stored, loads)
 
 
 #: Bytes of counters that there are several copies of, at most: a part of a processor's nearest cache.
@@ -216,7 +206,7 @@ def plan_histogram(operation: Operation, room: Room, target: Target) -> Plan:
     copies = traits.counter_copies if size * traits.counter_copies <= _COUNTER_BYTES else 1
     scratch = room.place(ScratchPart(COUNTER, copies * size))
     updates = _updates(operation, operation.operands[0].type, target, True)
-    return Atomic(_accesses(scratch, (COUNTER,), 1), scratch, updates=updates, copies=copies)
+    return Atomic(_accesses(scratch, (COUNTER,)), scratch, updates=updates, copies=copies)
 
 
 def _updates(operation: Operation, type_: Type, target: Target, is_instruction: bool) -> Rolled:
@@ -254,4 +244,4 @@ def plan_atomic(operation: Operation, room: Room, target: Target) -> Plan:
         size = bytes_in_memory(element)
     scratch = room.place(ScratchPart(element, size))
     reason = "several invocations hold the same element"
-    return replace(alone, accesses=_accesses(scratch, (element,), 1), scratch=scratch, reason=reason)
+    return replace(alone, accesses=_accesses(scratch, (element,)), scratch=scratch, reason=reason)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -44,7 +44,7 @@ from .plans import Failed, Plan
 from .pointers import PointerPlan, plan_pointers
 from .rolling import plan_rolled, plan_scaled, plan_unpacked
 from .scratch_places import spare_bytes, spread
-from .shared_memory import Apart, Room, View, views
+from .shared_memory import Apart, Room, View, view_of
 
 #: Rounds of a conversion, at most, in kernels with dots: with more of them they would make code that Mesa's CPU driver
 #: compiles for 40 s. There are better ways, but where nothing else fits (cost.py).
@@ -204,7 +204,7 @@ def plan_kernel(source: Module, capabilities: Capabilities, options: Options) ->
             unrolled,
         )
 
-    chosen = kernel_memory.laid_out(views(capabilities), given)
+    chosen = kernel_memory.laid_out(view_of(capabilities), given)
     if chosen.bytes <= chosen.view.limit:
         chosen = _spread(kernel, chosen, late, warps * lanes)
     explicit, nowhere = chosen.view.explicit, kernel_memory.nowhere
@@ -277,52 +277,36 @@ class _Memory:
         """Places of buffers before there are any."""
         return dict.fromkeys((one for group in self.groups for one in group.allocations), 0)
 
-    def laid_out(self, ways: Sequence[View], given: _Givens) -> _LaidOut:
-        """In the first of the ``ways`` to see memory in which all fits, else in the one with the fewest bytes. Where
-        memory is divided among types, operations take less of it then. What makes the kernel ``resident`` comes
-        first."""
+    def laid_out(self, view: View, given: _Givens) -> _LaidOut:
+        """Lays everything out so that it fits, else in the fewest bytes. Where memory is divided among types, operations
+        take less of it then. What makes the kernel ``resident`` comes first."""
         dots = any(operation.name == "tt.dot" for operation in self.operations)
         rounds = 0 if self.tight or not dots else ROUNDS_WITH_DOTS
         least: _LaidOut | None = None
-        limit = ways[0].limit
+        limit = view.limit
         if self.resident is not None:
-            found = min(self._ways(ways[0], self.resident, rounds, given), key=lambda one: one.bytes)
+            found = min(self._ways(view, self.resident, rounds, given), key=lambda one: one.bytes)
             if found.bytes <= self.resident:
                 return found
-        for most in (limit, *((limit // 2, limit // 4, limit // 8) if not ways[0].explicit else ())):
+        for most in (limit, *((limit // 2, limit // 4, limit // 8) if not view.explicit else ())):
             if least is not None and not _takes_more(least.plans, most):
                 continue
-            for view in ways:
-                found = min(self._ways(view, most, rounds, given), key=lambda one: one.bytes)
-                if least is None or found.bytes < least.bytes:
-                    least = found
-                if found.bytes <= limit:
-                    return found
+            found = min(self._ways(view, most, rounds, given), key=lambda one: one.bytes)
+            if least is None or found.bytes < least.bytes:
+                least = found
+            if found.bytes <= limit:
+                return found
         assert least is not None
         return least
 
     def _ways(self, view: View, most: int, rounds: int, given: _Givens) -> Iterator[_LaidOut]:
-        pools = self._pools(view, given(view, self.nowhere, lambda _: Room(view)))
+        pools = {number: view.pool(group.element(view.explicit)) for number, group in enumerate(self.groups)}
         for allocation in allocations(self.groups, pools, self.lifetimes):
             room = partial(allocation.room, view=view, most=most, rounds=rounds)
             how = given(view, allocation.offsets, room)
             plans = _planned(self.operations, {**BUFFERS, **PLANNERS}, how)
             accesses = [access for plan in plans.values() for access in plan.accesses]
             yield _LaidOut(view.taken(accesses), plans, how)
-
-    def _pools(self, view: View, given: _Given) -> dict[int, int]:
-        """The first offset of the pool of each group, by its number."""
-        narrow: set[Value] = set()
-        if view.words:
-            for operation, plan in _planned(self.operations, BUFFERS, given).items():
-                if any(access.narrow for access in plan.accesses):
-                    narrow.update((*operation.operands, *operation.results))
-        return {
-            number: view.pool(
-                group.element(view.explicit), group.atomic or any(value in narrow for value in group.values)
-            )
-            for number, group in enumerate(self.groups)
-        }
 
 
 def _takes_more(plans: Mapping[Operation, Plan], most: int) -> bool:

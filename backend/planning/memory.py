@@ -43,14 +43,11 @@ def plan_local_store(operation: Operation, seen: View, views: Views) -> Plan:
 def _store(source: Value, view: BufferView, seen: View) -> Plan:
     tensor = source.tensor
     width = buffer_width(tensor, view.type, view.width(seen.width_limit(view.type.element)))
-    return _accessed(view, width, min(width, 1 << len(layout_of(tensor).bases["register"])))
+    return _accessed(view, width)
 
 
-def _accessed(view: BufferView, width: int, stored: int = 0, late: bool = False) -> BufferAccess:
-    """``stored`` elements at a time are written, none if 0."""
-    cell, count = view.cells
-    access = SharedAccess(cell, view.start, view.end, stored * count)
-    return BufferAccess((access,), (), "", view.first, width, late)
+def _accessed(view: BufferView, width: int, late: bool = False) -> BufferAccess:
+    return BufferAccess((SharedAccess(view.cells[0], view.start, view.end),), (), "", view.first, width, late)
 
 
 def plan_local_load(operation: Operation, seen: View, views: Views, late: bool) -> Plan:
@@ -68,7 +65,7 @@ def plan_local_load(operation: Operation, seen: View, views: Views, late: bool) 
 def plan_element_access(operation: Operation, views: Views) -> Plan:
     """``ttg.local_gather`` and ``ttg.local_scatter``: elements one by one."""
     buffer = operation.operands[0]
-    return _accessed(views[buffer], 1, int(operation.name == "ttg.local_scatter")) if buffer in views else Plan()
+    return _accessed(views[buffer], 1) if buffer in views else Plan()
 
 
 def plan_shared_atomic(operation: Operation, room: Room, target: Target, views: Views) -> Plan:
@@ -78,7 +75,7 @@ def plan_shared_atomic(operation: Operation, room: Room, target: Target, views: 
     if buffer not in views:
         return Plan()
     shared = plan_atomic(operation, room, target)
-    return replace(shared, accesses=(*_accessed(views[buffer], 1, 1).accesses, *shared.accesses))
+    return replace(shared, accesses=(*_accessed(views[buffer], 1).accesses, *shared.accesses))
 
 
 # -- device memory -----------------------------------------------------------------------------------------------

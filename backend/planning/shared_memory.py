@@ -1,9 +1,7 @@
 """Workgroup memory: how a kernel sees it, and what an operation may take of it.
 
 With VK_KHR_workgroup_memory_explicit_layout there is one block, seen through an array for each type of access. Without
-it there is an array for each type of item, each with memory of its own. On drivers with 64-bit words
-(capabilities.traits) memory is seen as words, whatever lies in it: but what is written in less than words lies in the
-array of its type.
+it there is an array for each type of item, each with memory of its own.
 
 What shares memory is a pool. An offset in workgroup memory says which: each pool's offsets begin at a multiple of POOL.
 """
@@ -19,8 +17,6 @@ from ..ttgir.types import FloatType, Type
 
 #: Components of a vector, at most: Vulkan has none of more.
 VECTOR = 4
-#: Bits of the words that View speaks of.
-WORD = 64
 #: Memory starts at a multiple of so many bytes: the width of the widest access.
 ALIGNMENT = MAX_BITS // 8
 #: Bytes from the first offset of a pool to that of the next: more than any device has.
@@ -31,7 +27,7 @@ Bytes = tuple[int, int]
 
 #: Floats that SPIR-V has; all others are integers of their width in memory.
 _NATIVE = frozenset({"f16", "f32", "f64"})
-#: The items that have a pool of their own, where there are no words; pool 0 is that of words, or the only one.
+#: The items that have a pool of their own without the explicit layout; with it pool 0 is the only one.
 _KINDS = [("integer", bits) for bits in (8, 16, 32, 64)] + [("float", bits) for bits in (16, 32, 64)]
 
 
@@ -64,23 +60,11 @@ class Scratch:
 
 @dataclass(frozen=True)
 class SharedAccess:
-    """Elements of ``type`` are read within bytes ``start`` … ``end`` - 1, and written, ``stored`` consecutive ones at a
-    time or more; 0 where they are only read."""
+    """Elements of ``type`` are accessed within bytes ``start`` … ``end`` - 1."""
 
     type: Type
     start: int
     end: int
-    stored: int = 0
-
-    @property
-    def narrow(self) -> bool:
-        """Whether less than a word is written at once."""
-        return is_narrow(self.type, self.stored)
-
-
-def is_narrow(type_: Type, stored: int) -> bool:
-    """Whether ``stored`` consecutive elements are less than a word; 0 are not."""
-    return 0 < stored * bits_in_memory(type_) < WORD
 
 
 def item_kind(type_: Type) -> tuple[str, int]:
@@ -89,39 +73,26 @@ def item_kind(type_: Type) -> tuple[str, int]:
 
 
 def _item_bytes(type_: Type) -> int:
-    """Bytes of the items that elements of ``type_`` lie in without words."""
+    """Bytes of the items that elements of ``type_`` lie in without the explicit layout."""
     bits = bits_in_memory(type_)
     return min(VECTOR, MAX_BITS // bits) * bits // 8
 
 
 @dataclass(frozen=True)
 class View:
-    """How a kernel sees the device's ``limit`` bytes of workgroup memory. ``explicit``: with the explicit layout;
-    ``words``: as 64-bit words."""
+    """How a kernel sees the device's ``limit`` bytes of workgroup memory. ``explicit``: with the explicit layout."""
 
     limit: int
     explicit: bool
-    words: bool
-
-    @property
-    def single(self) -> bool:
-        """Whether everything shares one pool, but what is written in less than words."""
-        return self.explicit or self.words
 
     def width_limit(self, type_: Type) -> int:
         """The most consecutive elements of ``type_`` that one access may hold."""
         limit = MAX_BITS // bits_in_memory(type_)
-        return limit if self.single else min(limit, VECTOR)
+        return limit if self.explicit else min(limit, VECTOR)
 
-    def pool(self, type_: Type, narrow: bool) -> int:
-        """The first offset of the pool that holds elements of ``type_``; ``narrow``: written in less than words."""
-        if self.explicit or (self.words and not narrow):
-            return 0
-        return (1 + _KINDS.index(item_kind(type_))) * POOL
-
-    def worded(self, offset: int) -> bool:
-        """Whether what lies at ``offset`` is accessed as words."""
-        return self.words and offset < POOL
+    def pool(self, type_: Type) -> int:
+        """The first offset of the pool that holds elements of ``type_``."""
+        return 0 if self.explicit else (1 + _KINDS.index(item_kind(type_))) * POOL
 
     def taken(self, accesses: Iterable[SharedAccess]) -> int:
         """The most bytes of workgroup memory that a module with these accesses takes."""
@@ -134,21 +105,17 @@ class View:
         return sum(max(1, -(-end // size) - start // size) * size for size, start, end in pools.values())
 
 
-def views(capabilities: Capabilities) -> tuple[View, ...]:
-    """How workgroup memory may be seen, the better way first."""
-    explicit = capabilities.has("explicit_workgroup_layout")
-    words = (True, False) if not explicit and capabilities.traits.word_bits == WORD else (False,)
-    return tuple(View(capabilities.shared_bytes, explicit, seen) for seen in words)
+def view_of(capabilities: Capabilities) -> View:
+    """How kernels see the workgroup memory of a device."""
+    return View(capabilities.shared_bytes, capabilities.has("explicit_workgroup_layout"))
 
 
 @dataclass(frozen=True)
 class ScratchPart:
-    """Scratch memory that is asked for: ``size`` bytes of elements of ``type``, ``stored`` of which are written at a
-    time or more."""
+    """Scratch memory that is asked for: ``size`` bytes of elements of ``type``."""
 
     type: Type
     size: int
-    stored: int = 1
 
 
 @dataclass(frozen=True)
@@ -222,7 +189,7 @@ class Room:
     def _lowest(self, parts: Sequence[ScratchPart], clear: Sequence[Bytes]) -> tuple[Scratch, ...]:
         found: list[Scratch] = []
         for part in parts:
-            pool = self.view.pool(part.type, is_narrow(part.type, part.stored))
+            pool = self.view.pool(part.type)
             taken = sorted([*self.busy.get(pool, ()), *clear, *(one.bytes for one in found)])
             found.append(Scratch(lowest_gap(taken, pool, part.size), part.size, self.exchange))
         waits = any(one.offset < end and start < one.offset + one.size for one in found for start, end in self.used)

@@ -32,14 +32,7 @@ def plan_text(kernel: Function, plan: KernelPlan) -> str:
 
 def _memory(plan: KernelPlan) -> str:
     view = plan.view
-    if view.explicit:
-        seen = "one block"
-    elif view.words:
-        accesses = {(one.start, one.end) for planned in plan.plans.values() for one in planned.accesses}
-        narrow = sum(not view.worded(start) for start, _ in accesses)
-        seen = f"64-bit words, except {narrow} buffer{'' if narrow == 1 else 's'}"
-    else:
-        seen = "an array for each type"
+    seen = "one block" if view.explicit else "an array for each type"
     fits = "" if plan.fits else ": more than the device has"
     return f"shared memory: {plan.shared_bytes} of {view.limit} bytes{fits}; seen as {seen}"
 

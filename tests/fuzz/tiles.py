@@ -106,7 +106,6 @@ TRAITS: dict[str, tuple[Any, ...]] = {
     "unrolled_instructions": (400, 60, 4000),
     "unrolled_in_loop": (1600, 100, 0),
     "most_shuffles": (16, 0, None),
-    "word_bits": (64, 32),
     "prefetch": (False, True),
     "shared_banks": (False, True),
     "dot_unroll": (512, 16),

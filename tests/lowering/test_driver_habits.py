@@ -38,21 +38,6 @@ def test_loops_with_matrices_are_left_to_the_driver_where_it_unrolls_them_well(m
     assert re.search(r"OpLoopMerge %\d+ %\d+ None", compiled(16, 8, 16, products=LOOP))
 
 
-def test_loads_are_as_wide_as_the_driver_wants_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    halves = (
-        "    %r = tt.make_range {end = 128 : i32, start = 0 : i32} : tensor<128xi32, #vec4>\n"
-        "    %s = tt.splat %p : !tt.ptr<i16> -> tensor<128x!tt.ptr<i16>, #vec4>\n"
-        "    %a = tt.addptr %s, %r : tensor<128x!tt.ptr<i16>, #vec4>, tensor<128xi32, #vec4>\n"
-        "    %x = tt.load %a : tensor<128x!tt.ptr<i16>, #vec4>\n"
-        "    tt.store %a, %x : tensor<128x!tt.ptr<i16>, #vec4>"
-    )
-    arguments = "%p: !tt.ptr<i16> {tt.divisibility = 16 : i32}"
-    words = driven(monkeypatch, LAVAPIPE, word_bits=32)
-    wide, narrow = (disassemble(compile_body(halves, arguments, capabilities=device)) for device in (LAVAPIPE, words))
-    assert "OpTypeInt 64" in wide and re.search(r"OpLoad %\d+ %\d+ Aligned 8", wide), wide
-    assert wide != narrow
-
-
 @pytest.mark.parametrize(("each", "expected"), [(32, True), (1, False)])
 def test_masked_accesses_are_as_long_as_the_driver_makes_them(
     monkeypatch: pytest.MonkeyPatch, each: int, expected: bool

@@ -8,7 +8,7 @@ import pytest
 from triton.backends.spirv.capabilities import PROFILES
 from triton.backends.spirv.lowering.errors import UnsupportedOperation
 
-from tests.lowering.harness import LAVAPIPE, PLAIN, compile_body, disassemble
+from tests.lowering.harness import PLAIN, compile_body, disassemble
 
 POINTER = "%p: !tt.ptr<f32> {tt.divisibility = 16 : i32}"
 
@@ -23,10 +23,7 @@ def offsets(layout: str, size: int, element: str = "f32") -> str:
     )
 
 
-@pytest.mark.parametrize(
-    ("capabilities", "part", "count"), [(PLAIN, "OpTypeFloat 32", 4), (LAVAPIPE, "OpTypeInt 64 0", 2)]
-)
-def test_aligned_copy_is_one_128_bit_access(filecheck, capabilities, part, count):
+def test_aligned_copy_is_one_128_bit_access(filecheck):
     body = (
         offsets("#vec4", 128)
         + """
@@ -34,12 +31,10 @@ def test_aligned_copy_is_one_128_bit_access(filecheck, capabilities, part, count
     tt.store %ptr, %v : tensor<128x!tt.ptr<f32>, #vec4>"""
     )
     filecheck(
-        disassemble(compile_body(body, POINTER, capabilities=capabilities)),
-        f"""
-CHECK: %[[PART:[0-9]+]] = {part}
-CHECK: %[[VEC:[0-9]+]] = OpTypeVector %[[PART]] {count}
-"""
-        + """
+        disassemble(compile_body(body, POINTER)),
+        """
+CHECK: %[[PART:[0-9]+]] = OpTypeFloat 32
+CHECK: %[[VEC:[0-9]+]] = OpTypeVector %[[PART]] 4
 CHECK: OpLoad %[[VEC]] %{{[0-9]+}} Aligned 16
 CHECK-NOT: OpLoad %[[PART]]
 CHECK: OpStore %{{[0-9]+}} %{{[0-9]+}} Aligned 16
@@ -68,8 +63,7 @@ CHECK: OpReturn
     )
 
 
-@pytest.mark.parametrize(("capabilities", "bits", "count"), [(PLAIN, 32, 4), (LAVAPIPE, 64, 2)])
-def test_halves_travel_in_words(filecheck, capabilities, bits, count):
+def test_halves_travel_in_words(filecheck):
     body = (
         offsets("#vec8", 256, "f16")
         + """
@@ -78,13 +72,11 @@ def test_halves_travel_in_words(filecheck, capabilities, bits, count):
     )
     argument = "%p: !tt.ptr<f16> {tt.divisibility = 16 : i32}"
     filecheck(
-        disassemble(compile_body(body, argument, capabilities=capabilities)),
-        f"""
+        disassemble(compile_body(body, argument)),
+        """
 CHECK-NOT: StorageBuffer16BitAccess
-CHECK: %[[WORD:[0-9]+]] = OpTypeInt {bits} 0
-CHECK: %[[VEC:[0-9]+]] = OpTypeVector %[[WORD]] {count}
-"""
-        + """
+CHECK: %[[WORD:[0-9]+]] = OpTypeInt 32 0
+CHECK: %[[VEC:[0-9]+]] = OpTypeVector %[[WORD]] 4
 CHECK: OpLoad %[[VEC]] %{{[0-9]+}} Aligned 16
 CHECK: OpStore %{{[0-9]+}} %{{[0-9]+}} Aligned 16
 CHECK-NOT: OpStore

@@ -109,7 +109,7 @@ def test_lanes_share_the_lines_of_a_matrix(lanes, lines, stride, first, size):
     """Together they read its bytes and no others."""
     module = ModuleBuilder()
     watch = Collected(module)
-    shared = SharedMemory(module, View(1 << 16, True, False), watch)
+    shared = SharedMemory(module, View(1 << 16, True), watch)
     for lane in range(lanes):
         emitter = SimpleNamespace(f=FunctionBuilder(module, module.void), lane=module.uint(lane), subgroup_size=lanes)
         shared._seen_matrix(emitter, size, module.uint(first), lines, stride, 0, 1 << 16)

@@ -45,37 +45,6 @@ CHECK: OpControlBarrier
     )
 
 
-@pytest.mark.parametrize("element", ["f16", "f32", "i64"])
-def test_words_where_a_driver_loops_over_lanes(filecheck, element):
-    """Each lane writes four elements of a row, and reads elements of a column out of their words."""
-    filecheck(
-        through_shared(element, LAVAPIPE),
-        """
-CHECK: %[[WORD:[0-9]+]] = OpTypeInt 64 0
-CHECK: %[[PAIR:[0-9]+]] = OpTypeVector %[[WORD]] 2
-CHECK: %[[ARRAY:[0-9]+]] = OpTypeArray %[[PAIR]]
-CHECK: OpVariable %{{[0-9]+}} Workgroup
-CHECK-NOT: OpVariable %{{[0-9]+}} Workgroup
-CHECK: OpStore %{{[0-9]+}} %{{[0-9]+}} NonPrivatePointer
-CHECK: OpLoad %[[WORD]] %{{[0-9]+}} NonPrivatePointer
-""",
-    )
-
-
-def test_what_is_written_in_less_than_words_keeps_its_type(filecheck):
-    filecheck(
-        through_shared("i8", LAVAPIPE),
-        """
-CHECK: %[[BYTE:[0-9]+]] = OpTypeInt 8 0
-CHECK: %[[VECTOR:[0-9]+]] = OpTypeVector %[[BYTE]] 4
-CHECK: %[[ARRAY:[0-9]+]] = OpTypeArray %[[VECTOR]]
-CHECK: OpVariable %{{[0-9]+}} Workgroup
-CHECK-NOT: OpVariable %{{[0-9]+}} Workgroup
-CHECK: OpControlBarrier
-""",
-    )
-
-
 def test_explicit_layout_is_one_aliased_block(filecheck):
     filecheck(
         through_shared("f32", EXPLICIT),

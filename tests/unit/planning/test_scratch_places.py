@@ -178,7 +178,7 @@ def test_memory_that_the_kernel_takes_anyway_is_free() -> None:
 
 
 def test_what_a_kernel_may_take() -> None:
-    seen = View(32768, True, False)
+    seen = View(32768, True)
     assert spare_bytes(64, seen, 128, 16) == 2048 - 64
     assert spare_bytes(4096 + 16, seen, 128, 16) == GRANULE - 16
     assert spare_bytes(4096, seen, 128, 16) == 0
@@ -188,8 +188,8 @@ def test_what_a_kernel_may_take() -> None:
 
 def test_parts_of_an_exchange_add_up() -> None:
     """Each type has a pool here; both grow, and so the second of them finds no room."""
-    view, parts = View(4096, False, False), (ScratchPart(FloatType("f32"), 64), ScratchPart(IntegerType(8), 64))
-    pools = [view.pool(part.type, True) for part in parts]
+    view, parts = View(4096, False), (ScratchPart(FloatType("f32"), 64), ScratchPart(IntegerType(8), 64))
+    pools = [view.pool(part.type) for part in parts]
     before, ends = tuple((pool, pool + 64) for pool in pools), {pool: pool + 64 for pool in pools}
     for spare, offset in ((127, 0), (128, 64)):
         found = Room(view, apart=Apart(before=before, ends=ends, spare=spare)).place(*parts)

@@ -37,7 +37,7 @@ def line(lines: list[str], name: str) -> str:
 
 def test_each_operation_has_its_place_its_plan_and_the_reason() -> None:
     lines = shown(LAVAPIPE)
-    assert lines[0] == ("shared memory: 4096 of 32768 bytes; seen as 64-bit words, except 2 buffers")
+    assert lines[0] == "shared memory: 2048 of 32768 bytes; seen as an array for each type"
     assert lines[1] == "pointers: 64-bit addresses from a, b, c"
     assert all(one.startswith("kernels.py:") for one in lines[2:])
     assert line(lines, "tt.load").endswith("1 element of 16 bits an access, because the layout gives a lane runs of 1")
