@@ -278,8 +278,8 @@ class _Memory:
         return dict.fromkeys((one for group in self.groups for one in group.allocations), 0)
 
     def laid_out(self, view: View, given: _Givens) -> _LaidOut:
-        """Lays everything out so that it fits, else in the fewest bytes. Where memory is divided among types, operations
-        take less of it then. What makes the kernel ``resident`` comes first."""
+        """Lays everything out so that it fits, else in the fewest bytes. Where memory is divided among types,
+        operations take less of it then. What makes the kernel ``resident`` comes first."""
         dots = any(operation.name == "tt.dot" for operation in self.operations)
         rounds = 0 if self.tight or not dots else ROUNDS_WITH_DOTS
         least: _LaidOut | None = None
