@@ -9,7 +9,8 @@ from .rewriting import Rewriter
 
 
 def store_of(result: Value) -> Operation | None:
-    """The ``tt.store`` that all elements of a tensor go to, each by itself; None if they go anywhere else, too."""
+    """The ``tt.store`` that all elements of a loop's tensor go to, each by itself; None if they go anywhere else, too,
+    or if it is in another block than the loop, where more can be known."""
     reached, waiting, store = {result}, [result], None
     while waiting:
         value = waiting.pop()
@@ -23,6 +24,8 @@ def store_of(result: Value) -> Operation | None:
             else:
                 return None
     if store is None or store.operands[1] not in reached or any(one in reached for one in store.operands[2:]):
+        return None
+    if not isinstance(result.owner, Operation) or store.block is not result.owner.block:
         return None
     return store if store.operands[0].tensor.shape == result.tensor.shape else None
 

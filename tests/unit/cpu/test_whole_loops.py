@@ -316,3 +316,29 @@ def test_descriptors_and_comparisons(shape: tuple[int, int, int], kernel: Any, p
     assert (guarded[[0, -1]] == 7).all()
     made = compiled(profile, kernel, [a, b, guarded, m, n, k], {"BM": 32, "BN": 64, "BK": 16})
     assert b"tile_rounds_" in made.asm["spv"]
+
+
+@triton.jit
+def stored_sometimes(a, b, c, M, K, flag, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    row, column, step = tl.arange(0, BM), tl.arange(0, BN), tl.arange(0, BK)
+    total = tl.zeros((BM, BN), tl.float32)
+    for first in range(0, K, BK):
+        left = tl.load(a + row[:, None] * K + (first + step)[None, :])
+        right = tl.load(b + (first + step)[:, None] * BN + column[None, :])
+        total = tl.dot(left, right, total, input_precision="ieee")
+    if flag > 0:
+        limit = M * flag // 3
+        place = (row + flag)[:, None] * BN + column[None, :]
+        tl.store(c + place, total, mask=row[:, None] < limit)
+
+
+@HERE
+def test_stores_in_a_branch(profile: str) -> None:
+    """Where they go to is not known before the loop."""
+    a, b = drawn(1, 32, 48), drawn(2, 48, 32)
+    for flag in (0, 2):
+        c = np.full((34, 32), 7.0, np.float32)
+        run(profile, stored_sometimes, (1,), a, b, c, 32, 48, flag, BM=32, BN=32, BK=16)
+        stored = slice(flag, flag + 32 * flag // 3)
+        assert np.allclose(c[stored], (a.astype(float) @ b)[: 32 * flag // 3], atol=1e-4)
+        assert (np.delete(c, np.arange(34)[stored], 0) == 7).all()
