@@ -25,8 +25,10 @@ _BOUNDS = {
     )
 }
 
-#: Instructions of a round that is translated twice: beyond, the code would be too long for what is spared.
+#: Instructions of a round that is translated twice, in all and for each access that has no mask then: beyond, the code
+#: would be too long for what is spared. Random numbers, of 170 instructions for one store, have 313 lines, not 490.
 _LONGEST = 600
+_FOR_EACH = 50
 
 
 class _Compared(NamedTuple):
@@ -59,11 +61,12 @@ class WholeRounds:
         be translated twice, or not for this."""
         program, divergence = self._program, self._divergence
         blocks = [program.blocks[label] for label in loop.blocks]
+        length = sum(len(block.body) for block in blocks)
         if (
             program.emulation is not None
             or loop.divergent
             or any(block.following and block.label != loop.header for block in blocks)
-            or sum(len(block.body) for block in blocks) > _LONGEST
+            or length > _LONGEST
         ):
             return [], set()
         results = {
@@ -78,6 +81,7 @@ class WholeRounds:
             return [], set()
         found: dict[_Compared, tuple[int, int]] = {}
         true: set[Key] = set()
+        accesses = 0
         for block in blocks:
             end = block.end
             if end is None or end.name != "OpBranchConditional" or not block.merge or block.following:
@@ -85,7 +89,9 @@ class WholeRounds:
             condition = divergence.keys(end.operands[0])[0]
             shape = divergence.shape[condition]
             if shape is None or not shape.uniform:
-                self._require(condition, inside, found, true)
+                accesses += self._require(condition, inside, found, true)
+        if length > _FOR_EACH * accesses:
+            return [], set()
         return [Bound(one, *span) for one, span in found.items()], true
 
     def _require(
