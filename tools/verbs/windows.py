@@ -1,7 +1,7 @@
 """`windows`: build the plugin's wheel for Windows, and run it under Wine, beside `triton-windows`.
 
-Windows' CPython 3.11 is the one in panda3d's wheel, with the standard library of the running CPython 3.11, and a
-`python.exe` of a few lines. Wine's vulkan-1.dll reaches this machine's drivers, where there is a display.
+Windows' CPython is the one in panda3d's wheel, with the standard library of the running CPython, of the same version,
+and a `python.exe` of a few lines. Wine's vulkan-1.dll reaches this machine's drivers, where there is a display.
 """
 
 from __future__ import annotations
@@ -25,30 +25,38 @@ _PROCESSES = Path(windows.__file__).with_name("windows_processes_probe.py")
 _CPU = Path(windows.__file__).with_name("windows_cpu_probe.py")
 _SOFTMAX = f"{_PROBE}:softmax"
 _SIGNATURE = "*fp32:16, *fp32:16, i32, 1024"
-#: Wine 8 fails with NumPy 2.4.
-_PACKAGES = ("panda3d==1.10.16", "triton-windows==3.8.0.post29", "numpy==1.26.4", "cffi", "pycparser", "vulkan")
+#: Wine 8 fails with NumPy 2.4. The first for Python 3.13 is 2.1.
+_NUMPY = "numpy==1.26.4" if sys.version_info < (3, 13) else "numpy==2.1.3"
+_PACKAGES = ("panda3d==1.10.16", "triton-windows==3.8.0.post29", _NUMPY, "cffi", "pycparser", "vulkan")
+#: What Wine 8 ends the process for, as it lacks a function; Python's `platform` does without.
+_LEFT_OUT = ("_wmi.pyd",)
 _WINE = "/usr/lib/wine/wine64"
-_SECONDS = 300
-_MAIN = r"""
+_SECONDS = 600
+_PYTHON = f"3{sys.version_info[1]}"
+_MAIN = rf"""
 #include <windows.h>
 typedef int (*Main)(int, wchar_t**);
-int wmain(int argc, wchar_t** argv) {
-  HMODULE library = LoadLibraryW(L"python311.dll");
+int wmain(int argc, wchar_t** argv) {{
+  HMODULE library = LoadLibraryW(L"python{_PYTHON}.dll");
   if (!library) return 127;
   return ((Main)(void*)GetProcAddress(library, "Py_Main"))(argc, argv);
-}
+}}
 """
-_ON_THE_PROCESSOR = {"TRITON_SPIRV_DEVICE": "cpu"}
+_ON_THE_PROCESSOR, _ON_VULKAN = ({"TRITON_SPIRV_DEVICE": name} for name in ("cpu", "llvmpipe"))
 #: What is run: the arguments of Windows' Python, what has to be printed, and settings.
 _RUNS: tuple[tuple[tuple[str, ...], str, dict[str, str]], ...] = (
     ((str(_CPU),), "a time limit: endless loops ended", _ON_THE_PROCESSOR),
     (("-m", "triton_spirv.cli", "doctor"), "a tiny kernel ran on", _ON_THE_PROCESSOR),
-    ((str(_PROBE),), "four threads: largest error", {}),
-    (("-m", "triton_spirv.cli", "info"), "used: device 0", {}),
-    (("-m", "triton_spirv.cli", "doctor"), "a tiny kernel ran on", {}),
-    (("-m", "triton_spirv.cli", "compile", _SOFTMAX, "-s", _SIGNATURE, "-o", "softmax.spv"), "softmax.spv", {}),
-    (("-m", "triton_spirv.cli", "inspect", _SOFTMAX, "-s", _SIGNATURE, "-o", "softmax.html"), "softmax.html", {}),
-    ((str(_PROCESSES),), "a process after one that was killed", {}),
+    ((str(_PROBE),), "four threads: largest error", _ON_VULKAN),
+    (("-m", "triton_spirv.cli", "info"), "used: device", _ON_VULKAN),
+    (("-m", "triton_spirv.cli", "doctor"), "a tiny kernel ran on", _ON_VULKAN),
+    (("-m", "triton_spirv.cli", "compile", _SOFTMAX, "-s", _SIGNATURE, "-o", "softmax.spv"), "softmax.spv", _ON_VULKAN),
+    (
+        ("-m", "triton_spirv.cli", "inspect", _SOFTMAX, "-s", _SIGNATURE, "-o", "softmax.html"),
+        "softmax.html",
+        _ON_VULKAN,
+    ),
+    ((str(_PROCESSES),), "a process after one that was killed", _ON_VULKAN),
 )
 
 
@@ -56,13 +64,12 @@ def run(project: Project, arguments: list[str]) -> int:
     if len(arguments) > 1:
         raise ToolError("windows takes at most the folder that keeps what is fetched")
     lacks = [name for name in (_WINE, "xvfb-run", "x86_64-w64-mingw32-gcc") if shutil.which(name) is None]
-    if lacks or sys.version_info[:2] != (3, 11):
-        raise ToolError(
-            "windows needs CPython 3.11, and: apt-get install wine64 xvfb g++-mingw-w64-x86-64-posix"
-            + (f"; {', '.join(lacks)} is missing" if lacks else "")
-        )
-    kept = Path(arguments[0] if arguments else project.cache / "windows").absolute()
-    target = targets.parse(f"cp311-{windows.MACHINE}")
+    if lacks:
+        raise ToolError(f"{', '.join(lacks)} is missing: apt-get install wine64 xvfb g++-mingw-w64-x86-64-posix")
+    if refusal := windows.refusal():
+        raise ToolError(refusal)
+    kept = Path(arguments[0] if arguments else project.cache / f"windows-{_PYTHON}").absolute()
+    target = targets.parse(f"cp{_PYTHON}-{windows.MACHINE}")
     wheel = plugin_wheel.build_wheel(project, target=target)
     with tempfile.TemporaryDirectory(prefix="tools windows ") as scratch:  # with spaces, on purpose
         place = Path(scratch)
@@ -78,7 +85,15 @@ def run(project: Project, arguments: list[str]) -> int:
 def _fetch(folder: Path) -> list[Path]:
     """The wheels of _PACKAGES, from the package registry."""
     if not list(folder.glob("*.whl")):
-        choice = ["--platform", windows.MACHINE, "--python-version", "3.11", "--only-binary", ":all:", "--no-deps"]
+        choice = [
+            "--platform",
+            windows.MACHINE,
+            "--python-version",
+            f"3.{sys.version_info[1]}",
+            "--only-binary",
+            ":all:",
+            "--no-deps",
+        ]
         command = [sys.executable, "-m", "pip", "download", "--quiet", "-d", str(folder), *choice, *_PACKAGES]
         done = subprocess.run(command, env=pip_environment(), capture_output=True, text=True, check=False)
         if done.returncode:
@@ -98,7 +113,11 @@ def lay_out(folder: Path, wheels: list[Path]) -> Path:
                 archive.extractall(packages)
                 continue
             for name in archive.namelist():
-                if name.startswith("deploy_libs/") and name.endswith((".dll", ".pyd")):
+                if (
+                    name.startswith("deploy_libs/")
+                    and name.endswith((".dll", ".pyd"))
+                    and Path(name).name not in _LEFT_OUT
+                ):
                     at = modules if name.endswith(".pyd") else folder
                     (at / Path(name).name).write_bytes(archive.read(name))
     program, source = folder / "python.exe", folder / "python.c"
