@@ -14,6 +14,11 @@ from tests.device.helpers import Guarded, assert_same, device_capabilities, nump
 #: Bits of the significand that a product's operands have.
 DIGITS = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
 
+#: Not on Mesa's CPU driver, for whose compiler little is done. Smaller kernels of this file run there.
+quickly_compiled = pytest.mark.skipif(
+    device_capabilities().driver == "mesa_llvmpipe", reason="it compiles each of these kernels for 10 to 60 s"
+)
+
 
 @triton.jit
 def dot_kernel(
@@ -299,9 +304,7 @@ def turned_steps_kernel(a_ptr, b_ptr, out_ptr, M: tl.constexpr, N: tl.constexpr,
     tl.store(out_ptr + rows[:, None] * N + columns, tl.dot(tl.trans(a), tl.trans(b)))
 
 
-@pytest.mark.skipif(
-    device_capabilities().driver == "mesa_llvmpipe", reason="it compiles each of these kernels for a minute"
-)
+@quickly_compiled
 @pytest.mark.parametrize(("shape", "dtype"), [((64, 32, 256), "float32"), ((32, 64, 512), "float16")])
 def test_long_steps_of_transposes(shape, dtype):
     m, n, k = shape
@@ -362,6 +365,7 @@ def polynomial_kernel(x_ptr, y_ptr, out_ptr, SIZE, TERMS: tl.constexpr, S: tl.co
     tl.store(out_ptr + row * SIZE + column, total, mask=inside)
 
 
+@quickly_compiled
 @pytest.mark.parametrize("warps", [1, 4])
 @pytest.mark.parametrize(("size", "S"), [(16, 16), (11, 16), (29, 32)])
 def test_many_dots_of_each_others_results(size, S, warps):
