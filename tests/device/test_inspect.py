@@ -521,7 +521,6 @@ def test_kernels_of_the_same_name_from_different_files_are_listed(
 ) -> None:
     """Another checkout's kernel is not taken for the one that was meant."""
     monkeypatch.setattr(knobs.cache, "dir", str(tmp_path / "cache"))
-    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "cache"))
     for folder in ("mine", "theirs"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "kernels.py").write_text(VERDICTS.replace("* 2", "* 3") if folder == "mine" else VERDICTS)

@@ -145,13 +145,13 @@ def test_a_specialization_is_loaded_ahead(monkeypatch: pytest.MonkeyPatch) -> No
     assert len(saved) == 2 and x[:100].eq(2).all() and x[100:].eq(0).all()  # the launch compiles nothing
 
 
-def test_kernels_are_compiled_in_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kernels_are_compiled_in_threads() -> None:
     x = torch.zeros(256)
-    monkeypatch.setattr(knobs.autotuning, "print", True)
     tuned = triton.autotune([triton.Config({"BLOCK": block}) for block in (256, 512)], key=[], reset_to_zero=["x_ptr"])(
         add_one_kernel
     )
-    with ThreadPoolExecutor(2) as executor, triton.AsyncCompileMode(executor):
+    with knobs.autotuning.scope(), ThreadPoolExecutor(2) as executor, triton.AsyncCompileMode(executor):
+        knobs.autotuning.print = True
         kernels = [add_one_kernel.warmup(x, 200, BLOCK=block, grid=(1,)) for block in (256, 512)]
         tuned[(1,)](x, 256)
     assert all(kernels) and x.eq(1).all()
