@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 from ..ttgir.ir import Block, DenseAttr, FloatBits, Operation, Value
 from ..ttgir.operations import definition_of
@@ -137,31 +138,28 @@ _STEPS: dict[str, Callable[[Operation, list[tuple[int, ...]]], tuple[int, ...] |
 
 def constant(value: Value) -> int | None:
     """The number that all elements are, where it is known."""
-    owner = value.owner
-    if not isinstance(owner, Operation):
-        return None
-    if owner.name == "tt.splat":
-        return constant(owner.operands[0])
-    if owner.name != "arith.constant":
-        return None
-    number = owner.attributes["value"]
-    if isinstance(number, DenseAttr):
-        number = number.values[0] if number.splat else None
+    number = _number(value)
     return number if isinstance(number, int) else None
 
 
 def is_zero(value: Value) -> bool:
     """Whether all elements are known to be 0, and not -0, which gives sums another sign."""
-    owner = value.owner
-    if not isinstance(owner, Operation):
-        return False
-    if owner.name == "tt.splat":
-        return is_zero(owner.operands[0])
-    if owner.name != "arith.constant":
-        return owner.name == "ttg.convert_layout" and is_zero(owner.operands[0])
-    number = owner.attributes["value"]
-    if isinstance(number, DenseAttr):
-        number = number.values[0] if number.splat else None
+    number = _number(value)
     if isinstance(number, FloatBits):
         return number.bits == 0
-    return number is not None and number == 0 and math.copysign(1, number) > 0
+    return isinstance(number, int | float) and number == 0 and math.copysign(1, number) > 0
+
+
+def _number(value: Value) -> Any:
+    """What all elements are, as the attribute of a constant has it; None where it is not known."""
+    owner = value.owner
+    if not isinstance(owner, Operation):
+        return None
+    if owner.name in ("tt.splat", "ttg.convert_layout"):
+        return _number(owner.operands[0])
+    if owner.name != "arith.constant":
+        return None
+    number = owner.attributes["value"]
+    if isinstance(number, DenseAttr):
+        return number.values[0] if number.splat else None
+    return number

@@ -83,8 +83,8 @@ def _add_quads(t: Translation, item: ModuleInstruction, name: str, value: Key) -
 
 def _quads(name: str, type_: str, lanes: int) -> str:
     """The function that adds to neighbouring elements, by exchanges of 16 bytes: a locked instruction takes as long for
-    one element as for four. Beside them in their 16 bytes may be elements that stay what they are. Elements that are
-    not aligned are added to one by one."""
+    one element as for four. What lies beside them in their 16 bytes keeps its bits, which a sum would change where they
+    are those of a signaling NaN. Elements that are not aligned are added to one by one."""
     most, quad = lanes + 4, f"<4 x {type_}>"
     nothing = f"splat ({type_} {_QUADS[type_]})"
     zero = 0 if type_ == "i32" else -(1 << 31)
@@ -124,7 +124,8 @@ load:
 try:
   %old = phi i128 [%once, %load], [%found, %try]
   %before = bitcast i128 %old to {quad}
-  %after = {name} {quad} %before, %more
+  %sums = {name} {quad} %before, %more
+  %after = select <4 x i1> %differs, {quad} %sums, {quad} %before
   %new = bitcast {quad} %after to i128
   %pair = cmpxchg ptr %place, i128 %old, i128 %new monotonic monotonic, align 16
   %found = extractvalue {{ i128, i1 }} %pair, 0
