@@ -32,6 +32,12 @@ def test_kernels_that_a_driver_got_wrong(seed: int, tmp_path: Path) -> None:
     assert not outcome.fault, f"{outcome.fault}\n{outcome.source}"
 
 
+def test_lines_that_give_the_programs_number_are_kept(tmp_path: Path) -> None:
+    family = next(family for family in FAMILIES if family.name == "atomics")
+    kernel = generate(family, 2, steps=1).without_idle_lines()
+    assert kernel.programs > 1 and not fault(kernel, tmp_path)
+
+
 def test_a_wrong_value_is_found_and_its_kernel_has_no_other_lines(tmp_path: Path) -> None:
     family = next(family for family in FAMILIES if family.name == "integers")
     kernel = generate(family, 5, steps=4)

@@ -20,6 +20,7 @@ from tests.device.helpers import (
     assert_one_of,
     assert_ulp,
     computes_with_subnormals,
+    device_capabilities,
     inputs,
     pairs,
     to_torch,
@@ -656,8 +657,10 @@ def long_piece_kernel(x_ptr, n_ptr, power_ptr, log_ptr, n_out_ptr, steps, BLOCK:
     tl.store(n_out_ptr + i, n)
 
 
-@pytest.mark.parametrize(("block", "warps"), [(2048, 2), (512, 4)])
-def test_long_pieces_on_large_tiles(block: int, warps: int) -> None:
+@pytest.mark.parametrize(("elements", "warps"), [(32, 2), (4, 4)])
+def test_long_pieces_on_large_tiles(elements: int, warps: int) -> None:
+    """So many elements of each lane, in subgroups of 32 and more. A lane has to have the four of a register."""
+    block = elements * warps * max(32, device_capabilities().subgroup_size)
     rng = np.random.default_rng(4)
     x, n = rng.uniform(-8, 8, block).astype(np.float32), rng.integers(0, 256, block).astype(np.uint8)
     power, log, n_out = torch.zeros(block), torch.zeros(block), torch.zeros(block, dtype=torch.uint8)

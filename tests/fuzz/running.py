@@ -18,6 +18,7 @@ import numpy as np
 from triton.backends.spirv import drivers
 
 from tests.fuzz.programs import FOOTER, HEADER, Program
+from tests.lacking import lacked
 
 
 class Generated(Protocol):
@@ -95,6 +96,11 @@ def load(path: Path) -> ModuleType:
     return module
 
 
+def fault_of(error: Exception) -> str:
+    """What is wrong where a launch raises an error: nothing if the device lacks what the kernel needs."""
+    return "" if lacked(error) else f"{type(error).__name__}: {error}"
+
+
 def compare(programs: Sequence[Program], folder: Path) -> list[Outcome[Program]]:
     """The outcome of each program that the interpreter can run."""
     path = write_module(programs, folder)
@@ -112,6 +118,6 @@ def compare(programs: Sequence[Program], folder: Path) -> list[Outcome[Program]]
                 if wrong:
                     fault = fault or f"output {index}: {wrong} of {wanted.size} values are wrong"
         except Exception as error:
-            fault, refused = f"{type(error).__name__}: {error}", True
+            fault, refused = fault_of(error), True
         outcomes.append(Outcome(program, fault, refused, time.process_time() - start))
     return outcomes

@@ -18,8 +18,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from tests.fuzz.running import driver_traits
+from tests.fuzz.running import driver_traits, fault_of
 
+#: Of values, and of the program's number.
+_NAMES = re.compile(r"\b(?:v\d+|pid)\b")
 HEADER = '"""Generated."""\nimport triton\nimport triton.language as tl\n\n\n'
 
 #: NumPy's types and Triton's.
@@ -184,10 +186,10 @@ class Kernel:
         needed: set[str] = set()
         kept = []
         for line in reversed(self.lines):
-            names = set(re.findall(r"\bv\d+\b", line.text.partition(" = ")[0]))
+            names = set(_NAMES.findall(line.text.partition(" = ")[0]))
             if line.kept or names & needed:
                 kept.append(line)
-                needed |= set(re.findall(r"\bv\d+\b", line.text))
+                needed |= set(_NAMES.findall(line.text))
         text = "\n".join(line.text for line in kept)
         views = {name: view for name, view in self.views.items() if re.search(rf"\b{name}\b", text)}
         bases = {of for of, _ in views.values()}
@@ -249,7 +251,7 @@ def fault(kernel: Kernel, folder: Path) -> str:
                 *arguments.values(), *views, kernel.scalar, num_warps=kernel.warps, matrix_units=kernel.units
             )
     except Exception as error:
-        return "" if type(error).__name__ in kernel.refusals else f"{type(error).__name__}: {error}"[:1000]
+        return "" if type(error).__name__ in kernel.refusals else fault_of(error)[:1000]
     for name, tensor in memory.items():
         wanted = _guarded(kernel.expected[name], kernel.first[name])
         wrong = tensor.numpy() != wanted

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from tests.fuzz import reference
-from tests.fuzz.running import Outcome, driver_traits
+from tests.fuzz.running import Outcome, driver_traits, fault_of
 from tests.fuzz.tiles import HEADER, TYPES, Tile
 
 
@@ -97,6 +97,6 @@ def compare(tiles: Sequence[Tile], folder: Path) -> list[Outcome[Tile]]:
         try:
             fault = _fault(run(tile, folder), wanted)
         except Exception as error:
-            fault, refused = f"{type(error).__name__}: {error}", True
+            fault, refused = fault_of(error), True
         outcomes.append(Outcome(tile, fault, refused, time.process_time() - start))
     return outcomes

@@ -3,13 +3,12 @@ lacks, such as float64, since that refusal is right. Every other refusal fails t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Generator
 from typing import Any
 
 import pytest
 
-_FEATURE = re.compile(r"\(feature (\w+)\)")
+from tests.lacking import lacked
 
 
 @pytest.hookimpl(wrapper=True)
@@ -18,14 +17,8 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     report = yield
     if call.excinfo is None or not report.failed:
         return report
-    from triton.backends.spirv.capabilities import Capabilities
-    from triton.backends.spirv.errors import UnsupportedOperation
-    from triton.runtime import driver
-
-    found = _FEATURE.search(str(call.excinfo.value))
-    if found is None or not call.excinfo.errisinstance((UnsupportedOperation, NotImplementedError)):
-        return report
-    if not Capabilities.parse(driver.active.get_current_target().arch).has(found[1]):
+    feature = lacked(call.excinfo.value)
+    if feature:
         report.outcome = "skipped"
-        report.longrepr = (str(item.path), item.location[1] or 0, f"Skipped: the device lacks {found[1]}")
+        report.longrepr = (str(item.path), item.location[1] or 0, f"Skipped: the device lacks {feature}")
     return report

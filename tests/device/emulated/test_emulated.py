@@ -58,6 +58,27 @@ def test_an_access_outside_of_tensors_has_its_line(tmp_path: Path) -> None:
     assert said.endswith("which is in no tensor of the device; look for a missing mask")
 
 
+@pytest.mark.parametrize(("profile", "status"), [("apple-m1", 0), ("faulty.json", 1)])
+def test_a_random_kernel_that_is_rightly_refused_has_no_fault(profile: str, status: int, tmp_path: Path) -> None:
+    """Apple's GPU has no 64-bit atomics, which the kernel needs. A device that cannot hold any tile has no such feature
+    to name."""
+    chosen = profile
+    if status:
+        text = (Path(capabilities.__file__).parent / "profiles" / "apple-m1.json").read_text()
+        file = tmp_path / profile
+        file.write_text(json.dumps({**json.loads(text), "shared_bytes": 16}))
+        chosen = str(file)
+    command = [sys.executable, "-m", "tests.fuzz", "--sorts", "atomics", "combining", "--seeds", "1:2"]
+    done = run(
+        [*command, "--minimise-seconds", "0", "--out", str(tmp_path / "out")],
+        cwd=Path(__file__).parents[3],
+        TRITON_SPIRV_DEVICE=f"emulate:{chosen}",
+        TRITON_SPIRV_BACKEND="1",
+        TRITON_CACHE_DIR=str(tmp_path),
+    )
+    assert done.returncode == status, done.stdout + done.stderr
+
+
 @pytest.mark.parametrize("name", ["nothing", "cpu-aarch64", "missing.json"])
 def test_a_name_that_is_no_gpus_is_refused(name: str) -> None:
     done = run([sys.executable, _KERNELS, "turned"], TRITON_SPIRV_DEVICE=f"emulate:{name}", TRITON_SPIRV_BACKEND="1")
