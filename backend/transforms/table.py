@@ -315,11 +315,12 @@ def rewrite(module: Module, stage: Stage, device: Capabilities, options: Options
 
 def transform(module: Module, rows: Collection[Transform], device: Capabilities, options: Options) -> bool:
     """Runs rewrites in their order. Whether one changed the module. Raises InvalidTTGIR where TRITON_SPIRV_VERIFY is
-    set and one has left the module in pieces: behind each that says that it changed something, and at the end."""
+    set and one has left the module in pieces: behind each that says that it changed something, and at the end of the
+    last stage. Of the other stages a module that was not changed is left, and upstream's goes on."""
     rows, changed, verifies = [*rows], False, VERIFY.get()
     for row in rows:
         changes = row.run(module, device, options)
         changed = changes or changed
-        if verifies and (changes or row is rows[-1]):
+        if verifies and (changes or (row is rows[-1] and row.stage is Stage.PLANNING)):
             verify(module, row.name)
     return changed
