@@ -13,6 +13,7 @@ from .host import Host
 from .lines import Lines
 from .neighbours import Neighbours
 from .program import IN_SCRATCH, KernelModule, ModuleInstruction
+from .row_prefetches import RowPrefetches
 from .shapes import LaneShape
 
 #: Bytes that variables in scratch memory are aligned to.
@@ -39,6 +40,7 @@ class Translation:
         self.subgroups = program.local_size // self.lanes
         self.divergence = Divergence(program, subgroup, self.lanes)
         self.neighbours = Neighbours(program, self.divergence)
+        self.row_prefetches = RowPrefetches(program, self.divergence, self.lanes)
         #: Spread number → what makes it where it is needed.
         self.deferred: dict[Key, Callable[[], str]] = {}
         #: Root of addresses → whether its lanes are neighbours, and that of lane 0 in 64 bits.
