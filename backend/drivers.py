@@ -113,6 +113,9 @@ class Driver:
     spare_shared: int = 16
     #: Workgroup memory is banked, as on a GPU, so that dot operands are laid out for it.
     shared_banks: bool = True
+    #: How many banks of 4 bytes it has on the driver's GPUs, for estimates of conflicts (inspection/banks.py). 32: CUDA
+    #: C++ Programming Guide, "Shared Memory"; "RDNA3" Instruction Set Architecture, 12.1. Others say nothing.
+    bank_count: int = 32
     #: So many bytes of the vectors that a subgroup stores there are stored at a time, and are to be in different banks
     #: (transforms/store_lanes.py). 0: not known.
     stored_bytes: int = 0
@@ -178,6 +181,9 @@ OTHER = Driver()
 #: Of a multiprocessor of each compute capability from 5.0 to 12.1: CUDA Programming Guide, table of technical
 #: specifications per compute capability.
 _NVIDIA_REGISTERS = 65536
+
+#: oneAPI GPU Optimization Guide, "Shared Local Memory": 64 bytes in 16 banks.
+_INTEL_BANKS = 16
 
 #: Lanes for AMD's GPUs with matrix units. With the 64 that are the default, fragments of A and B have four copies of
 #: each element instead of two, and upstream's layouts of fragments are for 32. Measured with RADV's compiler alone.
@@ -331,13 +337,16 @@ DRIVERS = {
     # "Spill Count" to Mesa 24, "Spill count" in 25, then "Spills".
     "intel_open_source_mesa": Driver(
         lane_registers=32,
+        bank_count=_INTEL_BANKS,
         faults=_OF_NIR,
         prefetch=False,  # the next tiles would be spilled: a 64×64×32 matmul takes 85,116 cycles instead of 66,838
         spill_statistics=("Spill Count", "Spill count", "Spills"),
         machine_code="GEN Assembly",
     ),
     # Conversions go through shared memory, and no rows are padded: field_reports.py, 9 and 11.
-    "intel_proprietary_windows": Driver(lane_registers=32, most_shuffles=0, matrix_loads=False),
+    "intel_proprietary_windows": Driver(
+        lane_registers=32, bank_count=_INTEL_BANKS, most_shuffles=0, matrix_loads=False
+    ),
     # As small as Mesa's CPU driver wants it: larger kernels are refused (field_reports.py, 19).
     "qualcomm_proprietary": Driver(
         lanes=64,

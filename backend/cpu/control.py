@@ -13,6 +13,7 @@ from .errors import Untranslatable
 from .program import BasicBlock, ModuleInstruction
 from .registry import RULES
 from .translation import Translation
+from .watching import count_instructions
 from .whole_rounds import Bound, WholeRounds
 
 #: What a selection that lanes part at may do under a mask without a branch around it: loads, stores, and what has no
@@ -78,6 +79,7 @@ class Control:
                 raise Untranslatable(self._program.name, f"{end.name} outside of structured control flow")
 
     def _body(self, block: BasicBlock) -> None:
+        count_instructions(self._t, block)
         for item in in_groups(self._program, block.body):
             self._t.code.cut(_LONGEST, NEVER, "end")
             self._one(item)

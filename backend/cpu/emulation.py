@@ -19,9 +19,11 @@ COMPONENTS = ("f16", "bf16", "f32", "f64", "s8", "u8", "s16", "u16", "s32", "u32
 
 @dataclass(frozen=True, slots=True)
 class Emulation:
-    """What is emulated of a device: its matrix units, as its profile has them."""
+    """What is emulated of a device: its matrix units, as its profile has them. ``counts``: whether code says which
+    instructions it executes (native/cpu/emulated_counts.h)."""
 
     matrices: tuple[MatrixConfiguration, ...] = ()
+    counts: bool = False
 
     def component_map(self, use: int, rows: int, columns: int, component: str) -> ComponentMap | None:
         """Which element each component of a matrix is, of a type in COMPONENTS; None where the profile has no such
@@ -48,7 +50,9 @@ def numbers(map_: ComponentMap, columns: int, components: int, lanes: int) -> li
 
 def key_of(emulation: Emulation | None) -> str:
     """What the machine code of a kernel depends on."""
-    return "" if emulation is None else "emulated " + ",".join(map(str, emulation.matrices))
+    if emulation is None:
+        return ""
+    return ("counted " if emulation.counts else "emulated ") + ",".join(map(str, emulation.matrices))
 
 
 def flat(rows: Sequence[Sequence[int]]) -> list[int]:

@@ -1,10 +1,11 @@
-"""Accesses of emulated devices, which are looked at before they happen (native/cpu/emulation.cpp)."""
+"""Accesses of emulated devices, which are looked at before they happen (native/cpu/emulation.cpp), and instructions,
+which are counted where that is asked for."""
 
 from __future__ import annotations
 
 from ..spirv.opcodes import StorageClass
 from .divergence import Key
-from .program import ModuleInstruction
+from .program import BasicBlock, ModuleInstruction
 from .translation import Translation
 
 _FUNCTIONS = {
@@ -38,3 +39,13 @@ def watch_places(t: Translation, function: str, places: str, size: int, kind: in
 def function_of(storage: int) -> str | None:
     """The function that looks at accesses of a storage class."""
     return _FUNCTIONS.get(storage)
+
+
+def count_instructions(t: Translation, block: BasicBlock) -> None:
+    """Counts the instructions of a block, with its phis and its branch, where a lane of the subgroup is active."""
+    if t.program.emulation is None or not t.program.emulation.counts:
+        return
+    count = str(len(block.phis) + len(block.body) + 1)
+    if t.mask is not None:
+        count = t.code.emit(f"select i1 {t.any_of(t.mask)}, i32 {count}, i32 0")
+    t.code.call("triton_spirv_count_instructions", "void", [("i32", count)])

@@ -1,9 +1,9 @@
 """How accesses to shared memory meet its banks: an estimate from the layouts alone.
 
-The model: 32 banks, each of which serves one word of 4 bytes a step, to every lane that asks for that word (CUDA C++
-Programming Guide, "Shared Memory" of compute capability 5.x and later; the LDS of AMD's GPUs has as many). Lanes that
-access 8 or 16 bytes are served 16 or 8 at a time. Steps are counted for the first warp, which stands for all. A CPU has
-no banks.
+The model: as many banks as the driver's row in drivers.py says, each of which serves one word of 4 bytes a step, to
+every lane that asks for that word (CUDA C++ Programming Guide, "Shared Memory" of compute capability 5.x and later). Of
+32 banks, lanes that access 8 or 16 bytes are served 16 or 8 at a time. Steps are counted for the first warp, which
+stands for all. A CPU has no banks.
 """
 
 from __future__ import annotations
@@ -15,32 +15,35 @@ from ..layouts.buffers import buffer_layout, tensor_offsets
 from ..layouts.distributed import LANE, REGISTER
 from ..layouts.element_sizes import bytes_in_memory, element_type
 from ..layouts.linear import LinearLayout
-from ..layouts.through_shared import BANK_BYTES, ROW_BYTES, ThroughShared
+from ..layouts.through_shared import BANK_BYTES, ThroughShared
 from ..planning.kernel_plan import KernelPlan
 from ..planning.plans import BufferAccess, Conversion
 from ..ttgir.ir import Function, Operation
 from ..ttgir.types import MemDescType, TensorType, Type
 from .lines import frames
 
-BANKS = ROW_BYTES // BANK_BYTES
+
+def _at_once(size: int, banks: int) -> int:
+    """How many lanes are served together."""
+    return max(1, banks * BANK_BYTES // max(size, BANK_BYTES))
 
 
-def steps(addresses: Sequence[int], size: int) -> int:
+def steps(addresses: Sequence[int], size: int, banks: int) -> int:
     """Steps that one access takes: ``addresses`` in bytes, one per lane, of ``size`` bytes each."""
-    at_once = max(1, ROW_BYTES // max(size, BANK_BYTES))
+    at_once = _at_once(size, banks)
     total = 0
     for start in range(0, len(addresses), at_once):
-        words: list[set[int]] = [set() for _ in range(BANKS)]
+        words: list[set[int]] = [set() for _ in range(banks)]
         for address in addresses[start : start + at_once]:
             for word in range(address // BANK_BYTES, (address + size - 1) // BANK_BYTES + 1):
-                words[word % BANKS].add(word)
+                words[word % banks].add(word)
         total += max(len(of_bank) for of_bank in words)
     return total
 
 
-def fewest(addresses: Sequence[int], size: int) -> int:
+def fewest(addresses: Sequence[int], size: int, banks: int) -> int:
     """Steps that the same words would take if they were spread over all banks."""
-    at_once = max(1, ROW_BYTES // max(size, BANK_BYTES))
+    at_once = _at_once(size, banks)
     total = 0
     for start in range(0, len(addresses), at_once):
         words = {
@@ -48,18 +51,18 @@ def fewest(addresses: Sequence[int], size: int) -> int:
             for address in addresses[start : start + at_once]
             for word in range(address // BANK_BYTES, (address + size - 1) // BANK_BYTES + 1)
         }
-        total += -(-len(words) // BANKS)
+        total += -(-len(words) // banks)
     return total
 
 
-def shared_accesses(kernel: Function, plan: KernelPlan) -> list[dict[str, Any]]:
+def shared_accesses(kernel: Function, plan: KernelPlan, banks: int) -> list[dict[str, Any]]:
     """Each operation that moves a tensor to or from shared memory: how many accesses a lane makes, of how many bits,
     the steps that they take, and the fewest that they could."""
     found = []
     for operation in kernel.walk():
         for what, size, places in _accesses(operation, plan):
-            taken = sum(steps(addresses, size) for addresses in places)
-            least = sum(fewest(addresses, size) for addresses in places)
+            taken = sum(steps(addresses, size, banks) for addresses in places)
+            least = sum(fewest(addresses, size, banks) for addresses in places)
             found.append(
                 {
                     "what": what,

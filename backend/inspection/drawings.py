@@ -19,6 +19,8 @@ from ..planning.kernel_plan import KernelPlan
 from ..planning.memory import CHECKED
 from ..planning.plans import Conversion, GlobalAccess
 from ..planning.shared_memory import POOL, aligned
+from ..spirv.debug_reading import InlinedCalls
+from ..spirv.decode import decode
 from ..ttgir.ir import Function, Operation, Value
 from ..ttgir.operations import in_loop, masks
 from ..ttgir.spelling import Spelling
@@ -356,14 +358,17 @@ def _uses(value: Value) -> Iterator[Operation]:
             yield from _uses(use.result)
 
 
-def instruction_mix(names: list[str]) -> list[tuple[str, int]]:
-    """Instructions by family, the most frequent first."""
-    counts = Counter(_family(name) for name in names)
+def instruction_mix(spirv: bytes) -> list[tuple[str, int]]:
+    """Instructions of a module by family, the most frequent first. Debug information is none."""
+    instructions = list(decode(spirv))
+    described = InlinedCalls(instructions).describes
+    counts = Counter(_family(entry.name) for entry in instructions if not described(entry))
     counts.pop("", None)
     return counts.most_common()
 
 
 _FAMILIES = (
+    ("", ("OpExtInstImport", "OpSource", "OpString", "OpSelectionMerge", "OpUndef")),  # a device executes none
     ("memory", ("OpLoad", "OpStore", "OpCopyMemory")),
     ("atomics", ("OpAtomic",)),
     ("matrix units", ("OpCooperativeMatrix",)),

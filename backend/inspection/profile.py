@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -21,6 +22,8 @@ from .. import settings
 from ..analysis.work import Work, launch_work
 from ..availability import requested_here
 from ..launching.expected_time import arguments_of, function_of
+from ..runtime.device_choice import selected
+from ..runtime.emulated.counting import Counts, counted
 from ..runtime.files import given_path, write_whole
 from ..ttgir.ir import Function
 from .known import Launched, figures
@@ -205,14 +208,16 @@ def by_kernel(launches: list[Launch]) -> dict[str, list[Launch]]:
 
 
 def _launched(name: str, launches: list[Launch]) -> Launched:
+    kernel = launches[0].kernel
+    counts = None if kernel.module is None else kernel.module.counts
     return Launched(
         name,
-        launches[0].kernel,
         len(launches),
         sum(math.prod(launch.grid) for launch in launches),
-        sum(launch.moved for launch in launches),
         sum(launch.flops for launch in launches),
         any(launch.estimated for launch in launches),
+        kernel.metadata.shared,
+        None if counts is None else Counts(*counts),
     )
 
 
@@ -437,6 +442,12 @@ def _not_there(options: argparse.Namespace) -> str:
     return "" if found is not None else f"there is no module {name}"
 
 
+def _banks() -> int:
+    """How many banks of shared memory the emulated device has."""
+    capabilities = selected().capabilities
+    return capabilities.traits.bank_count if capabilities is not None else 0
+
+
 @requested_here()
 def run_profile(options: argparse.Namespace) -> int:
     """``triton-spirv profile``: the script's own exit status, 1 where it could not be profiled."""
@@ -455,14 +466,15 @@ def run_profile(options: argparse.Namespace) -> int:
             file=sys.stderr,
         )
         return 1
-    recorder = Recorder()
-    if options.module:
-        title, raised = options.module[0], recorder.run(options.module[0], options.module[1:])
-    else:
-        title, raised = options.script.name, recorder.run(options.script, options.arguments)
+    recorder, banks = Recorder(), _banks() if emulated else 0
+    with counted(banks) if emulated else nullcontext():
+        if options.module:
+            title, raised = options.module[0], recorder.run(options.module[0], options.module[1:])
+        else:
+            title, raised = options.script.name, recorder.run(options.script, options.arguments)
     launches = recorder.launches
     if launches and emulated:
-        print(figures([_launched(name, of) for name, of in by_kernel(launches).items()]), file=sys.stderr)
+        print(figures([_launched(name, of) for name, of in by_kernel(launches).items()], banks), file=sys.stderr)
     elif launches:
         print(table(launches), file=sys.stderr)
         each = recorder.own / len(launches) * 1e6

@@ -23,7 +23,6 @@ from ..options import CHOICES, chosen
 from ..planning.kernel_plan import Planned
 from ..runtime.errors import DeviceUnavailable
 from ..runtime.files import given_path, write_whole
-from ..spirv.decode import decode
 from ..transforms.kernel import kernel_of
 from ..ttgir.spelling import Spelling
 from . import drawings
@@ -217,8 +216,9 @@ def collected(metadata: Mapping[str, Any], asm: Mapping[str, Any], planned: Plan
         "layouts": drawings.layouts(kernel, spelling),
         "conversions": drawings.conversions(kernel, spelling, plan),
         "shared": drawings.shared_memory(kernel, plan),
-        "banks": shared_accesses(kernel, plan),
-        "mix": drawings.instruction_mix([entry.name for entry in decode(spirv)]),
+        "banks": shared_accesses(kernel, plan, capabilities.traits.bank_count),
+        "bank_count": capabilities.traits.bank_count,
+        "mix": drawings.instruction_mix(spirv),
         "driver": _driver(spirv, capabilities),
     }
 

@@ -62,6 +62,11 @@ class Kernel:
         """Whether it is on the device."""
         return self._made is not None
 
+    @property
+    def counts(self) -> tuple[int, ...] | None:
+        """What its launches did, as far as it was counted (runtime/emulated/counting.py); None if nothing counts."""
+        return getattr(self._made, "counts", None)
+
     def destroy(self) -> None:
         """Destroy it on the device. None of its launches may be running. Called by the context."""
         made, self._made = self._made, None

@@ -166,8 +166,8 @@ data.conversions.forEach((entry, index) => {
   document.getElementById("conversions").append(box);
 });
 
-document.getElementById("banks").append(make("p", { class: "hint" }, "An estimate from the layouts, for the first warp: 32 banks " +
-  "serve a word of 4 bytes each a step; lanes that want the same word share it, and lanes of 8 or 16 bytes are served 16 or 8 at a time " +
+document.getElementById("banks").append(make("p", { class: "hint" }, `An estimate from the layouts, for the first warp: ${data.bank_count} banks ` +
+  `serve a word of 4 bytes each a step; lanes that want the same word share it, and lanes of 8 or 16 bytes are served ${data.bank_count / 2} or ${data.bank_count / 4} at a time ` +
   "(CUDA C++ Programming Guide, Shared Memory). Operands that a dot reads where they lie, slices of operands, reductions, scans and gathers are not among them. A CPU has no banks."));
 table("banks", ["Place", "Operation", "What", "Bits", "Accesses", "Steps", "Fewest possible", "Conflicts"],
   data.banks.map((entry) => [placeButton(entry.places), entry.operation, entry.what, entry.bits, entry.accesses, entry.steps,

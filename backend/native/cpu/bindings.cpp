@@ -3,6 +3,7 @@
 #include <pybind11/stl.h>
 
 #include "cpu/cpu_device.h"
+#include "cpu/emulated_counts.h"
 #include "cpu/emulation.h"
 #include "cpu/object.h"
 #include "device_kinds.h"
@@ -117,6 +118,8 @@ void bind_cpu(py::module_& m) {
 
   m.def("set_subgroup_order", set_subgroup_order, py::arg("seed"),
         "From now on the subgroups of emulated devices run in another order; 0: ascending.");
+  m.def("set_counted_banks", set_counted_banks, py::arg("banks"),
+        "What kernels of emulated devices do is counted from now on, with so many banks of shared memory; 0: no more.");
   py::class_<Kernel>(m, "CpuKernel", "A kernel of a loaded object. `scratch`: bytes that a thread needs for a program.")
       .def(py::init([](std::shared_ptr<Object> object, const std::string& function, uint64_t scratch) {
              return std::make_unique<Kernel>(std::move(object), function, scratch);
@@ -125,7 +128,10 @@ void bind_cpu(py::module_& m) {
       .def_property_readonly(
           "handle", [](const Kernel& self) { return reinterpret_cast<uint64_t>(&self); }, "What launches name it by.")
       .def_property_readonly("program_ns", &Kernel::program_ns,
-                             "How long a program took in earlier launches, in nanoseconds; 0 before the first.");
+                             "How long a program took in earlier launches, in nanoseconds; 0 before the first.")
+      .def_property_readonly("counts", &Kernel::counts,
+                             "What its launches did, as far as it was counted: instructions, barriers, bytes read and "
+                             "written, steps of the banks of shared memory, and the fewest possible.");
 
   py::class_<CpuDevice, Device, std::shared_ptr<CpuDevice>>(
       m, "CpuDevice", "The processor as a device. `threads`: how many share a launch.")

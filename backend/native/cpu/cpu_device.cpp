@@ -219,6 +219,11 @@ void CpuDevice::throw_earlier_error() {
   if (error) std::rethrow_exception(error);
 }
 
+void CpuDevice::run_programs(cpu::Launch& launch) {
+  pool_->run(launch);
+  if (emulates_) launch.kernel->add_counts(cpu::take_counts());
+}
+
 bool CpuDevice::run_at_once(const Dispatch& dispatch, AtOnce when, uint64_t& value) {
   const cpu::Kernel& kernel = kernel_of(dispatch);
   if (!is_aligned(dispatch.block)) return false;
@@ -236,7 +241,7 @@ bool CpuDevice::run_at_once(const Dispatch& dispatch, AtOnce when, uint64_t& val
   }
   std::exception_ptr error;
   try {
-    pool_->run(launch);
+    run_programs(launch);
   } catch (...) {
     error = std::current_exception();
   }
@@ -354,7 +359,7 @@ void CpuDevice::execute(cpu::Launch& launch, const std::string* name) {
   }
   std::exception_ptr error;
   try {
-    pool_->run(launch);
+    run_programs(launch);
   } catch (...) {
     error = std::current_exception();
   }

@@ -115,6 +115,7 @@ class CpuDevice final : public Device {
   // Does work whose submitter needs it to be done on return, or that is short.
   void run_in_turn(const Task& task);
   void enqueue_and_wait(Task task);
+  void run_programs(cpu::Launch& launch);
   // Runs a launch of the job that has the turn.
   void execute(const Dispatch& dispatch);
   void execute(cpu::Launch& launch, const std::string* name);

@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "cpu/emulated_counts.h"
 #include "cpu/emulated_matrices.h"
 #include "cpu/faults.h"
 
@@ -159,8 +160,11 @@ void run_subgroups(Subgroup function, const void* frame, uint32_t count, std::by
   }
 }
 
+void count_instructions(uint32_t executed) { count(kInstructions, executed); }
+
 void wait_at_barrier() {
   Workgroup& here = group;
+  if (here.running == 0 && counted_banks.load(std::memory_order_relaxed) != 0) count(kBarriers, 1);
   if (here.fibers.size() < 2) {
     next_interval(here);
     return;
@@ -240,6 +244,13 @@ void watch(const uint64_t* places, const uint8_t* active, uint32_t lanes, uint32
       fail_outside(verb_of(access), "address", places[lane], 0, caller);
     }
   }
+  const uint32_t banks = counted_banks.load(std::memory_order_relaxed);
+  if (banks == 0) return;
+  if (kShared) {
+    count_shared_access(places, active, lanes, bytes, banks);
+  } else {
+    count_device_access(places, active, lanes, bytes, access != kWrite, access != kRead);
+  }
 }
 
 }  // namespace
@@ -261,6 +272,7 @@ void remove_device_memory(uint64_t address) {
 uint64_t emulation_function(std::string_view name) {
   const auto address = [](auto* function) { return reinterpret_cast<uint64_t>(function); };
   if (name == "triton_spirv_run_subgroups") return address(run_subgroups);
+  if (name == "triton_spirv_count_instructions") return address(count_instructions);
   if (name == "triton_spirv_barrier") return address(wait_at_barrier);
   if (name == "triton_spirv_watch_shared") return address(watch<true>);
   if (name == "triton_spirv_watch_device") return address(watch<false>);

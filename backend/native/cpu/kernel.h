@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "cpu/emulated_counts.h"
 #include "cpu/faults.h"
 #include "cpu/object.h"
 #include "dispatch.h"
@@ -36,11 +37,22 @@ class Kernel {
   float program_ns() const { return program_ns_.load(std::memory_order_relaxed); }
   void set_program_ns(float ns) const { program_ns_.store(ns, std::memory_order_relaxed); }
 
+  // What its launches did that have ended, as far as that was counted.
+  Counts counts() const {
+    Counts result{};
+    for (std::size_t what = 0; what < kCounts; ++what) result[what] = counts_[what].load(std::memory_order_relaxed);
+    return result;
+  }
+  void add_counts(const Counts& more) const {
+    for (std::size_t what = 0; what < kCounts; ++what) counts_[what].fetch_add(more[what], std::memory_order_relaxed);
+  }
+
  private:
   std::shared_ptr<const Object> object_;
   Entry entry_;
   uint64_t scratch_;
   mutable std::atomic<float> program_ns_{0};
+  mutable std::array<std::atomic<uint64_t>, kCounts> counts_{};
 };
 
 // Why a launch was told to stop.

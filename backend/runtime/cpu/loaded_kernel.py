@@ -29,6 +29,11 @@ class CpuKernel:
         self.handle: int = self._kernel.handle
         faults.add(self)
 
+    @property
+    def counts(self) -> tuple[int, ...] | None:
+        """What was counted of its launches (runtime/emulated/counting.py)."""
+        return None if self._kernel is None else tuple(self._kernel.counts)
+
     def line_of(self, pc: int) -> tuple[str, int] | None:
         """The file and line of an instruction, by its address. None if it is not known."""
         place = self._object.place(pc) if self._object is not None else None

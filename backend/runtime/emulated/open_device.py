@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ... import settings
 from ...cpu.emulation import Emulation
 from ...cpu.objects import MachineCode
@@ -9,6 +11,7 @@ from ...settings import STAGED
 from ..cpu.devices import capabilities as processor_capabilities
 from ..cpu.open_device import OpenCpuDevice
 from ..native_module import native
+from .counting import counts_now
 from .devices import EmulatedDeviceInfo
 
 
@@ -38,4 +41,5 @@ class OpenEmulatedDevice(OpenCpuDevice):
     def _machine_code(self, spirv: bytes, subgroup: int) -> MachineCode:
         from ...cpu.objects import machine_code
 
-        return machine_code(spirv, subgroup, self._processor, emulation=self._emulation)
+        emulation = replace(self._emulation, counts=counts_now())
+        return machine_code(spirv, subgroup, self._processor, emulation=emulation)

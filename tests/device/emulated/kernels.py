@@ -13,6 +13,9 @@ import triton
 import triton.language as tl
 from triton.backends.spirv.lowering.shared_memory import SharedMemory
 from triton.backends.spirv.runtime import array
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
+from triton.runtime import driver
 
 SIZE = 256
 #: What a module that has cooperative matrices names; in two parts, because a module has this text, too.
@@ -48,6 +51,45 @@ def summed_kernel(x_ptr, sums_ptr, running_ptr, total_ptr, N: tl.constexpr):
     tl.store(sums_ptr + tl.arange(0, N), sums.to(tl.float16).to(tl.float32))
     tl.store(running_ptr + rows * N + columns, tl.cumsum(x, 0))
     tl.atomic_add(total_ptr + tl.arange(0, N) % 4, sums)
+
+
+@gluon.jit
+def buffer_kernel(x_ptr, y_ptr, stride, STORES: gl.constexpr, SIZE: gl.constexpr, LANES: gl.constexpr):
+    """One warp reads every ``stride``-th element of a buffer."""
+    row: gl.constexpr = gl.BlockedLayout([1], [LANES], [1], [0])
+    i = gl.arange(0, LANES, layout=row)
+    room = gl.allocate_shared_memory(x_ptr.dtype.element_ty, [SIZE], gl.SwizzledSharedLayout(1, 1, 1, [0]))
+    if STORES:
+        all_of_it: gl.constexpr = gl.BlockedLayout([1], [LANES], [1], [0])
+        at = gl.arange(0, SIZE, layout=all_of_it)
+        room.store(gl.load(x_ptr + at))
+    gl.store(y_ptr + i, room.gather(i * stride, 0))
+
+
+@triton.jit
+def order_kernel(count_ptr, turn_ptr, SIZE: tl.constexpr):
+    at = tl.arange(0, SIZE)
+    turn = tl.atomic_add(count_ptr + at * 0, 1)
+    tl.store(turn_ptr + at, turn)
+
+
+def gathered(stride: int, stores: bool, dtype: type = np.int32) -> None:
+    """What a warp reads of a buffer of 1,024 elements, which count up where it was stored to."""
+    lanes = driver.active.get_current_target().warp_size
+    x, y = np.arange(1024, dtype=dtype), array(np.zeros(lanes, dtype))
+    buffer_kernel[(1,)](array(x), y, stride, STORES=stores, SIZE=1024, LANES=lanes, num_warps=1)
+    if stores:
+        print("right" if np.array_equal(y.array, x[: lanes * stride : stride]) else "wrong")
+    else:
+        print(sorted({str(value) for value in y.array}))
+
+
+def order() -> None:
+    """In which order the four subgroups of a workgroup run up to its first barrier."""
+    size = 4 * driver.active.get_current_target().warp_size
+    turns = array(np.zeros(size, np.int32))
+    order_kernel[(1,)](array(np.zeros(1, np.int32)), turns, SIZE=size, num_warps=4)
+    print(np.argsort(turns.array.reshape(4, -1).min(1)).tolist())
 
 
 def launch(kernel: Any) -> None:
@@ -89,6 +131,25 @@ def main(name: str) -> None:
         return
     if name == "product":
         product()
+        return
+    if name == "order":
+        order()
+        return
+    if name == "never stored":
+        gathered(1, False, np.int32)
+        gathered(1, False, np.float32)
+        gathered(1, False, np.float16)
+        return
+    if name == "past the buffer":
+        load = SharedMemory.load
+
+        def too_far(self: SharedMemory, emitter: Any, type_: Any, index: int, *rest: Any) -> list[int]:
+            return load(self, emitter, type_, emitter.f.add(index, self._module.uint(1024)), *rest)
+
+        SharedMemory.load = too_far  # type: ignore[method-assign]
+    if name == "strides":
+        for stride in (1, 2, 16):
+            gathered(stride, True)
         return
     if name == "without barriers":
         SharedMemory.barrier = lambda *_: None  # type: ignore[method-assign]

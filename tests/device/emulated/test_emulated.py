@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -47,6 +48,28 @@ def test_a_missing_barrier_is_a_race(tmp_path: Path) -> None:
     said = emulate("amd-rdna3", "without barriers", tmp_path)
     assert said.startswith("KernelFault: kernels.py:") and "kernel 'turned_kernel' " in said
     assert "byte 512 of shared memory in subgroup 2, which subgroup 1 accesses with no barrier between them" in said
+
+
+@pytest.mark.parametrize("profile", ["nvidia-hopper", "qualcomm-adreno7"])
+def test_subgroups_run_in_the_order_that_is_asked_for(profile: str, tmp_path: Path) -> None:
+    orders = [emulate(profile, "order", tmp_path, TRITON_SPIRV_DISORDER=str(number)) for number in range(4)]
+    assert orders[0] == "[0, 1, 2, 3]" and len(set(orders)) > 1
+    assert all(sorted(json.loads(order)) == [0, 1, 2, 3] for order in orders)
+    assert emulate(profile, "order", tmp_path, TRITON_SPIRV_DISORDER="3") == orders[3]
+
+
+@pytest.mark.parametrize("profile", ["intel-xe", "apple-m1"])
+def test_shared_memory_holds_no_number_before_a_kernel_stores_one(profile: str, tmp_path: Path) -> None:
+    """Of int32, float32 and float16. The same kernel is right where it has stored something."""
+    assert emulate(profile, "never stored", tmp_path).splitlines() == ["['-1']", "['nan']", "['nan']"]
+    assert emulate(profile, "strides", tmp_path).splitlines() == ["right"] * 3
+
+
+def test_an_access_outside_of_shared_memory_has_its_line(tmp_path: Path) -> None:
+    said = emulate("nvidia-hopper", "past the buffer", tmp_path)
+    line = next(number for number, text in enumerate(Path(_KERNELS).read_text().splitlines(), 1) if "tl.gather" in text)
+    assert said.startswith(f"KernelFault: kernels.py:{line}: kernel 'turned_kernel' reads from shared memory outside ")
+    assert re.search(r"outside of what its workgroup has: byte \d{4} of 1024$", said)
 
 
 def test_an_access_outside_of_tensors_has_its_line(tmp_path: Path) -> None:

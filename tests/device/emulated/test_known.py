@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import subprocess
@@ -12,6 +13,8 @@ import pytest
 
 from tests.device.emulated.__main__ import environment
 
+#: Of the script's kernel.
+WARPS = 4
 SCRIPT = """
 import numpy as np
 import triton
@@ -49,28 +52,112 @@ def page(path: Path) -> dict[str, object]:
     return known
 
 
+def rows(stderr: str) -> list[list[str]]:
+    """The table of `profile`: its titles, and the cells of each kernel."""
+    lines = [line for line in stderr.splitlines() if not line.lstrip().startswith(("/", "warn"))]
+    end = next(number for number, line in enumerate(lines) if line.startswith("Figures are of all launches."))
+    assert " ".join(lines[end:]).endswith("An emulated device has no times.")
+    assert not re.search(r"\bms\b|µs|GB/s", "".join(lines[:end]))
+    return [re.split("  +", line) for line in lines[:end]]
+
+
 def test_a_profile_has_figures_and_no_time(tmp_path: Path) -> None:
     done = run(tmp_path, "profile", "script.py")
     assert done.returncode == 0, done.stderr
     barriers, shared = done.stdout.split()
-    title, row, *note = [line for line in done.stderr.splitlines() if not line.lstrip().startswith(("/", "warn"))]
-    assert re.split("  +", title) == [
-        *("kernel", "launches", "programs", "bytes", "operations", "instructions", "barriers", "shared", "bank steps")
+    titles, (name, *cells) = rows(done.stderr)
+    assert titles == [
+        *("kernel", "launches", "programs", "read", "written", "operations", "instructions", "barriers", "shared"),
+        "bank steps",
     ]
-    name, *cells, instructions, found, there, steps = re.split("  +", row)
-    moved, operations = 30 * 2 * 64 * 64 * 4, 30 * 64 * 64
-    assert (name, cells) == ("turned", ["3", "30", f"≈ {moved:,}", f"≈ {operations:,}"])
-    assert (found, there.replace(",", "")) == (barriers, shared) and int(barriers) > 0
-    assert " ".join(note).endswith("An emulated device has no times.") and not re.search(r"\bms\b|µs|GB/s", row + title)
+    elements = 30 * 64 * 64
+    *cells, instructions, found, there, steps = cells
+    assert (name, cells) == ("turned", ["3", "30", f"{4 * elements:,}", f"{4 * elements:,}", f"≈ {elements:,}"])
+    assert (found, there.replace(",", "")) == (str(30 * int(barriers)), shared) and int(barriers) > 0
 
     assert run(tmp_path, "inspect", "turned", "-o", "page.html").returncode == 0
     known = page(tmp_path / "page.html")
     banks, mix = known["banks"], known["mix"]
     assert isinstance(banks, list) and isinstance(mix, list)
-    assert steps == f"{sum(one['steps'] for one in banks)}/{sum(one['fewest'] for one in banks)}" and banks
-    assert instructions.replace(",", "") == str(sum(count for _, count in mix))
+    # The kernel has no branches, and each of its warps meets as many conflicts as the first one.
+    subgroups = 30 * WARPS
+    told = "/".join(f"{subgroups * sum(one[what] for one in banks):,}" for what in ("steps", "fewest"))
+    assert steps == told and banks
+    assert int(instructions.replace(",", "")) == subgroups * sum(count for _, count in mix)
     facts = dict(known["facts"])  # type: ignore[call-overload]
     assert (facts["driver"], facts["subgroup"], known["speed"]) == ("mesa_radv", 32, None)
+
+
+BANKS = """
+import sys
+
+import numpy as np
+from triton.backends.spirv.runtime import array
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
+
+
+@gluon.jit
+def strided(x, y, stride, rounds, LANES: gl.constexpr):
+    row: gl.constexpr = gl.BlockedLayout([1], [LANES], [1], [0])
+    i = gl.arange(0, LANES, layout=row)
+    room = gl.allocate_shared_memory(gl.int32, [1024], gl.SwizzledSharedLayout(1, 1, 1, [0]))
+    room.store(gl.load(x + gl.arange(0, 1024, layout=row)))
+    total = gl.zeros([LANES], gl.int32, layout=row)
+    for _ in range(rounds):
+        total += room.gather(i * stride, 0)
+    gl.store(y + i, total)
+
+
+stride, rounds, lanes = map(int, sys.argv[1:])
+x, y = np.arange(1024, dtype=np.int32), array(np.zeros(lanes, np.int32))
+strided[(3,)](array(x), y, stride, rounds, LANES=lanes, num_warps=1)
+assert (y.array == rounds * x[: lanes * stride : stride]).all()
+"""
+
+
+@pytest.mark.parametrize(
+    ("profile", "stride", "more", "fewest"),
+    [
+        ("nvidia-hopper", 1, 1, 1),
+        ("nvidia-hopper", 2, 2, 1),
+        ("nvidia-hopper", 32, 32, 1),
+        ("nvidia-hopper", 31, 1, 1),
+        ("intel-xe", 1, 2, 2),  # 16 banks serve half of the lanes at a time
+        ("intel-xe", 16, 32, 2),
+        ("intel-xe", 15, 2, 2),
+        ("qualcomm-adreno7", 2, 4, 2),  # 64 lanes
+    ],
+)
+def test_conflicts_of_banks_that_are_known(profile: str, stride: int, more: int, fewest: int, tmp_path: Path) -> None:
+    """A kernel reads every ``stride``-th word: ten rounds more cost ten times the steps of one access, in each of
+    three programs, and ten times the same instructions."""
+    lanes = 64 if "qualcomm" in profile else 32
+    found = [figures_of(profile, stride, rounds, lanes, tmp_path) for rounds in (10, 20, 30)]
+    for once, again in itertools.pairwise(found):
+        assert (again["steps"] - once["steps"], again["fewest"] - once["fewest"]) == (30 * more, 30 * fewest)
+        assert again["read"] == once["read"] == 3 * 4096 and once["written"] == 3 * 4 * lanes
+    first, second, third = (one["instructions"] for one in found)
+    assert 0 < second - first == third - second and (second - first) % 30 == 0
+
+
+def figures_of(profile: str, stride: int, rounds: int, lanes: int, tmp_path: Path) -> dict[str, int]:
+    """What `profile` says of the kernel above."""
+    script = tmp_path / "banks.py"
+    script.write_text(BANKS)
+    done = subprocess.run(
+        [*COMMAND, "profile", str(script), *map(str, (stride, rounds, lanes))],
+        env=environment(profile) | {"TRITON_CACHE_DIR": str(tmp_path / "cache")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    titles, cells = rows(done.stderr)
+    known = dict(zip(titles, cells, strict=True))
+    steps, fewest = known.pop("bank steps").split("/")
+    known |= {"steps": steps, "fewest": fewest}
+    return {name: int(text.replace(",", "")) for name, text in known.items() if re.fullmatch(r"[\d,]+", text)}
 
 
 @pytest.mark.parametrize("option", ["--roofline", "--trace=x.json", "--html=x.html"])

@@ -27,7 +27,15 @@ LANES = range(32)
     ],
 )
 def test_steps(addresses: list[int], size: int, expected: tuple[int, int]) -> None:
-    assert (steps(addresses, size), fewest(addresses, size)) == expected
+    assert (steps(addresses, size, 32), fewest(addresses, size, 32)) == expected
+
+
+def test_of_half_as_many_banks() -> None:
+    """Intel's: 32 neighbours take two steps, and a stride of 16 words meets in one bank."""
+    intel = PROFILES["intel-xe"].traits.bank_count
+    assert intel == 16
+    assert (steps([4 * lane for lane in LANES], 4, intel), fewest([4 * lane for lane in LANES], 4, intel)) == (2, 2)
+    assert (steps([64 * lane for lane in LANES], 4, intel), steps([64 * lane for lane in LANES], 4, 32)) == (32, 16)
 
 
 KERNEL = """
@@ -63,6 +71,6 @@ def test_a_buffer_by_its_layout(threads: str, shared: str, bits: int, accesses: 
     source = parse_module(KERNEL.format(threads=threads, shared=shared), "kernel.ttgir")
     kernel = kernel_of(source)
     plan = plan_kernel(source, PROFILES["nvidia-hopper"], Options()).plan
-    (access,) = shared_accesses(kernel, plan)
+    (access,) = shared_accesses(kernel, plan, 32)
     assert (access["what"], access["bits"], access["accesses"]) == ("store", bits, accesses)
     assert (access["steps"], access["fewest"]) == (taken, 32)
