@@ -175,17 +175,29 @@ class Addresses:
         mask = "mask" if len(used) == len(self._walks) else used[0] if used else ""
         return f"tl.load({place}{', mask=' + mask if mask else ''}){cast}"
 
+    def _heeded(self) -> set[str]:
+        """Sizes and strides that say whether elements which lie next to one another are the next ones of a tile, too:
+        the size of a walk's last dimension where a pointer steps by 1 through it, and that pointer's strides."""
+        found: set[str] = set()
+        for name, place in self._places.items():
+            along = [walk for walk in self._walks if walk.steps[place][-1:] == (1,)]
+            if along:
+                found |= {f"{walk.index}_size{len(walk.sizes) - 1}" for walk in along}
+                found |= {f"{name}_{walk.index}{d}" for walk in self._walks for d in range(len(walk.sizes))}
+        return found & (self.integers.keys() - self._others)
+
     def kernel(
         self, name: str, lines: Sequence[str], operands: Operands, compute: torch.dtype, *columns: str
     ) -> OperationKernel:
-        """The kernel of these lines. It is compiled for which strides, sizes of dimensions and ``columns``, other
-        integers, are multiples of 16, so that elements next to one another are read and written together."""
+        """The kernel of these lines. It is compiled for which ``columns``, integers that are neither sizes nor strides,
+        and which of the integers that _heeded() names are multiples of 16, so that elements next to one another are
+        read and written together."""
         types = {f"{pointer}_p": "*" + NAMES[tensor.dtype] for pointer, tensor in operands.pointers.items()}
         types |= {number: number_type(compute) for number in operands.numbers}
         types |= dict.fromkeys(operands.counts, "i64")
         types |= dict.fromkeys(self.integers, "i64" if self.wide else "i32")
         text = f"def {name}({', '.join(types)}):\n" + "".join(f"    {line}\n" for line in lines)
-        heeded = {*columns, *self.integers.keys() - self._others}
+        heeded = {*columns, *self._heeded()}
         divisible = frozenset((*operands.even_steps(), *(name for name in heeded if self.integers[name] % 16 == 0)))
         return OperationKernel(kernel_of(name, text), types, {}, divisible=divisible)
 

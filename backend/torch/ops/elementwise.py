@@ -115,13 +115,18 @@ def _tiled(
 ) -> tuple[Dims, list[Dims], tuple[int, int]]:
     """The dimensions, the strides in them, and rows and columns of a tile of so many elements, or of more. On a GPU,
     where an operand jumps through its memory along the last dimension and steps through it along another, that other
-    one comes before the last, and tiles have so many columns that all operands are read and written in whole lines."""
-    inner = sizes[-1] if sizes else 1
-    if len(sizes) < 2:
+    one comes before the last, and tiles have so many columns that all operands are read and written in whole lines.
+
+    No kernel is compiled for the size of a tensor of fewer elements than a tile's, and for one of more none but for
+    the power of two that its last dimension fits in."""
+    if not sizes:
+        return sizes, steps, (1, 1)
+    inner = sizes[-1]
+    if len(sizes) == 1:
         if not kind.cpu and elements == TILE and inner >= FULL_TILE * FULL_PROGRAMS * kind.units:
             elements = FULL_TILE
-        return sizes, steps, (1, min(elements, power_of_two(inner)))
-    columns = min(elements, power_of_two(inner))
+        return sizes, steps, (1, elements)
+    columns = min(elements, SIDE if math.prod(sizes) <= elements else power_of_two(inner))
     turned = None if kind.cpu else _turned(sizes, steps)
     if turned is not None:
         order = [*(d for d in range(len(sizes) - 1) if d != turned), turned, len(sizes) - 1]

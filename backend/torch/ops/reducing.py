@@ -26,6 +26,8 @@ from .types import IN_SOURCE, NAMES, computed_in, converted
 #: of the first and of the last of two dimensions, at 2,969, 2,858 and 3,001 GB/s; at 2,113, 2,749 and 2,328 with a
 #: CPU's tiles and four programs for each compute unit.
 _TILE, _GPU_TILE = (1024, 512, 1024), (4096, 1024, 2048)
+#: Rows and columns of a tile of a tensor of so few elements that any tile will do.
+_SMALL_TILE = 32, 32
 #: On a CPU, a reduction of fewer rows than this, of more than so many elements each, is split, in so many parts.
 _FEW_ROWS, _LONG, _PARTS = 32, 8192, 32
 #: On a GPU, one of fewer programs than compute units, so that there are so many for each, and each part is as many
@@ -260,8 +262,11 @@ def _reduction(
 
 
 def _tile(rows: int, columns: int, across: bool, on: DeviceFacts) -> tuple[int, int]:
-    """Rows and columns of a program's tile. ``across``: whether rows lie next to one another in memory."""
+    """Rows and columns of a program's tile. ``across``: whether rows lie next to one another in memory. No kernel is
+    compiled for the size of a tensor that has fewer elements than a tile."""
     elements, longest, elements_across = _TILE if on.cpu else _GPU_TILE
+    if rows * columns <= _TILE[0]:
+        return (1, longest) if rows == 1 else _SMALL_TILE
     if across:
         tile_rows = min(power_of_two(rows), 128)
         return tile_rows, min(power_of_two(max(columns, 1)), elements_across // tile_rows)

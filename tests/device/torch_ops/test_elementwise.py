@@ -170,3 +170,31 @@ def test_sums_of_more_elements_than_a_grid_has_programs() -> None:
     x.add_(1)
     assert x.view(-1)[[0, 12345678, count - 1]].tolist() == [2, 2, 2]
     assert int(x.sum()) == 2 * count
+
+
+@pytest.mark.parametrize(
+    ("function", "count"),
+    [
+        (lambda x: x + 1, 1),
+        (lambda x: x.t().contiguous() if x.dim() > 1 else x, 1),
+        (lambda x: x.sum(), 1),
+        (lambda x: x.sum(-1), 2),
+        (lambda x: x.sum(0), 2),
+    ],
+    ids=["in a line", "turned", "all", "rows", "columns"],
+)
+def test_sizes_of_small_tensors_have_one_kernel(function: Any, count: int, launches: list[Any]) -> None:
+    """Of each number of dimensions, and of whether something is kept."""
+    for shape in ((3,), (700,), (5, 7), (31, 3), (2, 301), (333, 3)):
+        compare(function, values(*shape))
+    assert len({(kernel._function, kernel._divisible, *kernel._types.items()) for kernel in launches}) == count
+
+
+def test_strides_that_widen_no_access_have_one_kernel(launches: list[Any]) -> None:
+    """Of an operand whose elements along a row are apart: multiples of 16 or not."""
+    for columns in (15, 16, 48):
+        x, y = values(40, columns).to("spirv"), values(40).to("spirv")
+        x[:, ::3] * y[:, None]
+    made = {(kernel._function, kernel._divisible) for kernel in launches}
+    assert len({function for function, _ in made}) == 1
+    assert all("self_i0" not in divisible and "other_i0" not in divisible for _, divisible in made)
