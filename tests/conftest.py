@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from triton import knobs
 
-from tests import kinds
+from tests import each_value, kinds
 
 #: The tests are of torch's device ``spirv``, also beside another accelerator of torch. It is made known when torch is
 #: imported, which is when the first test module is.
@@ -54,9 +54,12 @@ def untouched_settings() -> Iterator[None]:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """See kinds.py."""
+    """See kinds.py and each_value.py."""
     parser.addoption(
         "--vulkan-part", action="store_true", help="run the tests that have to pass on a Vulkan device, too"
+    )
+    parser.addoption(
+        "--each-value", action="store_true", help="of large matrices, run cells that have each value of each parameter"
     )
 
 
@@ -73,5 +76,6 @@ def pytest_sessionfinish() -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """See kinds.py."""
+    """See kinds.py and each_value.py."""
     kinds.choose(config, items)
+    each_value.choose(config, items)

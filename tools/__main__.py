@@ -24,7 +24,10 @@ from .venv import enter  # noqa: E402
 # verb → (what it does, the requirements it runs with)
 VERBS = {
     "demo": ("set up, build and install the wheel, run the example kernels", "run"),
-    "test": ("set up, build and install the wheel, run linters and the test suite [--fast] [pytest arguments]", "test"),
+    "test": (
+        "set up, build and install the wheel, run linters and the test suite [--fast|--whole] [pytest arguments]",
+        "test",
+    ),
     "dev": ("set up .venv for changing this checkout: its Python files are used where they lie [--native]", "test"),
     "fuzz": ("run random kernels against upstream's interpreter, float64 and torch [--seeds A:B]", "test"),
     "upstream-tests": ("run upstream's own tests on this backend, and print the rate [FOLDER…]", "test"),

@@ -3,6 +3,9 @@
 What tests/vulkan_part.py lists is run twice: on the machine's own device, and on Mesa's CPU driver. Where the arguments
 name tests, or TRITON_SPIRV_DEVICE a device, there is one run.
 
+Of the large matrices of tests, those of tests/each_value.py, a run of the whole suite has cells with each value of each
+parameter; `test --whole`, and a run of tests that are named, all cells.
+
 `test --fast` runs pytest alone, in one process, against the checkout itself (an editable installation, as of `dev`).
 """
 
@@ -22,7 +25,9 @@ from ..progress import step
 from ..project import Project
 from . import check
 
-FAST = "--fast"
+FAST, WHOLE = "--fast", "--whole"
+#: pytest's argument, tests/each_value.py.
+EACH_VALUE = "--each-value"
 #: The Vulkan device of the second run.
 VULKAN_DEVICE = "llvmpipe"
 
@@ -68,7 +73,8 @@ def run(project: Project, arguments: list[str]) -> int:
     environment = dict(os.environ)
     failed: list[str] = []
     fast = FAST in arguments
-    arguments = [argument for argument in arguments if argument != FAST]
+    every_cell = WHOLE in arguments
+    arguments = [argument for argument in arguments if argument not in (FAST, WHOLE)]
     if fast:
         ensure_editable(project)
     else:
@@ -77,7 +83,7 @@ def run(project: Project, arguments: list[str]) -> int:
         if check.run(project, []):
             failed.append("tools check")
     whole = not any(map(_names_tests, arguments))
-    selection = ["tests", *arguments] if whole else arguments
+    selection = ["tests", *([] if every_cell else [EACH_VALUE]), *arguments] if whole else arguments
     command = [sys.executable, "-m", "pytest", *([] if fast else _workers(arguments)), *selection]
     status = subprocess.run(command, cwd=project.root, env=environment, check=False).returncode
     if whole and not fast and not environment.get(DEVICE.name):
