@@ -17,7 +17,7 @@ from dataclasses import replace
 from functools import partial
 
 from ..layouts.distributed import LANE, REGISTER, LayoutError, distributed_layout, layout_of
-from ..layouts.linear import flatten
+from ..layouts.linear import flatten, same_copies
 from ..ttgir.encodings import BlockedEncoding, DotOperandEncoding, Encoding, SliceEncoding
 from ..ttgir.ir import DenseAttr, Module, Operation, Value
 from ..ttgir.types import TensorType, Type
@@ -113,19 +113,17 @@ def _is_wrong(operation: Operation) -> bool:
     """Whether the encodings of an operation do not follow from each other any more."""
     if operation.name == "tt.reshape":
         types = operation.operands[0].tensor, operation.result.tensor
-        reorders = "allow_reorder" in operation.attributes and _as_many(*types)
+        reorders = "allow_reorder" in operation.attributes and _copied_alike(*types)
         return not reorders and not _same_elements(*types)
     return operation.name in _BY_RULES and not _joins(operation) or any(True for _ in apart(operation))
 
 
-def _as_many(one: TensorType, other: TensorType) -> bool:
-    """Whether lanes hold as many different elements of both: a reshape may reorder the elements of a lane alone."""
+def _copied_alike(one: TensorType, other: TensorType) -> bool:
+    """Whether the same registers and lanes hold copies in both: a reshape may reorder the elements alone."""
     try:
-        found = [layout_of(type_).inputs for type_ in (one, other)]
+        return same_copies(layout_of(one), layout_of(other))
     except LayoutError:
         return False
-    counts = [[sum(map(bool, inputs[place])) for place in (REGISTER, LANE)] for inputs in found]
-    return counts[0] == counts[1]
 
 
 def _same_elements(one: TensorType, other: TensorType) -> bool:

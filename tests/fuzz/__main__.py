@@ -216,4 +216,5 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
+    os.environ["TRITON_SPIRV_BACKEND"] = "1"  # its kernels are for this backend, whatever else is there
     sys.exit(main(sys.argv[1:]))

@@ -118,6 +118,14 @@ def test_slow_matrix_units_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None
     assert [*self_test.faults_of("matrices", [])] == []
 
 
+def test_another_program_on_the_device_makes_no_product_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It used the device while the first round ran, and again in the last one."""
+    took = iter([0.009, 0.002, 0.001, 0.002, 0.001, 0.008])
+    monkeypatch.setattr(known_results, "_product", lambda *_: known_results.Result(0, next(took)))
+    assert known_results.times_of_products() == (0.001, 0.002)
+    assert next(took, None) is None
+
+
 def test_this_device_passes(tmp_path: Path) -> None:
     """As a first use of a new driver: the child finds nothing, and kernels run."""
     program = (

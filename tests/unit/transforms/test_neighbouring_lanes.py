@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from triton.backends.spirv.layouts.distributed import layout_of
+from triton.backends.spirv.layouts.linear import same_copies
 from triton.backends.spirv.layouts.strips import ROWS, array_places, has_copies, memory_strides, strip_bits
 from triton.backends.spirv.transforms.neighbouring_lanes import neighbouring_lanes, row_major
 from triton.backends.spirv.transforms.verifier import verify
@@ -82,6 +84,31 @@ def test_a_reshape_keeps_the_order_of_elements() -> None:
     assert neighbouring_lanes(module)
     verify(module)
     assert not encodings(module, "ttg.convert_layout")
+
+
+def test_a_reshape_in_any_order_has_copies_in_the_same_lanes() -> None:
+    """Lanes that hold copies of an element before a reshape hold copies of one behind it: upstream takes no other."""
+    head = """
+#few = #ttg.blocked<{sizePerThread = [1, 1, 8], threadsPerWarp = [8, 2, 1], warpsPerCTA = [1, 1, 1], order = [2, 1, 0]}>
+#copies = #ttg.linear<{register = [[1], [2], [4]], lane = [[0], [8], [16], [32]], warp = [], block = []}>
+#kept = #ttg.slice<{dim = 1, parent = #few}>
+module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 1 : i32, "ttg.threads-per-warp" = 16 : i32} {
+  tt.func public @k(%x: tensor<8x2x8xf32, #few>) -> tensor<64xf32, #copies> {
+    %m = "tt.reduce"(%x) <{axis = 1 : i32}> ({
+    ^bb0(%a: f32, %b: f32):
+      %c = arith.maximumf %a, %b : f32
+      tt.reduce.return %c : f32
+    }) : (tensor<8x2x8xf32, #few>) -> tensor<8x8xf32, #kept>
+    %r = tt.reshape %m allow_reorder : tensor<8x8xf32, #kept> -> tensor<64xf32, #copies>
+    tt.return %r : tensor<64xf32, #copies>
+  }
+}
+"""
+    module = parse_module(head)
+    assert neighbouring_lanes(module)
+    verify(module)
+    (reshape,) = [one for one in module.walk() if one.name == "tt.reshape"]
+    assert same_copies(layout_of(reshape.operands[0].type), layout_of(reshape.result.type))
 
 
 def test_pairs_that_upstream_keeps_in_a_lane_stay_there() -> None:
