@@ -82,6 +82,7 @@ def test_a_barrier_that_is_left_out_is_found(compiled_anew: None, monkeypatch: p
         assert shifted(0)
 
 
+@pytest.mark.only_on("Vulkan", "CPU", "an emulated device orders subgroups itself (test_emulated.py)")
 def test_the_variable_asks_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRITON_SPIRV_DISORDER", "3")
     device = driver.active.get_active_torch_device()
