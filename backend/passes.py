@@ -143,7 +143,7 @@ def run(module: Any, pipeline: Pipeline, name: str, names: Collection[str], copi
     for row in due(pipeline, names):
         arguments = row.arguments
         if row.name == "add_remove_layout_conversions" and not copies:
-            arguments = (True,)  # disable-remat-splitting
+            arguments = (True,)  # disable-remat-splitting, of Triton 3.9
         getattr(row.group, row.name)(manager, *arguments)
     manager.run(module, name)
 

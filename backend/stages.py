@@ -20,8 +20,8 @@ from typing import Any
 
 from triton.runtime.errors import OutOfResources
 
-from . import passes
-from .analysis.turned_tiles import LOOPS, TURNS, turns_carried_tile
+from . import passes, upstream
+from .analysis.turned_tiles import LOOPS, TURNS, turned_carried_tile
 from .capabilities import Capabilities
 from .errors import LoweringError, UnsupportedOperation
 from .matrices import MatrixConfiguration
@@ -159,7 +159,15 @@ class _Layouts:
 
 
 def _turns_tiles(ttir: str) -> bool:
-    return any(map(turns_carried_tile, parse_module(ttir, "kernel.ttir").functions.values()))
+    functions = parse_module(ttir, "kernel.ttir").functions.values()
+    turned = next(filter(None, map(turned_carried_tile, functions)), None)
+    if turned is not None and not upstream.can_avoid_copies():
+        raise UnsupportedOperation(
+            turned,
+            "Triton 3.8 does not come to an end with a loop that turns the tile which it carries",
+            "use Triton 3.9, or turn the tile outside of the loop",
+        )
+    return turned is not None
 
 
 def choose(module: Any, name: str, capabilities: Capabilities, options: SPIRVOptions) -> Chosen:

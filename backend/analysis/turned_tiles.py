@@ -21,12 +21,12 @@ LOOPS = frozenset(name for name, row in OPERATIONS.items() if row.loop)
 _ENDS = frozenset({"tt.dot", "tt.dot_scaled", "tt.atomic_rmw", "tt.atomic_cas"})
 
 
-def turns_carried_tile(function: Function) -> bool:
-    """Whether a value that a loop carries is computed, by way of TURNS, from the one of the iteration before."""
+def turned_carried_tile(function: Function) -> Operation | None:
+    """One of TURNS by way of which a value that a loop carries is computed from the one of the iteration before."""
     operations = list(function.walk())
     turns = [operation for operation in operations if operation.name in TURNS]
     if not turns:
-        return False
+        return None
     targets: dict[Value, list[Value]] = {}
     for operation in operations:
         if definition_of(operation).pointers is Pointers.CARRIED:
@@ -38,7 +38,7 @@ def turns_carried_tile(function: Function) -> bool:
         elif operation.name not in _ENDS:
             for operand in operation.operands:
                 targets.setdefault(operand, []).extend(operation.results)
-    return any(_reaches(operation, targets) for operation in turns)
+    return next((operation for operation in turns if _reaches(operation, targets)), None)
 
 
 def _reaches(operation: Operation, targets: dict[Value, list[Value]]) -> bool:

@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from ..runtime.files import kept_folder
+from ..ttgir.lexer import unescape
 
 #: Stages of a kernel that the cache keeps, in order: file suffixes.
 STAGES = ("source", "ttir", "ttgir", "spv")
 
 #: Where TTIR says that a function begins: its module-level location, ``#loc = loc("file":line:column)``.
-_PLACE = re.compile(r'^#loc = loc\("((?:[^"\\]|\\.)*)":(\d+):\d+\)', re.MULTILINE)
+_PLACE = re.compile(r'^#loc = loc\(("(?:[^"\\]|\\.)*"):(\d+):\d+\)', re.MULTILINE)
 _DRIVER = re.compile(r"driver=([^;]*)")
 
 
@@ -63,7 +64,7 @@ class CachedKernel:
             place = _PLACE.search(self.path("ttir").read_text(encoding="utf-8", errors="replace"))
         except OSError:
             return ""
-        return f"{place[1]}:{place[2]}" if place else ""
+        return f"{unescape(place[1])}:{place[2]}" if place else ""
 
     @property
     def driver(self) -> str:

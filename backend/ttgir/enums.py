@@ -7,6 +7,8 @@ ENUMS: dict[str, dict[str, int]] = {
     "MemSyncScope": {"gpu": 1, "cta": 2, "sys": 3},
     "RMWOp": {"and": 1, "or": 2, "xor": 3, "add": 4, "fadd": 5, "max": 6, "min": 7, "umax": 8, "umin": 9, "exch": 10},
     "DescriptorReduceKind": {"add": 1, "min": 2, "max": 3, "inc": 4, "dec": 5, "and": 6, "or": 7, "xor": 8},
+    "CacheModifier": {"none": 1, "ca": 2, "cg": 3, "wb": 4, "cs": 5, "wt": 6, "cv": 7},
+    "EvictionPolicy": {"evict_normal": 1, "evict_first": 2, "evict_last": 3},
     "PaddingOption": {"zero": 1, "nan": 2},
     "ProgramIDDim": {"x": 0, "y": 1, "z": 2},
     "RoundingMode": {"rtz": 0, "rtne": 1},

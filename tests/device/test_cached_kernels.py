@@ -13,7 +13,7 @@ import triton
 import triton.language as tl
 from triton import knobs
 from triton.backends.spirv import cli
-from triton.backends.spirv.inspection.kernels import NotInCache, cached, find
+from triton.backends.spirv.inspection.kernels import CachedKernel, NotInCache, cached, find
 
 
 @triton.jit
@@ -37,6 +37,12 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tmp_path / name / "k.spv").write_bytes(b"")
         (tmp_path / name / "k.json").write_text(text)
     return tmp_path
+
+
+def test_a_place_is_written_as_its_file_is_named(tmp_path: Path) -> None:
+    kernel = CachedKernel("k", tmp_path, 0.0, {})
+    kernel.path("ttir").write_text('#loc = loc("Z:\\\\my \\22kernels\\22\\\\j\\C3\\BCrgen.py":7:0)\n', encoding="utf-8")
+    assert kernel.source == 'Z:\\my "kernels"\\jürgen.py:7'
 
 
 def test_kernels_are_listed(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,14 +5,17 @@ from __future__ import annotations
 from .definition import Effect, Memory, Pointers, define
 
 _ORDERED = "sem:MemSemantic scope:MemSyncScope"
+#: Hints for caches: Triton 3.9 has one attribute, and 3.8 has two, with words of their own before attr-dict.
+HINTS_OF_3_8 = "(`cacheModifier` `=` $cache^)? (`evictionPolicy` `=` $evict^)? "
+CACHE_HINTS = "cachePolicy? cache?:CacheModifier evict?:EvictionPolicy"
 _TO_POINTER = "add_rewrite_tensor_descriptor_to_pointer"
 
 # fmt: off
-define("tt.load", "ptr mask? other? -> result", "$ptr (`,` $mask^)? (`,` $other^)? attr-dict `:` type($ptr)",
-       "cachePolicy? isVolatile=false", "result=pointee(ptr) mask=i1(result) other=result",
+define("tt.load", "ptr mask? other? -> result", f"$ptr (`,` $mask^)? (`,` $other^)? {HINTS_OF_3_8}attr-dict `:` type($ptr)",
+       f"{CACHE_HINTS} isVolatile=false", "result=pointee(ptr) mask=i1(result) other=result",
        effects=Effect.READS_GLOBAL, pointers=Pointers.ACCESSED, mask=1, length=8, moves=("result",))
-define("tt.store", "ptr value mask?", "$ptr `,` $value (`,` $mask^)? attr-dict `:` type($ptr)",
-       "cachePolicy? ignore_cta:unit", "value=pointee(ptr) mask=i1(value)", effects=Effect.WRITES_GLOBAL,
+define("tt.store", "ptr value mask?", f"$ptr `,` $value (`,` $mask^)? {HINTS_OF_3_8}attr-dict `:` type($ptr)",
+       f"{CACHE_HINTS} ignore_cta:unit", "value=pointee(ptr) mask=i1(value)", effects=Effect.WRITES_GLOBAL,
        pointers=Pointers.ACCESSED, mask=2, length=8, moves=("value",))
 # Launches of a stream run one after the other.
 define("tt.grid_dependency_wait tt.grid_dependency_launch_dependents", "", "attr-dict")
@@ -42,7 +45,7 @@ define("tt.make_tensor_descriptor", "base shape* strides* -> result",
        "$base `,` `[` $shape `]` `,` `[` $strides `]` attr-dict `:` type($base) `,` type($result)",
        "padding:PaddingOption=zero", stripped={"base": "!tt.ptr", "result": "!tt.tensordesc"}, by_pass=_TO_POINTER)
 define("tt.descriptor_load", "desc indices* -> result",
-       "$desc `[` $indices `]` attr-dict `:` qualified(type($desc)) `->` type($result)", "cachePolicy?",
+       f"$desc `[` $indices `]` {HINTS_OF_3_8}attr-dict `:` qualified(type($desc)) `->` type($result)", CACHE_HINTS,
        effects=Effect.READS_GLOBAL, by_pass=_TO_POINTER, moves=None)
 define("tt.descriptor_store", "desc src indices*",
        "$desc `[` $indices `]` `,` $src attr-dict `:` qualified(type($desc)) `,` type($src)",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from triton.backends.spirv.analysis.turned_tiles import turns_carried_tile
+from triton.backends.spirv.analysis.turned_tiles import turned_carried_tile
 from triton.backends.spirv.ttgir.parser import parse_module
 
 TILE = "tensor<8x8xf16>"
@@ -18,7 +18,7 @@ def turns(body: str, carried: str) -> bool:
         f"%r:2 = scf.for %i = %zero to %n step %one iter_args(%x = %a, %y = %a) -> ({TILE}, {TILE}) : i32 {{\n"
         f"{body}\nscf.yield {carried}, %y : {TILE}, {TILE}\n}}\ntt.return\n}}\n"
     )
-    return turns_carried_tile(parse_module(f"module {{\n{text}\n}}\n").functions["k"])
+    return turned_carried_tile(parse_module(f"module {{\n{text}\n}}\n").functions["k"]) is not None
 
 
 @pytest.mark.parametrize(

@@ -58,6 +58,12 @@ def one(text: str) -> Operation:
             "isVolatile = true} : !tt.ptr<f32>",
             {"isVolatile": True, "cachePolicy": {"cache_modifier": "ca", "eviction_policy": "evict_first"}},
         ),
+        # Triton 3.8 has these as two attributes, before the others.
+        (
+            "%r = tt.load %p cacheModifier = cg evictionPolicy = evict_last {isVolatile = true} : !tt.ptr<f32>",
+            {"isVolatile": True, "cache": "cg", "evict": "evict_last"},
+        ),
+        ("tt.store %p, %f evictionPolicy = evict_first : !tt.ptr<f32>", {"evict": "evict_first"}),
         (
             "%r = tt.atomic_rmw fadd, acq_rel, gpu, %q, %v, %m : (tensor<64x!tt.ptr<f32>>, tensor<64xf32>, "
             "tensor<64xi1>) -> tensor<64xf32>",
