@@ -26,6 +26,6 @@ def fp_fusion_enabled(requested: bool | None) -> bool:
 
 
 def can_avoid_copies() -> bool:
-    """Whether the pass that removes layout conversions can be told to compute nothing twice (``disable-remat-splitting``
-    of 3.9)."""
+    """Whether the pass that removes layout conversions can be told to compute nothing twice
+    (``disable-remat-splitting`` of 3.9)."""
     return "bool" in (passes.ttgpuir.add_remove_layout_conversions.__doc__ or "")

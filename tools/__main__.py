@@ -41,7 +41,7 @@ VERBS = {
     "check": ("verify that lock, series and tree agree: one line and a reason code for each fault", "build"),
     "submodule": ("have the index pin upstream/ to the lock's commit, in a checkout without that entry", ""),
     "new-plugin": ("write a plugin that builds, with its test [NAME FOLDER]", ""),
-    "windows": ("build the plugin for Windows, and run it under Wine [FOLDER of what is fetched]", "build"),
+    "windows": ("build the plugin for Windows, and run it under Wine [--torch] [FOLDER of what is fetched]", "build"),
     "triton-ext": ("write the backend in the form that triton-ext takes [FOLDER, a checkout of it]", "build"),
     "packages": ("print the apt packages that all this needs and the system lacks", ""),
     "try-wheel": ("install wheels into environments of their own, and launch a kernel with each [WHEEL…]", "build"),

@@ -14,7 +14,7 @@ import pytest
 from triton.backends.spirv import system
 
 from tools.errors import ToolError
-from tools.packaging import targets, windows
+from tools.packaging import targets, windows, windows_checks
 from tools.project import Project
 
 ROOT = Path(__file__).parents[2]
@@ -98,6 +98,31 @@ def test_python_that_windows_lacks_is_in_one_file() -> None:
             elif isinstance(node, ast.ImportFrom) and node.module in {*MODULES, *LACKING}:
                 wrong += [f"{place} {a.name}" for a in node.names if a.name in LACKING.get(node.module, {a.name})]
     assert not wrong
+
+
+def test_each_verb_runs_under_wine() -> None:
+    verbs = set(re.findall(r'verbs\.add_parser\("(\w+)"', (ROOT / "backend/cli.py").read_text()))
+    assert "inspect" in verbs
+    checks = [check.arguments for check in windows_checks.CHECKS + windows_checks.TORCH]
+    assert {arguments[2] for arguments in checks if arguments[0] == "-m"} == verbs
+    probes = {path.name for path in Path(windows_checks.__file__).parent.glob("windows_*probe.py")}
+    assert {arguments[0] for arguments in checks if arguments[0] != "-m"} == probes
+
+
+@pytest.mark.parametrize(
+    "check, wanted",
+    [
+        (windows_checks.Check(("-c", "print('it ran')"), "it ran"), ""),
+        (windows_checks.Check(("-c", "print('it ran'); exit(3)"), "it ran", status=3), ""),
+        (windows_checks.Check(("-c", "print('it ran'); exit(3)"), "it ran"), "ended with status 3, and not with 0"),
+        (windows_checks.Check(("-c", "print('it failed')"), "it ran"), "and 'it ran':\nit failed"),
+        (windows_checks.Check(("-c", "import os; print(os.environ['TRITON_SPIRV_DEVICE'])"), "a GPU"), ""),
+        (windows_checks.Check(("-c", "import os; print(os.environ['TRITON_SPIRV_DEVICE'])"), "cpu", "cpu"), ""),
+    ],
+)
+def test_a_check_that_fails_is_told(check: windows_checks.Check, wanted: str, tmp_path: Path) -> None:
+    found = windows_checks.failure(check, tmp_path, "a GPU")
+    assert wanted in found if wanted else not found
 
 
 def test_what_linux_installs_is_named_in_one_file() -> None:

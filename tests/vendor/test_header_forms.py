@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -150,3 +151,27 @@ def test_no_form_needs_what_it_says_it_does_without(form: str, tmp_path: Path) -
     command = ["c++", "-std=c++17", *FORMS[form], "-DVK_NO_PROTOTYPES", f"-I{INCLUDE}", "-M", str(source)]
     files = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert ("/fstream" in files) == (form != "android")
+
+
+#: What cl.exe warns of at /W4, as far as GCC and clang know it: narrowing (C4242, C4244, C4245, C4267), signs (C4018,
+#: C4389), hidden names (C4456 to C4459), parameters and functions that are not used (C4100, C4505), variables that may
+#: not be set (C4701), a missing return (C4715).
+AS_MSVC = ["-Wconversion", "-Wsign-conversion", "-Wshadow", "-Wuninitialized", "-Werror"]
+_MINGW = "x86_64-w64-mingw32-g++-posix"
+#: clang in the form that takes cl.exe's options, with mingw-w64's headers: Microsoft's come with Visual Studio alone.
+_CLANG_CL = next((name for name in ("clang-cl", *(f"clang-cl-{n}" for n in range(14, 23))) if shutil.which(name)), "")
+
+
+@pytest.mark.parametrize("form", ["exceptions", "results"])
+@pytest.mark.parametrize("compiler", ["c++", *[_MINGW] * bool(shutil.which(_MINGW)), *[_CLANG_CL] * bool(_CLANG_CL)])
+def test_msvc_s_warnings(compiler: str, form: str, tmp_path: Path) -> None:
+    shutil.copytree("/usr/include/vulkan", tmp_path / "vulkan")
+    shutil.copytree("/usr/include/vk_video", tmp_path / "vk_video")
+    flags = [*AS_MSVC, f"-I{INCLUDE}", *(["-DTRITON_SPIRV_NO_EXCEPTIONS"] if form == "results" else [])]
+    if compiler == _CLANG_CL:
+        flags += ["--target=x86_64-w64-windows-gnu", "/W4", "/EHsc", "/Zs", "-Wno-unused-command-line-argument"]
+        flags += ["/clang:-std=c++17", f"/clang:-isystem{tmp_path}", "--"]  # a path would be an option
+    else:
+        flags += ["-std=c++17", "-fsyntax-only", "-Wall", "-Wextra", "-isystem", str(tmp_path)]
+    done = subprocess.run([compiler, *flags, FAKE], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -1,5 +1,5 @@
-"""What `python3 -m tools windows` runs behind windows_probe.py: a file that was compiled ahead of time, processes that
-compile at once into one empty cache, and one that is killed while its kernels run.
+"""What `python3 -m tools windows` runs behind windows_probe.py: a file and a bundle that were compiled ahead of time,
+processes that compile at once into one empty cache, and one that is killed while its kernels run.
 
 A line for each that was right; an assertion for the first that was not.
 """
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 else:  # a script of its own, beside that one
     from windows_probe import COLUMNS, ROWS, report, softmax
 
-_SECONDS = 120
+_SECONDS = 300
 
 
 def given() -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
@@ -43,9 +43,10 @@ def launched() -> float:
     return error_of(lambda x, out: softmax[(ROWS,)](x, out, COLUMNS, BLOCK=1024))
 
 
-def child(*arguments: str, cache: str) -> subprocess.Popen[str]:
-    """This program in a process of its own, with its cache in a folder of the working folder."""
-    environment = {**os.environ, "TRITON_CACHE_DIR": os.path.abspath(cache)}
+def child(*arguments: str, home: str) -> subprocess.Popen[str]:
+    """This program in a process of its own, with a home folder in the working folder, where its cache is."""
+    home = os.path.abspath(home)
+    environment = {**os.environ, "USERPROFILE": home, "HOME": home}
     command = [sys.executable, os.path.abspath(__file__), *arguments]
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
 
@@ -59,17 +60,20 @@ def main(arguments: list[str]) -> None:
     kernel = runtime.load("softmax.spv")
     report("ahead of time", error_of(lambda x, out: kernel[(ROWS,)](x, out, COLUMNS)), 1e-6)
 
-    both = [child("once", cache="cache of both") for _ in range(2)]
+    kernel = runtime.load_bundle("kernels.tsb")["softmax"]
+    report("of a bundle", error_of(lambda x, out: kernel[(ROWS,)](x, out, COLUMNS)), 1e-6)
+
+    both = [child("once", home="home of both") for _ in range(2)]
     said = [process.communicate(timeout=_SECONDS)[0] for process in both]
     assert all("launched: largest error" in text for text in said) and not any(one.returncode for one in both), said
     print("two processes: both were right", flush=True)
 
-    endless = child("forever", cache="cache of one")
+    endless = child("forever", home="home of one")
     assert endless.stdout is not None and "launched" in endless.stdout.readline()
     endless.kill()
     endless.wait(_SECONDS)
     assert endless.returncode
-    again = child("once", cache="cache of one")
+    again = child("once", home="home of one")
     assert "launched: largest error" in again.communicate(timeout=_SECONDS)[0] and not again.returncode
     print("a process after one that was killed: it was right", flush=True)
 

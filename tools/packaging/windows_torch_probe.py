@@ -99,7 +99,9 @@ def training() -> None:
     """The losses are those in float64, and parameters come back from a file."""
     (expected, reference), (found, model) = trained("cpu", torch.float64), trained(DEVICE, torch.float32)
     assert expected[-1] < expected[0], expected
-    report("losses of five steps", torch.tensor(found, device=DEVICE), torch.tensor(expected, dtype=torch.float64), 1e-4)
+    report(
+        "losses of five steps", torch.tensor(found, device=DEVICE), torch.tensor(expected, dtype=torch.float64), 1e-4
+    )
     file = io.BytesIO()
     torch.save(model.state_dict(), file)
     file.seek(0)
@@ -125,6 +127,12 @@ def compiled() -> None:
     for name, one, other in (("x", given, reference), ("w", weights, parameters)):
         assert one.grad is not None and other.grad is not None
         report(f"torch.compile, the gradient of {name}", one.grad, other.grad)
+    try:
+        torch.compile(function)(x.detach(), w.detach())
+        print("torch.compile for the CPU: torch found a C++ compiler", flush=True)
+    except Exception as error:  # torch's own: its code for CPUs is C++
+        assert "Compiler: cl is not found" in str(error), error
+        print("torch.compile for the CPU: refused by torch, as there is no compiler of MSVC", flush=True)
 
 
 def threads() -> None:
@@ -137,10 +145,10 @@ def threads() -> None:
         found.append(given @ given.T + 1)
 
     started = [threading.Thread(target=compute) for _ in range(4)]
-    for one in started:
-        one.start()
-    for one in started:
-        one.join()
+    for thread in started:
+        thread.start()
+    for thread in started:
+        thread.join()
     assert len(found) == len(started), "a thread failed"
     for one in found:
         report("one of four threads", one, x @ x.T + 1)

@@ -20,18 +20,13 @@ from ..packaging import plugin_wheel, targets, windows
 from ..progress import note, step
 from ..project import Project, pip_environment
 
-_PROBE = Path(windows.__file__).with_name("windows_probe.py")
-_PROCESSES = Path(windows.__file__).with_name("windows_processes_probe.py")
-_CPU = Path(windows.__file__).with_name("windows_cpu_probe.py")
-_SOFTMAX = f"{_PROBE}:softmax"
-_SIGNATURE = "*fp32:16, *fp32:16, i32, 1024"
+_CHECKS = Path(windows.__file__).with_name("windows_checks.py")
 #: Wine 8 fails with NumPy 2.4. The first for Python 3.13 is 2.1.
 _NUMPY = "numpy==1.26.4" if sys.version_info < (3, 13) else "numpy==2.1.3"
 _PACKAGES = ("panda3d==1.10.16", "triton-windows==3.8.0.post29", _NUMPY, "cffi", "pycparser", "vulkan")
 #: What Wine 8 ends the process for, as it lacks a function; Python's `platform` does without.
 _LEFT_OUT = ("_wmi.pyd",)
 _WINE = "/usr/lib/wine/wine64"
-_SECONDS = 600
 _PYTHON = f"3{sys.version_info[1]}"
 _MAIN = rf"""
 #include <windows.h>
@@ -42,48 +37,43 @@ int wmain(int argc, wchar_t** argv) {{
   return ((Main)(void*)GetProcAddress(library, "Py_Main"))(argc, argv);
 }}
 """
-_ON_THE_PROCESSOR, _ON_VULKAN = ({"TRITON_SPIRV_DEVICE": name} for name in ("cpu", "llvmpipe"))
-#: What is run: the arguments of Windows' Python, what has to be printed, and settings.
-_RUNS: tuple[tuple[tuple[str, ...], str, dict[str, str]], ...] = (
-    ((str(_CPU),), "a time limit: endless loops ended", _ON_THE_PROCESSOR),
-    (("-m", "triton_spirv.cli", "doctor"), "a tiny kernel ran on", _ON_THE_PROCESSOR),
-    ((str(_PROBE),), "four threads: largest error", _ON_VULKAN),
-    (("-m", "triton_spirv.cli", "info"), "used: device", _ON_VULKAN),
-    (("-m", "triton_spirv.cli", "doctor"), "a tiny kernel ran on", _ON_VULKAN),
-    (("-m", "triton_spirv.cli", "compile", _SOFTMAX, "-s", _SIGNATURE, "-o", "softmax.spv"), "softmax.spv", _ON_VULKAN),
-    (
-        ("-m", "triton_spirv.cli", "inspect", _SOFTMAX, "-s", _SIGNATURE, "-o", "softmax.html"),
-        "softmax.html",
-        _ON_VULKAN,
-    ),
-    ((str(_PROCESSES),), "a process after one that was killed", _ON_VULKAN),
+#: torch of PyPI, and what it imports; sympy wants an mpmath before 1.4.
+_TORCH = (
+    *("torch==2.13.0", "filelock", "typing-extensions", "sympy", "mpmath<1.4", "networkx", "jinja2", "markupsafe"),
+    *("fsspec", "setuptools"),
 )
+#: Wine's Vulkan reaches this driver of the machine, and letters outside of ASCII need a locale that has them. The
+#: OpenMP of torch asks for processors in a way that Wine lacks.
+_SETTINGS = {"LC_ALL": "C.UTF-8", "WINEDEBUG": "-all", "KMP_AFFINITY": "disabled"}
+_DEVICE = "llvmpipe"
 
 
 def run(project: Project, arguments: list[str]) -> int:
-    if len(arguments) > 1:
-        raise ToolError("windows takes at most the folder that keeps what is fetched")
+    torch = "--torch" in arguments
+    folders = [argument for argument in arguments if argument != "--torch"]
+    if len(folders) > 1 or any(folder.startswith("-") for folder in folders):
+        raise ToolError("windows takes --torch, and the folder that keeps what is fetched")
     lacks = [name for name in (_WINE, "xvfb-run", "x86_64-w64-mingw32-gcc") if shutil.which(name) is None]
     if lacks:
         raise ToolError(f"{', '.join(lacks)} is missing: apt-get install wine64 xvfb g++-mingw-w64-x86-64-posix")
     if refusal := windows.refusal():
         raise ToolError(refusal)
-    kept = Path(arguments[0] if arguments else project.cache / f"windows-{_PYTHON}").absolute()
+    kept = Path(folders[0] if folders else project.cache / f"windows-{_PYTHON}").absolute()
     target = targets.parse(f"cp{_PYTHON}-{windows.MACHINE}")
     wheel = plugin_wheel.build_wheel(project, target=target)
-    with tempfile.TemporaryDirectory(prefix="tools windows ") as scratch:  # with spaces, on purpose
+    fetched = _fetch(kept, _PACKAGES) + (_fetch(kept / "torch", _TORCH) if torch else [])
+    with tempfile.TemporaryDirectory(prefix="tools windows ü ") as scratch:  # with spaces and letters, on purpose
         place = Path(scratch)
         with step("lay out Windows' Python"):
-            python = lay_out(place / "python", [*_fetch(kept), wheel])
-        for given, wanted, settings in _RUNS:
-            with step(f"run {' '.join(Path(one).name for one in given)} under Wine"):
-                print(_run(python, place, given, wanted, settings), flush=True)
+            python = lay_out(place / "python", [*fetched, wheel])
+        with step("run tools/packaging/windows_checks.py under Wine"):
+            _run(python, place, torch)
     note("all of it ran under Wine; docs/windows.md says what that does not show")
     return 0
 
 
-def _fetch(folder: Path) -> list[Path]:
-    """The wheels of _PACKAGES, from the package registry."""
+def _fetch(folder: Path, packages: tuple[str, ...]) -> list[Path]:
+    """Their wheels for Windows, from the package registry."""
     if not list(folder.glob("*.whl")):
         choice = [
             "--platform",
@@ -94,7 +84,7 @@ def _fetch(folder: Path) -> list[Path]:
             ":all:",
             "--no-deps",
         ]
-        command = [sys.executable, "-m", "pip", "download", "--quiet", "-d", str(folder), *choice, *_PACKAGES]
+        command = [sys.executable, "-m", "pip", "download", "--quiet", "-d", str(folder), *choice, *packages]
         done = subprocess.run(command, env=pip_environment(), capture_output=True, text=True, check=False)
         if done.returncode:
             raise ToolError(f"the packages for Windows cannot be fetched: {done.stderr.strip().splitlines()[-1]}")
@@ -126,23 +116,24 @@ def lay_out(folder: Path, wheels: list[Path]) -> Path:
     return program
 
 
-def _run(python: Path, scratch: Path, arguments: tuple[str, ...], wanted: str, settings: dict[str, str]) -> str:
-    """What Windows' Python printed. Its input and output are pipes: it takes no other files of Linux."""
+def _run(python: Path, scratch: Path, torch: bool) -> None:
+    """Runs the checks in Windows' Python. Its input and output are pipes: it takes no other files of Linux."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("TRITON_", "PYTHON"))}
-    environment |= settings | {"WINEPREFIX": str(scratch / "prefix"), "WINEDEBUG": "-all"}
-    environment |= {"TRITON_CACHE_DIR": f"Z:{scratch}/cache".replace("/", "\\")}
-    done = subprocess.run(
-        ["xvfb-run", "-a", _WINE, str(python), *arguments],
+    environment |= _SETTINGS | {"WINEPREFIX": str(scratch / "prefix")}
+    command = ["xvfb-run", "-a", _WINE, str(python), "-u", str(_CHECKS), "--vulkan", _DEVICE, *["--torch"] * torch]
+    with subprocess.Popen(
+        command,
         env=environment,
         cwd=scratch,
-        input="",
-        capture_output=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
         text=True,
         errors="replace",
-        timeout=_SECONDS,
-        check=False,
-    )
-    if done.returncode or wanted not in done.stdout:
-        sys.stderr.write(done.stdout + done.stderr)
-        raise ToolError(f"{' '.join(arguments)} failed under Wine (status {done.returncode}); its output is above")
-    return done.stdout.strip()
+    ) as process:
+        assert process.stdin is not None and process.stdout is not None
+        process.stdin.close()
+        for line in process.stdout:
+            print(line.rstrip(), flush=True)
+    if process.returncode:
+        raise ToolError(f"the checks failed under Wine (status {process.returncode}); their output is above")

@@ -28,7 +28,7 @@ uint16_t rounded(double value) {
   constexpr uint16_t kInfinity = ((1u << kExponent) - 1) << kMantissa;
   uint64_t bits;
   std::memcpy(&bits, &value, sizeof bits);
-  const uint16_t sign = static_cast<uint16_t>(bits >> 63) << (kExponent + kMantissa);
+  const auto sign = static_cast<uint16_t>(bits >> 63 << (kExponent + kMantissa));
   const int exponent = static_cast<int>(bits >> 52 & 0x7ff) - 1023;
   uint64_t mantissa = bits & ((uint64_t{1} << 52) - 1);
   if (exponent == 1024) {

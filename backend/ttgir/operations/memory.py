@@ -11,7 +11,8 @@ CACHE_HINTS = "cachePolicy? cache?:CacheModifier evict?:EvictionPolicy"
 _TO_POINTER = "add_rewrite_tensor_descriptor_to_pointer"
 
 # fmt: off
-define("tt.load", "ptr mask? other? -> result", f"$ptr (`,` $mask^)? (`,` $other^)? {HINTS_OF_3_8}attr-dict `:` type($ptr)",
+define("tt.load", "ptr mask? other? -> result",
+       f"$ptr (`,` $mask^)? (`,` $other^)? {HINTS_OF_3_8}attr-dict `:` type($ptr)",
        f"{CACHE_HINTS} isVolatile=false", "result=pointee(ptr) mask=i1(result) other=result",
        effects=Effect.READS_GLOBAL, pointers=Pointers.ACCESSED, mask=1, length=8, moves=("result",))
 define("tt.store", "ptr value mask?", f"$ptr `,` $value (`,` $mask^)? {HINTS_OF_3_8}attr-dict `:` type($ptr)",

@@ -25,7 +25,8 @@ define("ttg.async_wait", "asyncToken* -> retToken", "($asyncToken^)? attr-dict",
 define("ttg.async_commit_group", "inputTokens* -> asyncToken", "(`tokens` $inputTokens^)? attr-dict",
        equations="inputTokens=token asyncToken=token", effects=Effect.WRITES_SHARED, refused=_ASYNC_COPY)
 define("ttg.async_copy_global_to_local", "src result mask? other? -> token_",
-       f"$src `,` $result (`mask` $mask^)? (`other` $other^)? {HINTS_OF_3_8}attr-dict `:` type($src) `->` type($result)",
+       f"$src `,` $result (`mask` $mask^)? (`other` $other^)? {HINTS_OF_3_8}attr-dict `:` type($src) `->` "
+       "type($result)",
        f"{CACHE_HINTS} isVolatile=false contiguity=1", "mask=i1(src) other=pointee(src) token_=token",
        stripped={"result": "!ttg.memdesc"}, effects=Effect.READS_GLOBAL | Effect.WRITES_SHARED,
        pointers=Pointers.ACCESSED, refused=_ASYNC_COPY)
