@@ -182,8 +182,8 @@ class Project:
             raise ToolError(f"{self.lock_file}: missing or unknown key: {error}") from None
 
     def settings(self) -> dict[str, Any]:
-        """The [tool.triton-spirv] table of pyproject.toml: `version`, `needs-triton`, `release-pythons`
-        and `dependencies`."""
+        """The [tool.triton-spirv] table of pyproject.toml: `version`, `needs-triton`, `release-pythons`,
+        `release-windows` and `dependencies`."""
         data = tomllib.loads((self.root / "pyproject.toml").read_text())
         settings: dict[str, Any] = data["tool"]["triton-spirv"]
         return settings

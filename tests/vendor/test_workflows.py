@@ -20,7 +20,9 @@ from vendor_support import ROOT, TOY_PLUGIN
 
 from tools.__main__ import VERBS
 from tools.errors import ToolError
-from tools.packaging import sbom, targets
+from tools.packaging import plugin_wheel, sbom, targets
+from tools.packaging.metadata import Identity
+from tools.packaging.plugins import Plugin
 from tools.project import Project
 from tools.verbs import audit, release
 
@@ -71,6 +73,8 @@ def test_every_python_and_machine_is_tested_and_released() -> None:
         == release.expected_tags(Project(ROOT))
         == {f"{tags}-{arch}" for tags in RELEASED for arch in ("x86_64", "aarch64")}
     )
+    found = jobs("wheels.yml")["windows"]["strategy"]["matrix"]["python"]  # type: ignore[index]
+    assert release.windows_tags(Project(ROOT)) == {f"{name}-{name}-win_amd64" for name in found} != set()
     plain = {(tag.split("-")[0], tag.endswith("aarch64")) for tag in built if not tag.split("-")[1].endswith("t")}
     assert tested == plain
 
@@ -165,6 +169,24 @@ def test_a_release_that_is_not_whole(project: Project, tmp_path: Path) -> None:
     with pytest.raises(ToolError, match="build it in a manylinux container"):
         release.run(project, arguments)
     assert not (tmp_path / "out").exists()
+
+
+def test_a_release_has_the_plugin_for_windows(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plugin = Plugin("toy", shutil.copytree(TOY_PLUGIN, tmp_path / "toy"))
+    (plugin.folder / "CMakeLists.txt").touch()
+    monkeypatch.setattr(release, "is_own", lambda *_: True)
+    monkeypatch.setattr(plugin_wheel, "identity", lambda *_, **__: Identity("triton-toy", "0.1.0"))
+    monkeypatch.setattr(release, "identity", lambda *_, **__: Identity("triton", "1.0+patched"))
+    facts = project.root / "pyproject.toml"
+    facts.write_text(re.sub("release-windows = .*", f'release-windows = ["{ABI}"]', facts.read_text()))
+    wheels = [wheel_of(project, tmp_path / "dist")]
+    wheels.append(wheel_of(project, tmp_path / "dist", name="triton_toy", version="0.1.0"))
+    with pytest.raises(ToolError, match=rf"no wheel triton_toy-0.1.0 for {TAG}-{ABI}-win_amd64"):
+        release.check_wheels(project, [plugin], wheels)
+    wheels.append(wheel_of(project, tmp_path / "dist", "win_amd64", "0.1.0", name="triton_toy"))
+    release.check_wheels(project, [plugin], wheels)
 
 
 def test_a_vendor_s_release(tmp_path: Path) -> None:

@@ -1,9 +1,9 @@
 """`release DIST OUT`: check the wheels of a release, and write what is published beside them.
 
 Checked: each wheel of a release is there, with the version of the release and nothing in it that names another. Of this
-repository's own release those are the patched triton and, in any folder of DIST, the plugin alone; of a vendor's, with
-the plugins of TRITON_PLUGIN_DIRS, the patched triton. Written to OUT: SHA256SUMS, each wheel's bill of materials, and
-notes.md, the release's part of each plugin's CHANGELOG.md.
+repository's own release those are the patched triton and, in any folder of DIST, the plugin alone, for Windows too; of
+a vendor's, with the plugins of TRITON_PLUGIN_DIRS, the patched triton. Written to OUT: SHA256SUMS, each wheel's bill of
+materials, and notes.md, the release's part of each plugin's CHANGELOG.md.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import zipfile
 from pathlib import Path
 
 from ..errors import ToolError
-from ..packaging import plugin_wheel, sbom, targets
+from ..packaging import plugin_wheel, sbom, targets, windows
 from ..packaging.facts import facts_of, is_own
 from ..packaging.metadata import Kind, identity
 from ..packaging.plugins import Plugin
@@ -59,13 +59,19 @@ def expected_tags(project: Project) -> set[str]:
     return {f"{target.python}-{target.abi}-{target.arch}" for target in wanted}
 
 
+def windows_tags(project: Project) -> set[str]:
+    """`python-abi-architecture` of every wheel of the plugin alone that a release has for Windows."""
+    return {f"{name}-{name}-{windows.MACHINE}" for name in project.settings().get("release-windows", ())}
+
+
 def check_wheels(project: Project, plugins: list[Plugin], wheels: list[Path]) -> None:
     """A ToolError names the first wheel that is missing or does not belong to the release."""
     tags = expected_tags(project)
     main = identity(project, plugins, kind=Kind.RELEASE).stem
     expected = {main: tags}
     if len(plugins) == 1:
-        alone = tags if plugins[0].has_native else {"py3-none-any"}
+        of_windows = windows_tags(project) if is_own(project, plugins[0]) else set()
+        alone = tags | of_windows if plugins[0].has_native else {"py3-none-any"}
         expected[plugin_wheel.identity(project, plugins[0], release=True).stem] = alone
     there: dict[str, set[str]] = {}
     for wheel in wheels:
