@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from triton import knobs
@@ -61,6 +62,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--each-value", action="store_true", help="of large matrices, run cells that have each value of each parameter"
     )
+    parser.addoption("--each-value-of-all", action="store_true", help="the same of all matrices")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """A file that the Vulkan part has nothing of is not imported."""
+    if config.getoption("vulkan_part") and not kinds.may_be_in_vulkan_part(collection_path):
+        return True
+    return None
 
 
 def pytest_collection_finish() -> None:

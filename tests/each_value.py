@@ -3,7 +3,8 @@
 A test with several parameters is a matrix of tests. Where FILES lists it, ``--each-value`` leaves as few of its cells
 as have every value of every parameter once, each with values that few others have. So an operation is run with one type
 or two instead of with all, and a type with many operations. The other cells ask what the same lines of code were asked.
-On a Vulkan device, ``--vulkan-part``, that is done with all tests: their matrices are run on the CPU device.
+On a Vulkan device, with ``--vulkan-part``, and on emulated devices, with ``--each-value-of-all``, that is done with all
+tests: their matrices are run on the CPU device.
 
 ``python3 -m tools test`` does so; ``python3 -m tools test --whole``, which a job of weekly.yml runs, and pytest itself
 run all.
@@ -23,7 +24,11 @@ ROOT = Path(__file__).parents[1]
 FILES: dict[str, str] = {
     "tests/device/math": "functions by types and ranges of arguments",
     "tests/device/test_casts.py": "pairs of types",
+    "tests/device/test_dot.py": "types by shapes and numbers of warps",
+    "tests/device/test_dot_scaled.py": "types of both operands by shapes",
     "tests/device/test_driver_folds.py": "operations by types and operands",
+    "tests/device/test_fuzz_families.py": "families of random kernels by seeds",
+    "tests/device/test_fuzz_floats.py": "types by seeds",
     "tests/device/test_gather.py": "types by axes and shapes",
     "tests/device/test_gluon_buffers.py": "layouts by types",
     "tests/device/test_integers.py": "operations by types",
@@ -34,7 +39,11 @@ FILES: dict[str, str] = {
     "tests/device/test_sort.py": "types by shapes",
     "tests/device/torch_ops": "operations of torch by types, shapes and options",
     "tests/unit/ahead_of_time/test_every_example.py": "kernels by device profiles",
-    "tests/unit/cpu": "kernels by processors and shapes",
+    "tests/unit/cpu/test_lanes.py": "kernels by processors and types",
+    "tests/unit/cpu/test_tile_kernels.py": "products by processors, types and shapes",
+    "tests/unit/cpu/test_whole_loops.py": "products by processors and shapes",
+    "tests/vendor/test_cpu_app.py": "kernels by machines, forms of the header and sizes",
+    "tests/vendor/test_header_forms.py": "forms of the header by device profiles",
 }
 
 _T = TypeVar("_T")
@@ -63,10 +72,11 @@ def _listed(item: pytest.Item) -> bool:
 
 
 def choose(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves what ``--each-value`` asks for."""
-    if not config.getoption("each_value"):
+    """Leaves what ``--each-value`` or ``--each-value-of-all`` asks for."""
+    every = config.getoption("each_value_of_all")
+    if not every and not config.getoption("each_value"):
         return
-    every = config.getoption("vulkan_part")
+    every = every or config.getoption("vulkan_part")
     matrices: defaultdict[tuple[str, str], list[tuple[pytest.Item, tuple[str, ...]]]] = defaultdict(list)
     for item in items:
         cell = getattr(item, "callspec", None)

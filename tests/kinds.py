@@ -40,8 +40,20 @@ def in_vulkan_part(item: pytest.Item) -> bool:
     needs = needed(item)
     if needs is not None:
         return "Vulkan" in needs[0]
-    path = item.path.relative_to(ROOT).as_posix() if item.path.is_relative_to(ROOT) else ""
-    return path in FILES or any(path.startswith(f"{folder}/") for folder in FILES)
+    return _is_listed(item.path)
+
+
+def may_be_in_vulkan_part(path: Path) -> bool:
+    """Whether a file may have tests that have to pass on a Vulkan device, by its text: False for no file that has."""
+    if path.is_dir() or path.suffix != ".py" or _is_listed(path):
+        return True
+    text = path.read_text(encoding="utf-8")
+    return any(word in text for word in (MARK, *FIXTURES))
+
+
+def _is_listed(path: Path) -> bool:
+    name = path.relative_to(ROOT).as_posix() if path.is_relative_to(ROOT) else ""
+    return name in FILES or any(name.startswith(f"{folder}/") for folder in FILES)
 
 
 def kind_in_use() -> str:

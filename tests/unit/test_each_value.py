@@ -59,8 +59,13 @@ def test_alone(): pass
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
-    [((), "12 passed, 2 skipped"), (("--each-value",), "12 passed, 2 skipped"), (("--each-value", "-p", "listed"), "")],
-    ids=["all cells", "of a file that is not listed", "each value"],
+    [
+        ((), "12 passed, 2 skipped"),
+        (("--each-value",), "12 passed, 2 skipped"),
+        (("--each-value", "-p", "listed"), "6 passed, 2 skipped, 6 deselected"),
+        (("--each-value-of-all",), "6 passed, 2 skipped, 6 deselected"),
+    ],
+    ids=["all cells", "of a file that is not listed", "of one that is", "of all files"],
 )
 def test_a_run(arguments: tuple[str, ...], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "test_some.py").write_text(TESTS)
@@ -75,4 +80,4 @@ def test_a_run(arguments: tuple[str, ...], said: str, tmp_path: Path, monkeypatc
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert (said or "6 passed, 2 skipped, 6 deselected") in done.stdout
+    assert said in done.stdout

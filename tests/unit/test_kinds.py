@@ -64,6 +64,7 @@ def test_each_kind_of_device_runs_its_own_tests(tmp_path: Path) -> None:
     on_cpu = _run(tmp_path, "cpu")
     assert "2 passed, 4 skipped" in on_cpu
     assert "only on a device of kind Vulkan: its drivers have that" in on_cpu
+    (tmp_path / "test_not_imported.py").write_text("raise AssertionError('it says nothing of a kind of device')\n")
     again = _run(tmp_path, "llvmpipe", "--vulkan-part")
     assert "3 passed, 1 skipped, 2 deselected" in again
     assert "only on a device with subgroups of 64: its layouts are such" in again

@@ -53,7 +53,7 @@ def _with_tests() -> list[str]:
 #: Under tests/device: those that an emulated device runs.
 KERNEL_TESTS = tuple(name for name in _with_tests() if name not in LEFT_OUT)
 
-#: Profile → the files that every run of the tests runs on its emulated device: three minutes of processor time. They
+#: Profile → the files that every run of the tests runs on its emulated device, each value of their parameters. They
 #: differ, so that together they cover exchanges between lanes, fragments of two vendors' matrix units, and atomics.
 EVERY_TIME = {
     "amd-rdna3": ("test_convert_layout.py", "test_dot_fragments.py"),

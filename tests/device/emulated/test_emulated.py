@@ -145,6 +145,7 @@ def test_every_gpu_has_its_tests() -> None:
 @pytest.mark.parametrize("profile", EVERY_TIME)
 def test_device_tests_on_a_profile(profile: str) -> None:
     command = [sys.executable, "-m", "tests.device.emulated", profile, "-n0", "-q", "-p", "no:cacheprovider"]
+    command.append("--each-value-of-all")
     files = [f"tests/device/{name}" for name in EVERY_TIME[profile]]
     done = run([*command, *files], seconds=500, cwd=Path(__file__).parents[3])
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
