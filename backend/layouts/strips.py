@@ -163,6 +163,19 @@ def memory_strides(type_: TensorType) -> tuple[int, ...] | None:
     return tuple(strides)
 
 
+@lru_cache(maxsize=4096)
+def in_memory(type_: TensorType) -> tuple[int, ...] | None:
+    """The place in a tensor, counted row by row, of each lane's bits and then of each bit of the place in an array for
+    ROWS: tensors of any shapes for which it is the same have arrays that hold the same. None without a layout."""
+    try:
+        layout = layout_of(type_)
+    except LayoutError:
+        return None
+    places, registers = array_places(type_, ROWS), layout.inputs[REGISTER]
+    ordered = sorted(range(len(registers)), key=lambda bit: places[1 << bit])
+    return (*layout.inputs[LANE], *(registers[bit] for bit in ordered))
+
+
 def _log2(extent: int) -> int:
     return extent.bit_length() - 1
 

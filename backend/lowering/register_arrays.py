@@ -52,7 +52,7 @@ def _spill(ctx: Lowering, operation: Operation) -> None:
 
 def _strip_places(ctx: Lowering, operation: Operation, array: RegisterArray, counter: Value) -> list[int]:
     """Where the registers of the strip that begins at element ``counter`` are in the array."""
-    f, whole = ctx.f, operation.operands[0].tensor
+    f, whole = ctx.f, operation.attributes.get("whole", operation.operands[0].type)
     strips, dim = int(operation.attributes["strips"]), int(operation.attributes["dim"])
     length = whole.shape[dim] // strips
     number = f.shr(ctx.scalar(counter), length.bit_length() - 1)
@@ -65,7 +65,7 @@ def _strip_places(ctx: Lowering, operation: Operation, array: RegisterArray, cou
             start = f.add(start, f.shl(f.and_(f.shr(number, bit), one), place))
     # The strip at the first element has the places without these bits, in the order of its registers.
     beyond = sum(1 << bit for bit in bits)
-    return [f.add(start, ctx.module.uint(place)) for place in array.places if not place & beyond]
+    return [f.add(start, ctx.module.uint(place)) for place in array_places(whole, array.dim) if not place & beyond]
 
 
 def _loaded(ctx: Lowering, operation: Operation, array: RegisterArray, places: Sequence[int]) -> None:

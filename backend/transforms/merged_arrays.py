@@ -135,10 +135,10 @@ def _rolled(loop: Operation) -> _Step | None:
     return step if step.reads or step.writes else None
 
 
-def _cut_of(operation: Operation, counter: Value) -> tuple[int, int] | None:
+def _cut_of(operation: Operation, counter: Value) -> tuple[object, ...] | None:
     """How an operation takes or puts the strip at the loop's ``counter``; None if it does neither."""
     if operation.name in ("spirv.strip", "spirv.put") and operation.operands[-1] is counter:
-        return operation.attributes["dim"], operation.attributes["strips"]
+        return operation.attributes["dim"], operation.attributes["strips"], operation.attributes.get("whole")
     return None
 
 

@@ -8,6 +8,9 @@ is put into an array in it, and read as a whole there. The rules of these operat
     %strip = spirv.strip %array, %at                 the strip that begins at element %at
              spirv.put %array, %strip, %at
     %tensor = spirv.collect %array
+
+An array in the order of rows is that of a tensor of another shape, too, where a ``tt.reshape`` moves nothing: the
+attribute ``whole`` is that tensor's type.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ..analysis.axis_info.hints import of_strip
-from ..layouts.strips import ROWS
+from ..layouts.strips import ROWS, in_memory
 from ..ttgir.ir import Block, DenseAttr, Operation, Value
 from ..ttgir.types import TensorType, strip_type
 from .rewriting import Rewriter, erase_unused
@@ -84,15 +87,16 @@ def roll(block: Block, run: Run, strips: int, arrays: dict[Key, Value], rows: bo
     body, (counter, *arguments) = rewriter.at_end(inside_loop), inside_loop.arguments
     known: dict[Key, Value] = {}
     for (value, dim), array in held.items():
-        attributes = {"dim": dim, "strips": strips}
+        attributes: dict[str, object] = {"dim": dim, "strips": strips}
+        if array.type != value.type:
+            attributes["whole"] = value.type
         known[value, dim] = body.make(
             "spirv.strip", [array, counter], [strip_type(value.tensor, dim, strips)], attributes
         ).result
     for operation, dim in _in_order(block, {one: None for one in chosen if one[0] not in run.folds}):
         _copy(body, operation, dim, counter, extent, strips, known)
     for (value, dim), array in made.items():
-        attributes = {"dim": dim, "strips": strips}
-        body.make("spirv.put", [array, known[value, dim], counter], (), attributes)
+        body.make("spirv.put", [array, known[value, dim], counter], (), {"dim": dim, "strips": strips})
     carried, tiles = iter(arguments), []
     for reduction in run.folds:
         held_tiles = [next(carried) for _ in reduction.operands]
@@ -118,6 +122,8 @@ def _kept(dim: int, rows: bool) -> int:
 
 def _array_of(block: Block, rewriter: Rewriter, value: Value, dim: int, arrays: dict[Key, Value], rows: bool) -> Value:
     """The array that holds ``value`` at the place of ``rewriter``. One that was made for a later loop goes up."""
+    while rows and (before := unmoved(value)) is not None:
+        value = before
     key = value, _kept(dim, rows)
     old = arrays.get(key)
     if old is not None and rewriter.follows(old):
@@ -129,6 +135,17 @@ def _array_of(block: Block, rewriter: Rewriter, value: Value, dim: int, arrays: 
     if old is not None:
         old.replace_uses(new)
     return new
+
+
+def unmoved(value: Value) -> Value | None:
+    """The tensor that a ``tt.reshape`` is given whose result lies in an array in the order of rows as it does."""
+    owner = value.owner
+    if not isinstance(owner, Operation) or owner.name != "tt.reshape" or owner.attributes.get("allow_reorder"):
+        return None
+    before = owner.operands[0]
+    return (
+        before if in_memory(before.tensor) is not None and in_memory(before.tensor) == in_memory(value.tensor) else None
+    )
 
 
 def _extent(run: Run, sink: Operation, dim: int) -> int:

@@ -115,7 +115,8 @@ class _Strips:
                 if not count:
                     self._whole.update(self._traced(block, sinks[0]))
                 sinks = sinks[max(count, 1) :]
-        erase_unused([one for one in block.operations if one.name in ("spirv.collect", "spirv.spill")])
+        left = ("spirv.collect", "spirv.spill", *(("tt.reshape",) if self._rows else ()))
+        erase_unused([one for one in block.operations if one.name in left])
         return changed
 
     @staticmethod
@@ -198,20 +199,27 @@ class _Strips:
         """Puts ``sinks`` and what they need into a loop, where that is long and can be cut."""
         shapes = {type_.shape for sink in sinks if isinstance(type_ := sunk(sink).type, TensorType)}
         along = {sink.attributes["axis"] for sink in sinks if folds(sink)}
+        best, most = None, 1
         for dim in self._dims(sinks, min(len(shape) for shape in shapes)):
             extents = {shape[dim] for shape in shapes}
             if len(extents) > 1 or extents == {1} or along - {dim} or not _may_fit(sinks, dim):
                 continue
             found = self._run(block, sinks, dim)
-            if found is None or self._strips(found[0]) == 1:
+            if found is None:
                 continue
-            run, apart = found
-            # One of them may be in the loop of another, whose place it gives.
-            if any([load in block.operations and self._cut_run(block, [load]) for load in apart]):
-                return self._cut_run(block, sinks) or True
-            roll(block, run, self._strips(run), self._arrays, self._rows)
-            return True
-        return False
+            strips, enough = self._strips(found[0])
+            if strips > most:
+                best, most = found, strips
+                if enough or not self._rows:
+                    break
+        if best is None:
+            return False
+        run, apart = best
+        # One of them may be in the loop of another, whose place it gives.
+        if any([load in block.operations and self._cut_run(block, [load]) for load in apart]):
+            return self._cut_run(block, sinks) or True
+        roll(block, run, most, self._arrays, self._rows)
+        return True
 
     def _dims(self, sinks: list[Operation], rank: int) -> list[int]:
         """The dimensions that a run may be cut along, the best first: where arrays are in the order of rows, that of
@@ -387,9 +395,9 @@ class _Strips:
         """Whether an element of one may be another element of the other."""
         return may_share(pointer, other, self._roots) and not (same_pointer(pointer, other) and no_two_alike(pointer))
 
-    def _strips(self, run: Run) -> int:
+    def _strips(self, run: Run) -> tuple[int, bool]:
         """The number of strips: as few as bring the loop's body within the budget, a power of two; fewer where the
-        layouts allow no more."""
+        layouts allow no more. Whether the body is within it."""
         budget = self._driver.unrolled_elementwise
         cost = cost_of((operation for operation, _ in run.operations), self._driver)
         strips = 1
@@ -397,7 +405,7 @@ class _Strips:
         held = any((value, ROWS if self._rows else dim) in self._arrays for value, dim in run.inputs)
         least = _IN_ARRAYS if held else _ARRAYS
         if arrays and cost <= least * budget:
-            return strips
+            return 1, True
         cost += self._driver.each_lane * sum(
             register_count(value.type) for value, _ in arrays if isinstance(value.type, TensorType)
         )
@@ -405,7 +413,7 @@ class _Strips:
             cut_fits(value.tensor, dim, 2 * strips) for value, dim in _cut_values(run)
         ):
             strips *= 2
-        return strips
+        return strips, cost <= budget * strips
 
 
 def _place(block: Block, operation: Operation, places: dict[Operation, int]) -> int:

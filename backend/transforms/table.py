@@ -19,6 +19,7 @@ from .dot_precision import OF_F32, share_precision
 from .fill_together import fill_together
 from .fragments import arrange_fragments
 from .gathers import gather_without_conversions
+from .hypercubes import join_dimensions
 from .invariant_operands import Capacity, hoist_invariant_operands
 from .kernel import kernel_of, one_block
 from .matrix_buffers import pad_matrix_buffers
@@ -275,6 +276,13 @@ TRANSFORMS: tuple[Transform, ...] = (
         Stage.PLANNING,
         _alone(lambda module: carry_arrays(kernel_of(module))),
         when=lambda device, options: device.tile_products and not options.units,
+    ),
+    Transform(
+        "join dimensions of two elements",
+        Stage.PLANNING,
+        _alone(lambda module: join_dimensions(kernel_of(module))),
+        (_among("tt.reduce"),),
+        lambda device, options: device.tile_products and not options.units,
     ),
     Transform(
         "cut long tensors in strips",

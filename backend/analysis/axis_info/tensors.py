@@ -95,6 +95,8 @@ def _spill(operation: Operation, operands: Sequence[AxisInfo]) -> AxisInfo:
 def _strip(operation: Operation, operands: Sequence[AxisInfo]) -> AxisInfo:
     """It begins at its own multiple extent, a power of two."""
     info, type_ = operands[0], operation.result.type
+    if "whole" in operation.attributes:  # of another shape
+        return unknown(type_)
     claims = []
     for dim, extent in enumerate(shape_of(type_)):
         contiguity = min(info.contiguity[dim], extent)

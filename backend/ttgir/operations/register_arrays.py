@@ -27,7 +27,8 @@ def _puts_strip(operation: Operation) -> bool:
 
 def _is_strip(whole: Value, part: Value, operation: Operation) -> bool:
     dim, strips = operation.attributes["dim"], operation.attributes["strips"]
-    return isinstance(whole.type, TensorType) and part.type == strip_type(whole.type, dim, strips)
+    type_ = operation.attributes.get("whole", whole.type)
+    return isinstance(type_, TensorType) and part.type == strip_type(type_, dim, strips)
 
 
 def _multiplies(one: Operation) -> bool:

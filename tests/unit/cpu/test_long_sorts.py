@@ -1,0 +1,86 @@
+"""Sorts of long tensors: exchanges along many dimensions of two elements, in loops (transforms/hypercubes.py)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import triton
+import triton.language as tl
+from triton.backends.spirv.capabilities import PROFILES
+from triton.backends.spirv.cpu.host import host_of
+from triton.backends.spirv.cpu.kernel import translate
+
+from tests.unit.cpu.kernels import PROFILES_HERE, compiled, run
+
+RANDOM = np.random.default_rng(17)
+
+
+@triton.jit
+def ordered(x, out, n, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, DIM: tl.constexpr, OP: tl.constexpr):
+    row, column = tl.arange(0, M)[:, None], tl.arange(0, N)[None, :]
+    value = tl.load(x + row * n + column, mask=column < n, other=100)
+    if OP == "sort":
+        value = tl.sort(value, DIM)
+    elif OP == "descending":
+        value = tl.sort(value, DIM, descending=True)
+    elif OP == "flip":
+        value = tl.flip(value, DIM)
+    elif OP == "top":
+        value = tl.topk(value, K, DIM)
+    else:
+        # What lies between two sorts is needed, too.
+        first = tl.sort(value, DIM)
+        value = tl.sort(first * first - value, DIM) + first
+    tl.store(out + row * K + tl.arange(0, K)[None, :], value)
+
+
+def _check(profile: str, op: str, x: np.ndarray, padded: int, k: int | None = None, num_warps: int = 4) -> None:
+    m, n = x.shape
+    dim = 1 if padded > 1 else 0
+    k = padded if k is None else k
+    out = np.full(m * k + 2, 77, x.dtype)
+    constants = {"M": m, "N": padded, "K": k, "DIM": dim, "OP": op}
+    run(profile, ordered, (1,), x, out[1:], n, num_warps=num_warps, **constants)
+    full = np.full((m, padded), 100, x.dtype)
+    full[:, :n] = x
+    sorted_ = np.sort(full, dim)
+    expected = {
+        "sort": lambda: sorted_,
+        "descending": lambda: np.flip(sorted_, dim),
+        "flip": lambda: np.flip(full, dim),
+        "top": lambda: np.flip(sorted_, dim)[:, :k],
+        "between": lambda: np.sort(sorted_ * sorted_ - full, dim) + sorted_,
+    }[op]()
+    assert np.array_equal(out[1:-1].reshape(m, k), expected)
+    assert out[0] == 77 and out[-1] == 77
+
+
+@pytest.mark.parametrize("shape", [(1, 1000), (2, 1021), (16, 64), (64, 33)])
+def test_shapes(shape: tuple[int, int]) -> None:
+    x = RANDOM.standard_normal(shape).astype(np.float32)
+    _check(PROFILES_HERE[-1], "sort", x, triton.next_power_of_2(shape[1]))
+
+
+@pytest.mark.parametrize("profile", PROFILES_HERE)
+@pytest.mark.parametrize("op", ["sort", "descending", "flip", "between"])
+def test_what_is_ordered(profile: str, op: str) -> None:
+    _check(profile, op, RANDOM.integers(-9, 9, (2, 700)).astype(np.int32), 1024)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "uint32", "int64", "float16", "float64"])
+def test_types(dtype: str) -> None:
+    _check(PROFILES_HERE[-1], "sort", (RANDOM.standard_normal((1, 1024)) * 20 + 50).astype(dtype), 1024)
+
+
+@pytest.mark.parametrize("k", [16, 256])
+def test_the_largest(k: int) -> None:
+    _check(PROFILES_HERE[-1], "top", RANDOM.standard_normal((2, 1000)).astype(np.float32), 1024, k)
+
+
+def test_the_code_of_a_long_sort_is_short() -> None:
+    """8,400 lines of LLVM IR instead of 85,800."""
+    profile = PROFILES_HERE[-1]
+    arrays = [np.zeros(4, np.float32)] * 2
+    kernel = compiled(profile, ordered, [*arrays, 4], {"M": 1, "N": 4096, "K": 4096, "DIM": 1, "OP": "sort"})
+    text = translate(kernel.asm["spv"], host_of(PROFILES[profile].processor), 16).text
+    assert text.count("\n") < 15_000
