@@ -14,7 +14,7 @@ from docs.generate_torch_operations import DATA, PAGE, TORCH, data, page, read, 
 from . import op_database
 from .op_database import NOT_DEFINED, ON_CPU, ON_DEVICE, PARTLY, REFUSED
 
-_A_DAY = 6
+_A_DAY = 2
 _ALL = sorted(op_database.entries())
 #: Another torch has other operators.
 _OF_THE_PAGE = torch.__version__.startswith(f"{TORCH}.")
