@@ -199,8 +199,36 @@ class Profile:
     capabilities: Capabilities
 
 
+#: What a report's profile is written with as long as nobody has looked at it.
+_UNCHECKED = "triton-spirv report: what the driver says of itself, of which no document was read"
+
+
+class NotAReport(ValueError):
+    """A file that ``triton-spirv report`` did not write, or on a device that runs no kernels."""
+
+
+def reported_profile(path: Path, report: Any) -> dict[str, Any]:
+    """The profile of the device that ``triton-spirv report`` wrote a report about. Raises NotAReport."""
+    try:
+        device = next(one for one in report["info"]["devices"] if one["index"] == report["info"]["used"]["index"])
+        limits, features = device["capabilities"], device["features"]
+        found = {
+            "description": f"{device['name']}, driver {device['driver']} {device['driver_version']}",
+            "sources": [_UNCHECKED],
+            "driver": device["driver"],
+            "features": sorted(name for name, there in features.items() if there),
+            **{name: device[name] for name in ("matrices", "native_math", "tile_products", "corrections")},
+        }
+    except (KeyError, TypeError, StopIteration) as error:
+        raise NotAReport(
+            f"{path} is no report of a device that runs kernels: {type(error).__name__}: {error}"
+        ) from None
+    return found | {entry.name: limits[entry.name] for entry in fields(Capabilities) if entry.name in limits}
+
+
 def read_profile(path: Path) -> Profile:
-    """The profile in a JSON file: ``description``, ``sources``, and the entries of Capabilities.
+    """The profile in a JSON file: ``description``, ``sources``, and the entries of Capabilities; or that of a report,
+    which ``triton-spirv report`` writes.
 
     Raises OSError if the file cannot be read, ValueError on anything that is not a profile.
     """
@@ -209,6 +237,8 @@ def read_profile(path: Path) -> Profile:
     except ValueError as error:
         raise ValueError(f"{path} is not a device profile: {error}") from None
     names = [entry.name for entry in fields(Capabilities)]
+    if isinstance(data, dict) and "info" in data:
+        data = reported_profile(path, data)
     if isinstance(data, dict):
         data.setdefault("matrices", [])
         data.setdefault("native_math", [])

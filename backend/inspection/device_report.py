@@ -19,11 +19,10 @@ import socket
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from ..capabilities import Capabilities, read_profile
+from ..capabilities import NotAReport, read_profile, reported_profile
 from ..runtime.context import current
 from ..runtime.errors import DeviceUnavailable
 from ..runtime.files import given_path, write_whole
@@ -34,12 +33,6 @@ from .doctor import CHECKS
 FORMAT = 1
 #: Seconds that a case may take, compiling included.
 SECONDS = 120.0
-#: What a profile is written with as long as nobody has looked at it.
-_UNCHECKED = "triton-spirv report: what the driver says of itself, of which no document was read"
-
-
-class NotAReport(ValueError):
-    """A file that ``triton-spirv report`` did not write, or on a device that runs no kernels."""
 
 
 def add_report(parser: argparse.ArgumentParser) -> None:
@@ -167,24 +160,9 @@ def profile_of(path: Path) -> dict[str, Any]:
     """The profile of the device that a report is about. Raises OSError, NotAReport."""
     try:
         known = json.loads(path.read_text(encoding="utf-8"))
-        device = next(one for one in known["info"]["devices"] if one["index"] == known["info"]["used"]["index"])
-        limits, features = device["capabilities"], device["features"]
-        text = f"{device['name']}, driver {device['driver']} {device['driver_version']}"
-        found = {
-            "description": text,
-            "sources": [_UNCHECKED],
-            "driver": device["driver"],
-            "features": sorted(name for name, there in features.items() if there),
-            "matrices": device["matrices"],
-            "native_math": device["native_math"],
-            "tile_products": device["tile_products"],
-            "corrections": device["corrections"],
-        }
-    except (ValueError, KeyError, TypeError, StopIteration) as error:
-        raise NotAReport(
-            f"{path} is no report of a device that runs kernels: {type(error).__name__}: {error}"
-        ) from None
-    return found | {entry.name: limits[entry.name] for entry in fields(Capabilities) if entry.name in limits}
+    except ValueError as error:
+        raise NotAReport(f"{path} is no report of a device that runs kernels: {error}") from None
+    return reported_profile(path, known)
 
 
 def run_profile_of(path: Path, output: Path) -> int:

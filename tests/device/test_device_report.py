@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ def test_a_report_and_its_profile(tmp_path: Path) -> None:
     assert current().device.uuid not in text and str(Path.home()) not in text
     subprocess.run([*verb, "profiles", "--from", report, "-o", profile], check=True, capture_output=True)
     assert read_profile(profile).capabilities == capabilities_of(current().device)
+    assert read_profile(report) == replace(read_profile(profile), name="report")
     kernel = tmp_path / "kernel.py"
     kernel.write_text(
         "import triton\nimport triton.language as tl\n\n\n@triton.jit\ndef one(x):\n    tl.store(x, tl.load(x) + 1)\n"

@@ -117,6 +117,28 @@ def test_a_profile_of_a_file(tmp_path: Path) -> None:
     assert emulate(str(file), "turned", tmp_path) == "right"
 
 
+def test_a_report_of_a_device(tmp_path: Path) -> None:
+    """What `triton-spirv report` writes is a device here, with the matrix units and the features that it has."""
+    found = profiles()["intel-xe"].capabilities
+    entries = ("driver", "subgroup_size", "shared_bytes", "push_constant_bytes", "max_workgroup_invocations")
+    device = {
+        "index": 0,
+        "name": "A GPU",
+        "driver": found.driver,
+        "driver_version": "1",
+        "capabilities": {name: getattr(found, name) for name in entries},
+        "features": {name: name in found.features for name in capabilities.FEATURES},
+        "matrices": list(map(str, found.matrices)),
+        **dict.fromkeys(("native_math", "tile_products", "corrections"), []),
+    }
+    report = tmp_path / "report.json"
+    report.write_text(json.dumps({"format": 1, "info": {"used": {"index": 0}, "devices": [device]}}))
+    assert emulate(str(report), "everything", tmp_path).splitlines() == ["right", "right True", "right"]
+    report.write_text(json.dumps({"format": 1, "info": {"used": None, "devices": [device]}}))
+    done = run([sys.executable, _KERNELS, "turned"], TRITON_SPIRV_DEVICE=f"emulate:{report}", TRITON_SPIRV_BACKEND="1")
+    assert "is no report of a device that runs kernels" in done.stdout + done.stderr
+
+
 def test_host_memory_is_not_used_in_place(tmp_path: Path) -> None:
     done = run(
         [sys.executable, _KERNELS, "turned"],
