@@ -130,6 +130,9 @@ def _load_built_in(t: Translation, item: ModuleInstruction) -> None:
     if definition is None and number == BuiltIn.SubgroupId:
         t.values[key] = "%subgroup"
         return
+    if number == BuiltIn.SMIDNV:  # every program runs on the first multiprocessor
+        t.values[key] = "0"
+        return
     if definition is None or number not in (*_WORKGROUP, BuiltIn.GlobalInvocationId):
         raise Untranslatable(t.program.name, f"built-in {number}", t.where(item))
     axis = t.program.constants[definition.operands[1]].bits
