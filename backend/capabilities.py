@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from .abi.tile_products import ELEMENTS
-from .drivers import DRIVERS, OTHER, Driver, corrected
+from .driver_quirks import DRIVERS, OTHER, Driver, corrected
 from .matrices import MatrixConfiguration, format_configurations, parse_configurations
 
 #: Float controls: each with a width of 16, 32 or 64 is a feature, ``preserve_denormals32`` say. The value is the entry
@@ -76,7 +76,7 @@ class Capabilities:
     ``processor``: of a device that is a CPU, what machine code is made for (cpu/host.py); "" of a Vulkan device.
     ``tile_products``: element types (abi/tile_products.ELEMENTS) of whose tiles it has functions that give products: a
     workgroup is one subgroup, whose lanes are elements of vectors; a tile is an array of them in memory.
-    ``corrections``: what kernels found of the driver that drivers.py does not say (drivers.corrected()).
+    ``corrections``: what kernels found of the driver that driver_quirks.py does not say (driver_quirks.corrected()).
     """
 
     driver: str

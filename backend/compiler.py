@@ -139,7 +139,7 @@ class SPIRVBackend(BaseBackend):
 
     @contextlib.contextmanager
     def _compiling(self, kernel: str, part: str, options: SPIRVOptions) -> Iterator[None]:
-        from .patience import TooLong, compiling, what_helps
+        from .compile_time import TooLong, compiling, what_helps
         from .resources import CompilesTooLong
 
         most = self.capabilities.most_subgroups
@@ -181,7 +181,7 @@ class SPIRVBackend(BaseBackend):
 
     def add_stages(self, stages: dict[str, Any], options: SPIRVOptions, language: Language) -> None:
         """Fills the stage table: ttir → ttgir → spv; glir instead of ttir for Gluon. Upstream's front end runs next."""
-        from .patience import begin
+        from .compile_time import begin
 
         begin()
         door = Door()
@@ -219,7 +219,7 @@ class SPIRVBackend(BaseBackend):
     def make_ttgir(self, module: Any, metadata: dict[str, Any], options: SPIRVOptions, door: Door) -> Any:
         """TTIR to TTGIR, laid out for this subgroup size by the fastest schedule by which the kernel fits in shared
         memory (planning/cost.py). The plan goes through the ``door``. Raises TooManyWarps, OutOfSharedMemory."""
-        from .collector import paused_collector
+        from .garbage_collection import paused_collector
         from .stages import choose
 
         self._check_warps(module, options.num_warps)
@@ -242,9 +242,9 @@ class SPIRVBackend(BaseBackend):
         """TTGIR to a SPIR-V module, with shared memory allocated and barriers inserted on the way. It is planned anew
         unless its plan came through the ``door``. Raises OutOfSharedMemory for user-written TTGIR that does not
         fit."""
-        from .collector import paused_collector
+        from .compile_time import end
+        from .garbage_collection import paused_collector
         from .lowering.entry_point import emit
-        from .patience import end
         from .planning.cost import named_layouts
         from .runtime.modules.validate import validate_module
         from .stages import plan

@@ -105,9 +105,9 @@ class SPIRVDriver(DriverBase):
     def remember_launch(
         self, function: Any, device: int, key: str, args: tuple[Any, ...], keywords: dict[str, Any]
     ) -> None:
-        """Keeps what a launch like this one needs (see launching/relaunch.py)."""
+        """Keeps what a launch like this one needs (see launching/repeated_launches.py)."""
         if not compile_only():
-            from .launching.relaunch import (
+            from .launching.repeated_launches import (
                 remember_launch,  # needs Triton's JIT, which asks for drivers while it is imported
             )
 

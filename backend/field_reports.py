@@ -92,7 +92,7 @@ class Report:
     """A fact. ``number``: what docs and errors call it. It holds where all conditions do: ``drivers`` (names of
     VkDriverId; empty: all), ``system`` ("": all), ``kernel``: the first version of Linux, ``since`` and ``until``: the
     driver's first and last version, ``where``: the rest. ``care``: what follows. ``instead``: how it is met where that
-    is no Care: data of drivers.py, or code for all devices, with its file."""
+    is no Care: data of driver_quirks.py, or code for all devices, with its file."""
 
     number: int
     symptom: str
@@ -176,7 +176,7 @@ ROWS: tuple[Report, ...] = (
         "large tiles of matmul on matrix units are slow",
         "llama.cpp 18763",
         drivers=("amd_proprietary",),
-        instead="torch's matmul takes tiles of 64 columns (the driver's row in drivers.py)",
+        instead="torch's matmul takes tiles of 64 columns (the driver's row in driver_quirks.py)",
     ),
     Report(
         6,
@@ -213,7 +213,7 @@ ROWS: tuple[Report, ...] = (
         since=(101, 8509),
         until=(101, 8860),
         care=Care(verified=frozenset({"subgroups"})),
-        instead="layouts are converted through shared memory, whatever the version (the driver's row in drivers.py)",
+        instead="layouts are converted through shared memory, whatever the version (the row in driver_quirks.py)",
     ),
     Report(
         10,
@@ -228,7 +228,7 @@ ROWS: tuple[Report, ...] = (
         "ggml-vulkan",
         drivers=("intel_proprietary_windows",),
         care=Care(left_out=frozenset({"bfloat16_matrices"})),
-        instead="fragments are not loaded from padded rows (the driver's row in drivers.py)",
+        instead="fragments are not loaded from padded rows (the driver's row in driver_quirks.py)",
     ),
     Report(
         12,
@@ -296,7 +296,7 @@ ROWS: tuple[Report, ...] = (
         "larger kernels are refused with VK_ERROR_UNKNOWN",
         "llama.cpp 12421, 28635",
         drivers=("qualcomm_proprietary",),
-        instead="kernels are unrolled less (the driver's row in drivers.py)",
+        instead="kernels are unrolled less (the driver's row in driver_quirks.py)",
     ),
     Report(
         20,
@@ -327,7 +327,7 @@ ROWS: tuple[Report, ...] = (
         "loops over K of a matmul must stay loops",
         "ggml-vulkan",
         drivers=("mesa_honeykrisp",),
-        instead="dots are unrolled little (the driver's row in drivers.py)",
+        instead="dots are unrolled little (the driver's row in driver_quirks.py)",
     ),
     Report(
         23,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from triton.runtime.errors import OutOfResources
 
 from . import settings
-from .patience import TooLong
+from .compile_time import TooLong
 
 
 class CompilesTooLong(OutOfResources):  # type: ignore[misc]

@@ -23,10 +23,10 @@ from triton.runtime.errors import OutOfResources
 from . import passes, upstream
 from .analysis.turned_tiles import LOOPS, TURNS, turned_carried_tile
 from .capabilities import Capabilities
+from .compile_time import check
 from .errors import LoweringError, UnsupportedOperation
 from .matrices import MatrixConfiguration
 from .options import SPIRVOptions
-from .patience import check
 from .planning.cost import Candidate, KernelFacts, candidates
 from .planning.kernel_plan import Planned, least_shared, plan_kernel
 from .planning.matrix_units import matrix_units

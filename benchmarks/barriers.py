@@ -25,7 +25,7 @@ import triton
 import triton.language as tl
 from triton import knobs
 from triton.backends.spirv.ahead_of_time.build import compile_kernel
-from triton.backends.spirv.analysis.barriers import Footprint, Need
+from triton.backends.spirv.analysis.barriers import MemoryEffect, Need
 from triton.backends.spirv.capabilities import PROFILES
 from triton.backends.spirv.lowering.lowering import Lowering
 from triton.backends.spirv.planning import kernel_plan
@@ -104,12 +104,12 @@ class Recorder:
         Lowering.barrier = waiting  # type: ignore[method-assign, assignment]
         knobs.compilation.always_compile = True
 
-    def _judge(self, kernel: Function, footprint: Callable[[Operation], Footprint]) -> dict[Operation, Need]:
+    def _judge(self, kernel: Function, effect: Callable[[Operation], MemoryEffect]) -> dict[Operation, Need]:
         self.counts.clear()
-        found = self._needs(kernel, footprint)
+        found = self._needs(kernel, effect)
         for need in found.values():
             self.counts["workgroup" if need == Need.WORKGROUP else "subgroup"] += 1
-        self.counts["own bytes"] = len(self._needs(kernel, footprint, {})) - len(found)
+        self.counts["own bytes"] = len(self._needs(kernel, effect, {})) - len(found)
         return found
 
     def take(self) -> Counter[str]:

@@ -47,7 +47,7 @@ def shaders(modules: Sequence[Path], compiler: Compiler) -> dict[str, Any]:
     Raises NoMesa, ValueError on a damaged module, RuntimeError with the driver's own words where it refuses one.
     """
     from triton.backends.spirv.capabilities import PROFILES
-    from triton.backends.spirv.drivers import DRIVERS
+    from triton.backends.spirv.driver_quirks import DRIVERS
     from triton.backends.spirv.inspection.compilers import compiled_offline
     from triton.backends.spirv.runtime.modules.module_info import read_module
 

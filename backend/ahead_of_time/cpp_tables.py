@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..capabilities import FLOAT_CONTROLS, REQUIRED
-from ..drivers import DRIVER_IDS, DRIVERS, OTHER
+from ..driver_quirks import DRIVER_IDS, DRIVERS, OTHER
 from ..runtime.vulkan.device_features import CAPABILITY_FEATURES, FEATURE_STRUCTS, place_of
 
 PATH = Path(__file__).resolve().parents[1] / "include" / "triton_spirv.hpp"

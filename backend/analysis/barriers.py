@@ -65,7 +65,7 @@ class Access:
 
 
 @dataclass(frozen=True)
-class Footprint:
+class MemoryEffect:
     """What an operation does to workgroup memory: the accesses ``before``, then if ``waits`` a wait of all invocations,
     then those ``after``."""
 
@@ -74,7 +74,7 @@ class Footprint:
     after: tuple[Access, ...] = ()
 
 
-NO_ACCESS = Footprint()
+NO_ACCESS = MemoryEffect()
 
 #: Attribute of a load for the next iteration of its loop (transforms/prefetch.py).
 AHEAD = "spirv.ahead"
@@ -139,8 +139,8 @@ class Node:
 class Paths:
     """The paths through a function whose regions have one block each: nodes for what concerns workgroup memory."""
 
-    def __init__(self, function: Function, footprint: Callable[[Operation], Footprint]) -> None:
-        self._footprint = footprint
+    def __init__(self, function: Function, effect: Callable[[Operation], MemoryEffect]) -> None:
+        self._footprint = effect
         #: The nodes with accesses, in the order of the kernel.
         self.accesses: list[Node] = []
         assert function.body is not None
@@ -163,11 +163,11 @@ class Paths:
                 last = self._plain(self._footprint(operation), operation, last)
         return last
 
-    def _plain(self, footprint: Footprint, operation: Operation, last: Node) -> Node:
-        last = self._access(footprint.before, operation, last)
-        if footprint.waits:
+    def _plain(self, effect: MemoryEffect, operation: Operation, last: Node) -> Node:
+        last = self._access(effect.before, operation, last)
+        if effect.waits:
             last = self._after(last, state=Need.WORKGROUP)
-        return self._access(footprint.after, operation, last)
+        return self._access(effect.after, operation, last)
 
     def _access(self, accesses: tuple[Access, ...], operation: Operation, last: Node) -> Node:
         if accesses:
@@ -256,10 +256,10 @@ def insert_before(node: Node) -> Node:
 
 
 def barrier_needs(
-    function: Function, footprint: Callable[[Operation], Footprint], rules: Mapping[tuple[str, str], Rule] = RULES
+    function: Function, effect: Callable[[Operation], MemoryEffect], rules: Mapping[tuple[str, str], Rule] = RULES
 ) -> dict[Operation, Need]:
     """Before which operations of ``function`` a barrier must stand, and which."""
-    paths = Paths(function, footprint)
+    paths = Paths(function, effect)
     barriers = [
         insert_before(node)
         for node in paths.accesses
@@ -268,11 +268,11 @@ def barrier_needs(
     for barrier in barriers:
         barrier.state = _judge(barrier, rules)
     needs = {barrier.operation: barrier.state for barrier in barriers if barrier.operation and barrier.state}
-    return {_before_loads(operation, needs, footprint): need for operation, need in needs.items()}
+    return {_before_loads(operation, needs, effect): need for operation, need in needs.items()}
 
 
 def _before_loads(
-    operation: Operation, needs: Mapping[Operation, Need], footprint: Callable[[Operation], Footprint]
+    operation: Operation, needs: Mapping[Operation, Need], effect: Callable[[Operation], MemoryEffect]
 ) -> Operation:
     """Where the barrier before ``operation`` stands: before the loads ahead that come right before it, with nothing
     between that accesses workgroup memory. They take the registers of what was stored, and nobody waits for them
@@ -284,10 +284,7 @@ def _before_loads(
         if AHEAD in earlier.attributes:
             found = earlier
         elif (
-            earlier in needs
-            or earlier.regions
-            or not definition_of(earlier).repeatable
-            or footprint(earlier) != NO_ACCESS
+            earlier in needs or earlier.regions or not definition_of(earlier).repeatable or effect(earlier) != NO_ACCESS
         ):
             break
     return found

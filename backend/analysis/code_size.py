@@ -1,4 +1,4 @@
-"""How much code operations become where it is repeated for each register: what the budgets of drivers.py count.
+"""How much code operations become where it is repeated for each register: what the budgets of driver_quirks.py count.
 
 Lengths are instructions of SPIR-V, roughly, of the code of one register. ``ttgir/operations/`` has those of operations,
 ``functions/forms.py`` those of functions that are called by symbol.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..drivers import Driver
+from ..driver_quirks import Driver
 from ..functions.symbols import form_of
 from ..layouts.distributed import LANE, LayoutError, layout_of
 from ..layouts.element_sizes import element_type

@@ -25,7 +25,7 @@ from ..layouts.distributed import LANE, WARP, layout_of
 from ..ttgir.ir import Function, Operation, Value
 from ..ttgir.operations import OPERATIONS, Effect, Pointers, definition_of
 from ..ttgir.types import TensorType, Type
-from .barriers import BARRIER, Access, Footprint, Need, barrier_needs
+from .barriers import BARRIER, Access, MemoryEffect, Need, barrier_needs
 from .places import no_two_alike, same_pointer
 from .pointer_roots import Roots, pointer_roots
 
@@ -49,9 +49,9 @@ class ReadsFirst:
 
 
 def reads_first(
-    function: Function, footprint: Callable[[Operation], Footprint], placed: Mapping[Operation, Need]
+    function: Function, effect: Callable[[Operation], MemoryEffect], placed: Mapping[Operation, Need]
 ) -> ReadsFirst:
-    """How reads of device memory come before the writes that follow them in ``function``. ``footprint``: what
+    """How reads of device memory come before the writes that follow them in ``function``. ``effect``: what
     operations do to workgroup memory, for the waits in it; ``placed``: the barriers for that memory."""
     assert function.body is not None
     accesses = {
@@ -67,16 +67,16 @@ def reads_first(
     if read.isdisjoint(written):
         return ReadsFirst()
 
-    def with_its_own(operation: Operation) -> Footprint:
+    def with_its_own(operation: Operation) -> MemoryEffect:
         if operation.attributes.get("sem") in _RELEASES:
-            return Footprint((), True, accesses.get(operation, ()))
-        return Footprint(accesses.get(operation, ()), orders_device_memory(operation))
+            return MemoryEffect((), True, accesses.get(operation, ()))
+        return MemoryEffect(accesses.get(operation, ()), orders_device_memory(operation))
 
-    def with_all(operation: Operation) -> Footprint:
+    def with_all(operation: Operation) -> MemoryEffect:
         own = with_its_own(operation)
         if placed.get(operation) == Need.WORKGROUP:
-            return Footprint((), True, accesses.get(operation, ()))
-        return own if own.waits else Footprint(own.before, footprint(operation).waits)
+            return MemoryEffect((), True, accesses.get(operation, ()))
+        return own if own.waits else MemoryEffect(own.before, effect(operation).waits)
 
     def rule(earlier: Access, later: Access) -> Need:
         read, write = earlier.operation, later.operation

@@ -11,7 +11,7 @@ holds, if another backend has or may take torch's only place for an out-of-tree 
 accelerator of its own that is there (``others.py``), unless the device is asked for by itself. The choice of SPIR-V for
 kernels does not ask for it.
 
-``entry.py`` decides; ``claim.py`` takes the place.
+``entry.py`` decides; ``private_use.py`` takes the place.
 
 Inside of triton, this package is the other one under a second name, where that is installed: no module of it is loaded
 twice.

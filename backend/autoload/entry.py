@@ -7,10 +7,10 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-from .claim import claim
 from .compiler_hook import teach_compiler
 from .others import asked_for, other_accelerator, step_aside
 from .placeholder import PARTS, Placeholder
+from .private_use import claim
 from .versions import is_too_old
 
 PARTS["registration"] = lambda: import_module("triton.backends.spirv.torch.registration")

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from ..spirv.opcodes import StorageClass
-from . import arithmetic, atomics, cooperative, exchanges, functions, memory  # noqa: F401  (fill the registry)
+from . import arithmetic, atomics, cooperative, functions, memory, subgroup_operations  # noqa: F401  (fill the registry)
 from . import subgroup_entry as subgroups
 from .code import literal, type_name
 from .control import NEVER, Control

@@ -1,8 +1,8 @@
 """How accesses to shared memory meet its banks: an estimate from the layouts alone.
 
-The model: as many banks as the driver's row in drivers.py says, each of which serves one word of 4 bytes a step, to
-every lane that asks for that word (CUDA C++ Programming Guide, "Shared Memory" of compute capability 5.x and later). Of
-32 banks, lanes that access 8 or 16 bytes are served 16 or 8 at a time. Steps are counted for the first warp, which
+The model: as many banks as the driver's row in driver_quirks.py says, each of which serves one word of 4 bytes a step,
+to every lane that asks for that word (CUDA C++ Programming Guide, "Shared Memory" of compute capability 5.x and later).
+Of 32 banks, lanes that access 8 or 16 bytes are served 16 or 8 at a time. Steps are counted for the first warp, which
 stands for all. A CPU has no banks.
 """
 

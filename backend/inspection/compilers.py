@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from ..capabilities import Capabilities
-from ..drivers import DRIVERS
+from ..driver_quirks import DRIVERS
 from ..runtime.cuda.cuda_driver import CudaError, compute_capability
 from ..runtime.device_choice import devices, selected
 from ..runtime.errors import DeviceUnavailable

@@ -297,8 +297,8 @@ def cases() -> Iterator[Case]:
 
 
 def times_of_products() -> tuple[float, float]:
-    """Seconds of a float16 product of 64 columns on matrix units and by multiply-adds: the least of launches in turn, so
-    that another program that uses the device for a while makes neither the slower one."""
+    """Seconds of a float16 product of 64 columns on matrix units and by multiply-adds: the least of launches in turn.
+    Another program that uses the device for a while makes neither the slower one then."""
     rounds = [[_product("float16", 64, units).seconds for units in "10"] for _ in range(_ROUNDS)]
     units, multiply_adds = map(min, zip(*rounds, strict=True))
     return units, multiply_adds

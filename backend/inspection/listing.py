@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..capabilities import Capabilities
-from ..drivers import DRIVERS, OTHER
+from ..driver_quirks import DRIVERS, OTHER
 from ..runtime.device_choice import choose, devices
 from ..runtime.files import given_path
 from ..spirv import opcodes as op

@@ -12,7 +12,7 @@ from ..capabilities import Capabilities
 from ..cpu.host import host_of
 from ..cpu.kernel import translate
 from ..cpu.machine import assembly
-from ..drivers import DRIVERS
+from ..driver_quirks import DRIVERS
 from ..runtime.vulkan.statistics import Executable, Representation, Statistic
 from .lines import Line
 

@@ -15,7 +15,7 @@ from triton import knobs
 
 from .. import settings
 from ..capabilities import Capabilities
-from ..patience import TooLong, what_helps
+from ..compile_time import TooLong, what_helps
 from ..planning.matrix_units import matrix_units
 from ..resources import CompilesTooLong
 from ..runtime import context as vulkan_context

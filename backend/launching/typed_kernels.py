@@ -20,7 +20,7 @@ from triton.runtime.errors import OutOfResources
 from triton.runtime.jit import JITFunction
 
 from ..abi.argument_properties import ALIGNED, SMALL, attributes_of
-from ..collector import paused_collector
+from ..garbage_collection import paused_collector
 from ..runtime import context as runtime_context
 from ..runtime.measuring.measured import capabilities_of
 from ..target import target_of

@@ -284,7 +284,7 @@ def _divided_by_few(ctx: Lowering, operation: Operation, type_: Type) -> dict[tu
     quotients: on a driver whose quotients take a branch each, attention's last division was 3% of its time."""
     if not ctx.capabilities.traits.reciprocal_roots or compute_type(ctx, type_) != F32:
         return {}
-    wanted = ctx.plan.demand.of(operation.result)
+    wanted = ctx.plan.live.of(operation.result)
     rows = enumerate(zip(*(ctx.registers(operand) for operand in operation.operands), strict=True))
     pairs = list(dict.fromkeys(pair for register, pair in rows if wanted >> register & 1))
     if not pairs or len(pairs) < _MANY * len({divisor for _, divisor in pairs}):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..analysis.overwriting import orders_device_memory
 from ..analysis.split_products import WHOLE
-from ..planning.demand import ALL
+from ..planning.live_registers import ALL
 from ..planning.plans import MatrixProducts
 from ..spirv import opcodes as op
 from ..spirv.function import LOOP_CONTROL_DONT_UNROLL, LOOP_CONTROL_NONE
@@ -20,7 +20,7 @@ def _flatten(ctx: Lowering, values: list[Value], targets: list[Value]) -> list[i
     """The registers of ``values``, of each those that are read of its target, the value that it becomes."""
     flat: list[int] = []
     for value, target in zip(values, targets, strict=True):
-        registers, wanted = ctx.carried(value), ctx.plan.demand.of(target)
+        registers, wanted = ctx.carried(value), ctx.plan.live.of(target)
         flat += registers if wanted == ALL else [one for n, one in enumerate(registers) if wanted >> n & 1]
     return flat
 
@@ -29,7 +29,7 @@ def _bind(ctx: Lowering, values: list[Value], registers: list[int]) -> None:
     """Takes the registers of each value that are read off the front of a flat list."""
     flat = iter(registers)
     for value in values:
-        wanted = ctx.plan.demand.of(value)
+        wanted = ctx.plan.live.of(value)
         ctx.define(value, [next(flat) if wanted >> n & 1 else UNREAD for n in range(ctx.register_count(value.type))])
 
 

@@ -25,7 +25,7 @@ def map_wanted(
 ) -> list[int]:
     """``emit(*row)`` for each of ``rows``, one per register of the only result, in those that are read."""
     known: dict[tuple[int, ...], int] = {}
-    wanted = ctx.plan.demand.of(operation.result)
+    wanted = ctx.plan.live.of(operation.result)
     results = []
     for register, operands in enumerate(rows):
         if not wanted >> register & 1:

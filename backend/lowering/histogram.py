@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import reduce
 
 from ..layouts.element_sizes import bits_in_memory
-from ..planning.exchanges import COUNTER
+from ..planning.cross_lane import COUNTER
 from ..planning.plans import Atomic
 from ..planning.shared_memory import first_element
 from ..spirv import opcodes as op

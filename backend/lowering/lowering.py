@@ -51,8 +51,8 @@ Lowered: TypeAlias = "int | list[int] | SharedBuffer | SharedOperand | RegisterA
 
 P = TypeVar("P", bound=Plan)
 
-#: Stands for the id of a register that nothing reads (planning/demand.py). It is no id: what takes it after all has no
-#: type, or cannot be encoded, so that no module comes of it.
+#: Stands for the id of a register that nothing reads (planning/live_registers.py). It is no id: what takes it after all
+#: has no type, or cannot be encoded, so that no module comes of it.
 UNREAD = -1
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..patience import TooLong, check
+from ..compile_time import TooLong, check
 from ..ttgir.ir import Operation
 from .debug_info import located, name_registers
 from .errors import LoweringError, UnsupportedOperation

@@ -17,7 +17,7 @@ from .registry import lowers
 @lowers("tt.make_range")
 def _make_range(ctx: Lowering, operation: Operation) -> None:
     start = ctx.module.uint(int(operation.attributes["start"]))
-    wanted = ctx.plan.demand.of(operation.result)
+    wanted = ctx.plan.live.of(operation.result)
     positions = coordinates(ctx, ctx.layout(operation.result.type), 0, wanted)
     ctx.define(
         operation.result,
@@ -49,7 +49,7 @@ def _addptr(ctx: Lowering, operation: Operation) -> None:
 @lowers("tt.expand_dims", "tt.broadcast", "tt.trans")
 def _rename(ctx: Lowering, operation: Operation) -> None:
     registers = ctx.registers(operation.operands[0])
-    ctx.define(operation.result, [registers[source] for source in ctx.plan.demand.renamed[operation]])
+    ctx.define(operation.result, [registers[source] for source in ctx.plan.live.renamed[operation]])
 
 
 @lowers("tt.reshape")

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from ..analysis.code_size import of_assembly
-from ..drivers import Driver
+from ..driver_quirks import Driver
 from ..errors import UnsupportedOperation
 from ..layouts.element_sizes import element_type
 from ..layouts.strips import register_count

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import log2, prod
 
-from ..drivers import OTHER, Driver
+from ..driver_quirks import OTHER, Driver
 from ..transforms.schedule import Schedule
 
 #: Dots on multiply-adds where the device has matrix units. Products of float16, 4096³, on an H100, five configurations:
@@ -57,7 +57,7 @@ class KernelFacts:
     """What decides which schedules a kernel has. ``subgroups``: how many it should have without matrix units
     (workgroup.py), down to ``num_warps``; ``stages``: of pipelined loops; ``matrix_warps``: warps of 32 lanes that it
     should have on matrix units, 0 where they may not be used, and whether their buffers can be ``padded``. ``dots``:
-    whether it has any; ``driver``: whose is the factor of Schedule.tight (``tight``)."""
+    whether it has any; ``driver``: whose is the factor of Schedule.in_rounds (``rounds_cost``)."""
 
     subgroups: int
     num_warps: int
@@ -85,7 +85,7 @@ def _schedules(facts: KernelFacts) -> Iterator[Schedule]:
     if facts.dots:
         yield from (replace(best, pieces=pieces) for pieces in CUTS if pieces)
         for moved in (True, False):
-            yield from (replace(best, moved_loads=moved, pieces=pieces, tight=True) for pieces in CUTS)
+            yield from (replace(best, moved_loads=moved, pieces=pieces, in_rounds=True) for pieces in CUTS)
 
 
 def _halved(facts: KernelFacts) -> Iterator[int]:
@@ -98,7 +98,7 @@ def _halved(facts: KernelFacts) -> Iterator[int]:
 
 def _expected(schedule: Schedule, facts: KernelFacts) -> float:
     pieces = MATRIX_PIECES if schedule.matrices else PIECES
-    factors = [pieces ** log2(schedule.pieces or 1), facts.driver.tight if schedule.tight else 1.0]
+    factors = [pieces ** log2(schedule.pieces or 1), facts.driver.rounds_cost if schedule.in_rounds else 1.0]
     if schedule.matrices:
         factors.append(PLAIN if facts.padded and not schedule.padded else 1.0)
         factors.append(HELD if schedule.held else 1.0)
@@ -111,4 +111,4 @@ def _expected(schedule: Schedule, facts: KernelFacts) -> float:
 
 def named_layouts(stages: int) -> Schedule:
     """The schedule of a kernel that names its layouts, such as Gluon's: there is nothing to choose."""
-    return Schedule(moved_loads=False, matrices=True, tight=True, stages=stages)
+    return Schedule(moved_loads=False, matrices=True, in_rounds=True, stages=stages)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..analysis.matrix_dots import choose, is_matrix_dot, split_of, unfolded
-from ..drivers import Driver
+from ..driver_quirks import Driver
 from ..errors import UnsupportedOperation
 from ..layouts.buffers import buffer_bytes, buffer_width
 from ..layouts.distributed import layout_of

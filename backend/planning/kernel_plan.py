@@ -19,9 +19,7 @@ from ..ttgir.operations import MEDIUM, OPERATIONS
 from .allocation import Lifetimes, allocations, least_bytes
 from .assembly import plan_assembly
 from .buffers import BufferGroup, BufferView, buffer_groups, plan_buffers
-from .demand import Demand, plan_demand
-from .dots import plan_dot
-from .exchanges import (
+from .cross_lane import (
     Target,
     plan_atomic,
     plan_convert_layout,
@@ -31,7 +29,8 @@ from .exchanges import (
     plan_reshape,
     plan_scan_operation,
 )
-from .footprints import Footprints
+from .dots import plan_dot
+from .live_registers import LiveRegisters, find_live_registers
 from .memory import (
     plan_element_access,
     plan_global_access,
@@ -40,6 +39,7 @@ from .memory import (
     plan_local_store,
     plan_shared_atomic,
 )
+from .memory_effects import MemoryEffects
 from .plans import Failed, Plan
 from .pointers import PointerPlan, plan_pointers
 from .rolling import plan_rolled, plan_scaled, plan_unpacked
@@ -59,7 +59,7 @@ class KernelPlan:
     ``barriers``: before which operations all invocations wait for each other, or the invocations of a subgroup;
     ``reads_first``: before which writes to device memory they wait, because one may yet have to read there. ``view``:
     of workgroup memory, of which the kernel takes ``shared_bytes`` at most. ``buffers``: where the buffers in it lie.
-    ``demand``: which registers of tensors are read.
+    ``live``: which registers of tensors are read.
     """
 
     plans: dict[Operation, Plan]
@@ -70,7 +70,7 @@ class KernelPlan:
     shared_bytes: int
     buffers: Mapping[Value, BufferView]
     pointers: PointerPlan
-    demand: Demand
+    live: LiveRegisters
 
     @property
     def fits(self) -> bool:
@@ -186,7 +186,7 @@ def plan_kernel(source: Module, capabilities: Capabilities, options: Options) ->
     groups = buffer_groups(operations)
     dots, unrolled = sum(one.name == "tt.dot" for one in operations), multiply_adds(operations)
     kernel_memory = _Memory(
-        operations, groups, Lifetimes(operations, late), options.schedule.tight, capabilities.traits.resident_shared
+        operations, groups, Lifetimes(operations, late), options.schedule.in_rounds, capabilities.traits.resident_shared
     )
 
     def given(view: View, offsets: Mapping[Operation, int], room: Callable[[Operation], Room]) -> _Given:
@@ -214,12 +214,12 @@ def plan_kernel(source: Module, capabilities: Capabilities, options: Options) ->
         **chosen.plans,
         **{operation: Failed(error=error) for operation, error in refused.items()},
     }
-    footprints = Footprints(plans, late, chosen.buffers)
-    barriers = barrier_needs(kernel, footprints)
-    first = reads_first(kernel, footprints, barriers)
+    effects = MemoryEffects(plans, late, chosen.buffers)
+    barriers = barrier_needs(kernel, effects)
+    first = reads_first(kernel, effects, barriers)
     pointers = replace(pointers, communicates=pointers.communicates or bool(first.waits) or first.barriers)
-    demand = plan_demand(kernel, plans, "bounds" in options.asked.checks)
-    plan = KernelPlan(plans, late, barriers, first, chosen.view, chosen.bytes, chosen.buffers, pointers, demand)
+    live = find_live_registers(kernel, plans, "bounds" in options.asked.checks)
+    plan = KernelPlan(plans, late, barriers, first, chosen.view, chosen.bytes, chosen.buffers, pointers, live)
     return Planned(source, plan, capabilities, options)
 
 
@@ -252,7 +252,7 @@ def _spread(kernel: Function, chosen: _LaidOut, late: frozenset[Operation], invo
     def replan(operation: Operation, apart: Apart) -> Plan:
         return PLANNERS[operation.name](operation, replace(how, room=lambda one: replace(how.room(one), apart=apart)))
 
-    plans = spread(kernel, Footprints(chosen.plans, late, how.buffers), replan, spare)
+    plans = spread(kernel, MemoryEffects(chosen.plans, late, how.buffers), replan, spare)
     return _LaidOut(how.view.taken(access for plan in plans.values() for access in plan.accesses), plans, how)
 
 
@@ -262,14 +262,14 @@ _Givens = Callable[[View, Mapping[Operation, int], Callable[[Operation], Room]],
 
 @dataclass(frozen=True)
 class _Memory:
-    """What the operations of a kernel take of workgroup memory. ``tight``: they may take little, where that makes long
-    code. ``resident``: the kernel takes at most so many bytes, where its operations can do with less than they would
-    like to; None where that gains nothing."""
+    """What the operations of a kernel take of workgroup memory. ``in_rounds``: they may take little, where that makes
+    long code. ``resident``: the kernel takes at most so many bytes, where its operations can do with less than they
+    would like to; None where that gains nothing."""
 
     operations: list[Operation]
     groups: list[BufferGroup]
     lifetimes: Lifetimes
-    tight: bool
+    in_rounds: bool
     resident: int | None
 
     @property
@@ -281,7 +281,7 @@ class _Memory:
         """Lays everything out so that it fits, else in the fewest bytes. Where memory is divided among types,
         operations take less of it then. What makes the kernel ``resident`` comes first."""
         dots = any(operation.name == "tt.dot" for operation in self.operations)
-        rounds = 0 if self.tight or not dots else ROUNDS_WITH_DOTS
+        rounds = 0 if self.in_rounds or not dots else ROUNDS_WITH_DOTS
         least: _LaidOut | None = None
         limit = view.limit
         if self.resident is not None:

@@ -14,7 +14,7 @@ from ..ttgir.ir import Operation, Value
 from ..ttgir.operations import masks
 from ..ttgir.types import TensorType
 from .buffers import BufferView
-from .exchanges import Target, plan_atomic
+from .cross_lane import Target, plan_atomic
 from .plans import BufferAccess, GlobalAccess, Plan
 from .shared_memory import Room, SharedAccess, View
 

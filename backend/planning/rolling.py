@@ -8,7 +8,7 @@ loop_limit.py asks the plans how often these loops turn.
 from __future__ import annotations
 
 from ..analysis.code_size import ROUNDED, UNPACKED, length
-from ..drivers import Driver
+from ..driver_quirks import Driver
 from ..layouts.element_sizes import element_type
 from ..layouts.strips import register_count
 from ..ttgir.ir import Operation

@@ -10,7 +10,8 @@ some path without a barrier between (analysis/barriers.py); where there is no ro
 are free. How much memory an operation takes does not depend on its place, so that what fits still fits.
 
 The price is memory, which may leave fewer workgroups on a compute unit at a time. So a kernel takes no more for this
-than it takes anyway, up to the next multiple of GRANULE, or than ``spare_shared`` of drivers.py for each invocation.
+than it takes anyway, up to the next multiple of GRANULE, or than ``spare_shared`` of driver_quirks.py for each
+invocation.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from ..analysis.barriers import Access, Need, Paths, insert_before, reached, strongest
 from ..ttgir.ir import Function, Operation
-from .footprints import Footprints
+from .memory_effects import MemoryEffects
 from .plans import Plan
 from .shared_memory import LOWEST, Apart, Bytes, Scratch, View
 
@@ -38,11 +39,11 @@ def spare_bytes(taken: int, view: View, invocations: int, each: int) -> int:
     return max(0, min(most, view.limit) - taken)
 
 
-def spread(kernel: Function, footprints: Footprints, replan: Replan, spare: int) -> Mapping[Operation, Plan]:
+def spread(kernel: Function, effects: MemoryEffects, replan: Replan, spare: int) -> Mapping[Operation, Plan]:
     """The plans of all operations, of which those with memory of their own are apart from each other. ``spare``: bytes
     that this may take."""
-    plans = dict(footprints.plans)
-    placing = Footprints(plans, footprints.late, footprints.views)
+    plans = dict(effects.plans)
+    placing = MemoryEffects(plans, effects.late, effects.views)
     paths = Paths(kernel, placing)
     nodes = {node.operation: node for node in paths.accesses}  # the last one of each
     waiting = {one for one, plan in plans.items() if one in nodes and plan.scratch and placing(one).waits}
@@ -69,8 +70,8 @@ def spread(kernel: Function, footprints: Footprints, replan: Replan, spare: int)
                 ),
             )
             apart = apart.taking(plans[operation].scratch)
-            footprint = placing(operation)
-            node.accesses, nodes[operation].accesses = footprint.before, footprint.after
+            effect = placing(operation)
+            node.accesses, nodes[operation].accesses = effect.before, effect.after
             waiting.discard(operation)
         if strongest(placed(reached(node, backwards=True)), node.accesses) is not Need.NOTHING:
             insert_before(node)

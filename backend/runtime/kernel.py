@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from ..patience import TooLong, what_helps
+from ..compile_time import TooLong, what_helps
 from .context import Context
 from .device_kind import DeviceKernel, MachineModule
 from .errors import DamagedModule, KernelRejected, ValidationError

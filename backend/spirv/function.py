@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ..drivers import NO_FAULTS, Faults
+from ..driver_quirks import NO_FAULTS, Faults
 from . import opcodes as op
 from .carried_matrices import carry_matrices
 from .encode import Instruction, live

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..drivers import NO_FAULTS, Faults
+from ..driver_quirks import NO_FAULTS, Faults
 from . import fold
 from . import opcodes as op
 from .encode import Instruction

@@ -17,8 +17,8 @@ from typing import Any
 
 import torch
 
-from ..autoload.claim import claim
 from ..autoload.compiler_hook import teach_compiler
+from ..autoload.private_use import claim
 from ..autoload.versions import OLDEST_TORCH, is_too_old
 from ..runtime import NAME
 from . import ops

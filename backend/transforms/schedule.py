@@ -13,9 +13,10 @@ class Schedule:
     """One way to lay a kernel out: for how many subgroups, whether loads of dot operands go down to their dots
     (sink_loads.py), whether dots are for matrix units, and with ``padded`` buffers, whether operands that loops do not
     change are ``held`` in registers even if there are too few (invariant_operands.py), in how many ``pieces`` dots are
-    cut along K (split_dots.py), 0 for none. ``tight``: conversions of a kernel with dots may go through shared memory
-    in rounds, and buffers are filled in loops that use them (refill_buffers.py). ``stages``: of pipelined loops; where
-    there are more than one, drivers that want it get the next iteration's dot operands loaded ahead (prefetch.py)."""
+    cut along K (split_dots.py), 0 for none. ``in_rounds``: conversions of a kernel with dots may go through shared
+    memory in rounds, and buffers are filled in loops that use them (refill_buffers.py). ``stages``: of pipelined loops;
+    where there are more than one, drivers that want it get the next iteration's dot operands loaded ahead
+    (prefetch.py)."""
 
     subgroups: int = 0
     moved_loads: bool = True
@@ -23,7 +24,7 @@ class Schedule:
     padded: bool = False
     held: bool = False
     pieces: int = 0
-    tight: bool = False
+    in_rounds: bool = False
     stages: int = 2
 
     def summary(self) -> str:
@@ -37,7 +38,7 @@ class Schedule:
             parts.append("operands that loops do not change in registers")
         if self.pieces:
             parts.append(f"dots in {self.pieces} pieces of K")
-        if self.tight:
+        if self.in_rounds:
             parts.append("conversions in rounds, buffers filled in loops")
         return ", ".join(parts)
 

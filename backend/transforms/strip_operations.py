@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from ..analysis.code_size import unrolled
 from ..analysis.places import elementwise, order_is_free
-from ..drivers import Driver
+from ..driver_quirks import Driver
 from ..layouts.strips import same_registers
 from ..ttgir.ir import DenseAttr, Operation, Value
 from ..ttgir.operations import definition_of

@@ -24,7 +24,7 @@ from collections.abc import Iterator, Sequence
 from ..analysis.places import may_share, no_two_alike, same_pointer
 from ..analysis.pointer_range import is_pointer
 from ..analysis.pointer_roots import pointer_roots
-from ..drivers import Driver
+from ..driver_quirks import Driver
 from ..layouts.distributed import layout_of
 from ..layouts.strips import ROWS, cut_fits, register_count
 from ..ttgir.ir import Block, Function, Operation, Value

@@ -181,7 +181,7 @@ TRANSFORMS: tuple[Transform, ...] = (
         Stage.LAYOUTS_CHOSEN,
         _alone(refill_buffers),
         (_among("ttg.local_alloc"),),
-        lambda device, options: options.schedule.tight,
+        lambda device, options: options.schedule.in_rounds,
     ),
     Transform(
         "put converted dot operands in buffers",

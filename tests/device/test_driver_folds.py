@@ -15,7 +15,7 @@ import torch
 import triton
 import triton.language as tl
 from triton import knobs
-from triton.backends.spirv.drivers import DRIVERS, OTHER
+from triton.backends.spirv.driver_quirks import DRIVERS, OTHER
 
 from tests.device.helpers import device_capabilities, to_torch
 

@@ -20,9 +20,9 @@ def test_random_kernel(family: Family, seed: int, tmp_path: Path) -> None:
     assert not outcome.fault, f"{outcome.fault}\n{outcome.source}"
 
 
-#: Kernels of the family "integers" that NVIDIA's 580.159 got wrong without its workarounds (drivers.py). The first has
-#: max(x, y) - y of 64 bits, of which low bits are wanted. The next two divide numbers that the driver takes for small.
-#: The last subtracts -2^15 from what the driver finds to be 0.
+#: Kernels of the family "integers" that NVIDIA's 580.159 got wrong without its workarounds (driver_quirks.py). The
+#: first has max(x, y) - y of 64 bits, of which low bits are wanted. The next two divide numbers that the driver takes
+#: for small. The last subtracts -2^15 from what the driver finds to be 0.
 WRONG_ONCE = (700388, 710857, 711555, 780165)
 
 

@@ -12,7 +12,7 @@ import triton
 import triton.language as tl
 from triton import knobs
 from triton.backends.spirv.capabilities import Capabilities
-from triton.backends.spirv.drivers import DRIVERS, OTHER
+from triton.backends.spirv.driver_quirks import DRIVERS, OTHER
 from triton.backends.spirv.transforms import table
 from triton.backends.spirv.transforms.row_buffers import buffer_rows
 

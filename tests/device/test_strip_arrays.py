@@ -15,7 +15,7 @@ import torch
 import triton
 import triton.language as tl
 from triton import knobs
-from triton.backends.spirv import drivers
+from triton.backends.spirv import driver_quirks
 from triton.backends.spirv.transforms import strip_loops
 
 from tests.device.helpers import device_capabilities
@@ -36,7 +36,7 @@ def loops(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[int]
         roll(block, run, strips, *others)
 
     monkeypatch.setattr("triton.backends.spirv.transforms.strips.roll", counted)
-    monkeypatch.setitem(drivers.DRIVERS, DRIVER, replace(drivers.DRIVERS[DRIVER], unrolled_elementwise=60))
+    monkeypatch.setitem(driver_quirks.DRIVERS, DRIVER, replace(driver_quirks.DRIVERS[DRIVER], unrolled_elementwise=60))
     monkeypatch.setattr(knobs.cache, "dir", str(tmp_path))
     yield made
     assert made, "nothing was cut in strips"

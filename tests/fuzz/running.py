@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
-from triton.backends.spirv import drivers
+from triton.backends.spirv import driver_quirks
 
 from tests.fuzz.programs import FOOTER, HEADER, Program
 from tests.lacking import lacked
@@ -55,13 +55,13 @@ class Outcome(Generic[G]):
 
 @contextlib.contextmanager
 def driver_traits(traits: Mapping[str, Any]) -> Iterator[None]:
-    """Kernels that are compiled in the block are for compilers with these traits (backend/drivers.py)."""
-    kept = dict(drivers.DRIVERS)
-    drivers.DRIVERS.update({name: replace(driver, **traits) for name, driver in kept.items()})
+    """Kernels that are compiled in the block are for compilers with these traits (backend/driver_quirks.py)."""
+    kept = dict(driver_quirks.DRIVERS)
+    driver_quirks.DRIVERS.update({name: replace(driver, **traits) for name, driver in kept.items()})
     try:
         yield
     finally:
-        drivers.DRIVERS.update(kept)
+        driver_quirks.DRIVERS.update(kept)
 
 
 def write_module(programs: Sequence[Program], folder: Path) -> Path:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 from triton.backends.spirv.capabilities import PROFILES, Capabilities
-from triton.backends.spirv.drivers import DRIVERS
+from triton.backends.spirv.driver_quirks import DRIVERS
 from triton.backends.spirv.lowering.entry_point import LoweredKernel, emit
 from triton.backends.spirv.runtime.modules.validate import environment
 from triton.backends.spirv.stages import plan_module
@@ -33,7 +33,7 @@ PLAIN = replace(LAVAPIPE, driver="generic")
 
 
 def driven(monkeypatch: pytest.MonkeyPatch, capabilities: Capabilities, **habits: object) -> Capabilities:
-    """The same device with a driver of other habits (drivers.Driver)."""
+    """The same device with a driver of other habits (driver_quirks.Driver)."""
     monkeypatch.setitem(DRIVERS, "another", replace(capabilities.traits, **habits))  # type: ignore[arg-type]
     return replace(capabilities, driver="another")
 

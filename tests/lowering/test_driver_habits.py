@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 from triton.backends.spirv.analysis.code_size import length
-from triton.backends.spirv.drivers import DRIVERS
+from triton.backends.spirv.driver_quirks import DRIVERS
 from triton.backends.spirv.runtime.vulkan.compute_units import combine
 from triton.backends.spirv.runtime.vulkan.devices import lanes_for
 from triton.backends.spirv.transforms import table

@@ -24,7 +24,6 @@ SHARED_FILES = {
     "dots": _STEPS,
     "elementwise": "operations that work element by element, their rules, and torch's such operations",
     "errors": "each part that users can meet alone has errors of its own",
-    "exchanges": _CPU,
     "floats": "arithmetic of TTGIR's floats, and of PTX's",
     "forms": "the types that functions take, and the types that PTX instructions take",
     "functions": "functions of GLSL.std.450 for the CPU, and torch's functions",

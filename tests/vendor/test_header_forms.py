@@ -14,7 +14,7 @@ from vendor_support import ROOT
 
 from backend.ahead_of_time import cpp_tables
 from backend.capabilities import profiles
-from backend.drivers import DRIVER_IDS
+from backend.driver_quirks import DRIVER_IDS
 
 INCLUDE = ROOT / "backend/include"
 FAKE = Path(__file__).parent / "vulkan_app/fake.cpp"

@@ -1,9 +1,10 @@
-"""What a driver computes otherwise than drivers.py says: a kernel that asks, and the verdict on its answers.
+"""What a driver computes otherwise than driver_quirks.py says: a kernel that asks, and the verdict on its answers.
 
 Each probe is a pair of operations that some driver folds into a wrong one, or an operation that Vulkan lets be inexact
 (Vulkan specification, "Precision and Operation of SPIR-V Instructions"), on numbers whose results tell. A driver that
 gets a probe wrong has the fault, whatever its name; one that gets all right may have it elsewhere, so that what
-drivers.py says of faults stays. Only ``fused`` is decided both ways: what rounds twice does not give these results.
+driver_quirks.py says of faults stays. Only ``fused`` is decided both ways: what rounds twice does not give these
+results.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from ...drivers import Driver, fact_of
+from ...driver_quirks import Driver, fact_of
 from ...spirv import opcodes as op
 from ...spirv.float_modes import float_modes
 from ...spirv.function import FunctionBuilder
@@ -261,7 +262,7 @@ def probe_module(lanes: int, has: Callable[[str], bool]) -> bytes:
 
 
 def judged(data: Any, has: Callable[[str], bool], driver: Driver) -> frozenset[str]:
-    """The corrections (drivers.corrected()) of what is known of a ``driver``."""
+    """The corrections (driver_quirks.corrected()) of what is known of a ``driver``."""
     import numpy as np
 
     asked = _asked(has)

@@ -1,5 +1,5 @@
 """What a device can do, including measured facts: component maps of its matrix units, errors of its functions, and what
-its driver computes otherwise than drivers.py says."""
+its driver computes otherwise than driver_quirks.py says."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import cache
 
 from ...capabilities import NATIVE_MATH, Capabilities
-from ...drivers import CORRECTABLE, fact_of
+from ...driver_quirks import CORRECTABLE, fact_of
 from ...matrices import component_features
 from ..context import Context, devices, of_device
 from ..device_kind import DeviceInfo
@@ -52,8 +52,8 @@ def native_math(device: DeviceInfo) -> frozenset[str]:
 
 
 def corrections(device: DeviceInfo) -> frozenset[str]:
-    """What kernels find of a device's driver that drivers.py does not say (drivers.corrected()). Where they cannot run
-    the table counts, and so on a processor, whose machine code is this project's own."""
+    """What kernels find of a device's driver that driver_quirks.py does not say (driver_quirks.corrected()). Where they
+    cannot run the table counts, and so on a processor, whose machine code is this project's own."""
     capabilities = device.capabilities
     assert capabilities is not None
     if capabilities.processor:

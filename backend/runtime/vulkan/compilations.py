@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
 
-from ...patience import CompilingPart, Meter, Seconds
+from ...compile_time import CompilingPart, Meter, Seconds
 
 #: Bytes of a thread's stack, of which no more are taken than are used: what a process's first thread has on Linux.
 _STACK = 8 << 20

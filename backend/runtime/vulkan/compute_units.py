@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from ...drivers import DRIVERS, OTHER
+from ...driver_quirks import DRIVERS, OTHER
 from ..device_kind import ComputeUnits
 from .loader import Chain, vulkan
 
@@ -50,7 +50,8 @@ STRUCTS: dict[str, tuple[str, Callable[[Any, int], ComputeUnits]]] = {
 
 
 def combine(structs: dict[str, Any], driver: str, subgroup_size: int) -> ComputeUnits:
-    """What the structures of a device tell, and its driver's row of drivers.py where they do not tell the registers."""
+    """What the structures of a device tell, and its driver's row of driver_quirks.py where they do not tell the
+    registers."""
     found = ComputeUnits()
     for name, properties in structs.items():
         told = STRUCTS[name][1](properties, subgroup_size)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from ...capabilities import REQUIRED, Capabilities
-from ...drivers import DRIVER_IDS, DRIVERS, OTHER, Driver
+from ...driver_quirks import DRIVER_IDS, DRIVERS, OTHER, Driver
 from ...field_reports import Care, Facts, care_for, kernel_version, version_of
 from ...matrices import component_features
 from ..device_kind import MatrixProperties

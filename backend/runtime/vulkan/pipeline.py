@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from ...patience import CompilingPart, Meter, left_for_driver
+from ...compile_time import CompilingPart, Meter, left_for_driver
 from ..errors import DamagedModule
 from ..modules.module_info import ModuleInfo, read_module
 from ..modules.saved_modules import save_module

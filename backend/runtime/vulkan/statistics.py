@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from ...drivers import DRIVERS, OTHER
+from ...driver_quirks import DRIVERS, OTHER
 from ..modules.module_info import read_module
 from .loader import check, new, vulkan
 from .pipeline import create_module, create_pipeline
@@ -78,7 +78,7 @@ def executables(
 
 
 def plausible(driver: str, found: Iterable[Executable]) -> list[Executable]:
-    """The executables without figures that cannot be what the driver calls them (``most`` in drivers.py)."""
+    """The executables without figures that cannot be what the driver calls them (``most`` in driver_quirks.py)."""
     most = DRIVERS.get(driver, OTHER).most
     return [
         replace(one, statistics=tuple(row for row in one.statistics if row.value <= most.get(row.name, row.value)))
@@ -89,7 +89,7 @@ def plausible(driver: str, found: Iterable[Executable]) -> list[Executable]:
 def registers_and_spills(driver: str, found: Iterable[Executable]) -> tuple[int | None, int | None]:
     """A kernel's registers of an invocation, and its spills, in Triton's sense: ``n_regs``, ``n_spills``.
 
-    Which of a driver's figures they are is in drivers.py. None if the driver has no such figure.
+    Which of a driver's figures they are is in driver_quirks.py. None if the driver has no such figure.
     """
     known = DRIVERS.get(driver, OTHER)
     figures = {one.name: int(one.value) for executable in found for one in executable.statistics}

@@ -15,7 +15,7 @@ _COMPONENTS = {torch.float16: "f16", torch.bfloat16: "bf16"}
 @dataclass(frozen=True, slots=True)
 class DeviceFacts:
     """``cpu``: whether programs run on a CPU's threads. ``units``: compute units, or an estimate of them.
-    ``small_tiles``: on matrix units, large tiles are slow (drivers.py)."""
+    ``small_tiles``: on matrix units, large tiles are slow (driver_quirks.py)."""
 
     cpu: bool
     units: int

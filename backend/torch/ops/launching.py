@@ -9,10 +9,10 @@ import torch
 from triton.runtime.jit import JITFunction
 
 from ... import runtime
-from ...collector import paused_collector
+from ...compile_time import kernel_of_torch
+from ...garbage_collection import paused_collector
 from ...launching import typed_kernels
 from ...notices import tell_once
-from ...patience import kernel_of_torch
 from ...runtime import NAME
 from ..device.tensor_memory import BEFORE_READING, WRITING
 from .prepared import note_launch

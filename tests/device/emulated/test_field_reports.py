@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from triton.backends.spirv import capabilities
-from triton.backends.spirv.drivers import DRIVER_IDS
+from triton.backends.spirv.driver_quirks import DRIVER_IDS
 from triton.backends.spirv.field_reports import ROWS, Care, Facts, care_for, rows_for
 
 from .test_emulated import emulate
@@ -41,7 +41,7 @@ DEVICES: Mapping[str, tuple[Facts, str]] = {
 def changes_code(row: Any) -> bool:
     """Whether kernels depend on a row: on features that are left out, on the lanes, or on the driver's table."""
     care: Care = row.care
-    return bool(care.left_out) or care.most_lanes is not None or "drivers.py" in row.instead
+    return bool(care.left_out) or care.most_lanes is not None or "driver_quirks.py" in row.instead
 
 
 def profile_of(number: str) -> dict[str, Any]:

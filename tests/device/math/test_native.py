@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import triton
 import triton.language as tl
-from triton.backends.spirv import drivers
+from triton.backends.spirv import driver_quirks
 from triton.backends.spirv.capabilities import NATIVE_MATH, Capabilities
 from triton.backends.spirv.runtime import from_numpy
 from triton.backends.spirv.runtime.context import current
@@ -35,8 +35,8 @@ def native(monkeypatch: pytest.MonkeyPatch, compiled_afresh: None) -> None:
 @pytest.fixture
 def fused(native: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """A device whose f32 Fma rounds once: it is computed in f64."""
-    for name, driver in drivers.DRIVERS.items():
-        monkeypatch.setitem(drivers.DRIVERS, name, replace(driver, fused=True))
+    for name, driver in driver_quirks.DRIVERS.items():
+        monkeypatch.setitem(driver_quirks.DRIVERS, name, replace(driver, fused=True))
     glsl = FunctionBuilder.glsl
 
     def once(f: FunctionBuilder, number: int, type_id: int, *operands: int) -> int:
@@ -103,9 +103,9 @@ def test_errors(fused: None, monkeypatch: pytest.MonkeyPatch, name: str, subnorm
 @pytest.fixture(params=[False, True], ids=["as it is", "by roots"])
 def quotients(request: pytest.FixtureRequest, fused: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """The device as it is, or one whose reciprocals are squares of roots."""
-    for name, driver in drivers.DRIVERS.items():
+    for name, driver in driver_quirks.DRIVERS.items():
         if request.param:
-            monkeypatch.setitem(drivers.DRIVERS, name, replace(driver, reciprocal_roots=True))
+            monkeypatch.setitem(driver_quirks.DRIVERS, name, replace(driver, reciprocal_roots=True))
 
 
 def test_quotients_that_need_not_be_exact(quotients: None) -> None:

@@ -13,7 +13,7 @@ import torch
 import triton
 import triton.language as tl
 from triton import knobs
-from triton.backends.spirv import drivers
+from triton.backends.spirv import driver_quirks
 from triton.backends.spirv.lowering.numerics import quotients
 from triton.backends.spirv.lowering.numerics.numeric import Numeric
 
@@ -170,9 +170,9 @@ def inexact(request, monkeypatch, tmp_path):
     units, fused, roots = request.param
     if fused and not device_capabilities().traits.fused:
         monkeypatch.setattr(Numeric, "fma", fused_by_sums)
-    for name, driver in drivers.DRIVERS.items():
+    for name, driver in driver_quirks.DRIVERS.items():
         monkeypatch.setitem(
-            drivers.DRIVERS, name, replace(driver, exact_division=False, fused=fused, reciprocal_roots=roots)
+            driver_quirks.DRIVERS, name, replace(driver, exact_division=False, fused=fused, reciprocal_roots=roots)
         )
     for name, estimate in ESTIMATES.items():
         if roots and name == "reciprocal_estimate":

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from triton.backends.spirv import drivers
+from triton.backends.spirv import driver_quirks
 from triton.backends.spirv.capabilities import Capabilities
 from triton.backends.spirv.spirv import opcodes as op
 from triton.backends.spirv.spirv.function import FunctionBuilder
@@ -84,5 +84,5 @@ def loosen(monkeypatch: pytest.MonkeyPatch, units: int) -> None:
         return moved(builder, result) if inexact and _single(builder, type_id) else result
 
     monkeypatch.setattr(FunctionBuilder, "emit", loose)
-    for name, driver in drivers.DRIVERS.items():
-        monkeypatch.setitem(drivers.DRIVERS, name, replace(driver, exact_division=False))
+    for name, driver in driver_quirks.DRIVERS.items():
+        monkeypatch.setitem(driver_quirks.DRIVERS, name, replace(driver, exact_division=False))

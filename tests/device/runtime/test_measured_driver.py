@@ -1,4 +1,4 @@
-"""What kernels find of the device's driver is what drivers.py says, and counts where that says nothing."""
+"""What kernels find of the device's driver is what driver_quirks.py says, and counts where that says nothing."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from triton.backends.spirv.drivers import DRIVERS, OTHER, fact_of
+from triton.backends.spirv.driver_quirks import DRIVERS, OTHER, fact_of
 from triton.backends.spirv.runtime.context import current
 from triton.backends.spirv.runtime.measuring import driver_probe, measured, probing
 
@@ -35,10 +35,10 @@ _PROGRAM = """
 import dataclasses
 import sys
 import numpy as np
-from triton.backends.spirv import drivers
+from triton.backends.spirv import driver_quirks
 name = sys.argv[1]
-drivers.DRIVERS[name] = dataclasses.replace(
-    drivers.DRIVERS[name], faults=dataclasses.replace(drivers.DRIVERS[name].faults, folds_zeros=False)
+driver_quirks.DRIVERS[name] = dataclasses.replace(
+    driver_quirks.DRIVERS[name], faults=dataclasses.replace(driver_quirks.DRIVERS[name].faults, folds_zeros=False)
 )
 import triton, triton.language as tl
 from triton.backends.spirv.runtime import from_numpy

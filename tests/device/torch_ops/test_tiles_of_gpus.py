@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 from torch.nn import functional
-from triton.backends.spirv.drivers import DRIVERS, OTHER
+from triton.backends.spirv.driver_quirks import DRIVERS, OTHER
 from triton.backends.spirv.torch.ops import (
     attention,
     convolution,

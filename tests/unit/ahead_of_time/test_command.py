@@ -18,7 +18,7 @@ from triton.backends.spirv.ahead_of_time.build import SCALARS, block_of, describ
 from triton.backends.spirv.ahead_of_time.errors import RequestError
 from triton.backends.spirv.ahead_of_time.features import ELSEWHERE, EVERYWHERE, FEATURE_OF, required_features
 from triton.backends.spirv.capabilities import FEATURES, FLOAT_CONTROLS, PROFILES, Capabilities, profiles
-from triton.backends.spirv.drivers import DRIVERS
+from triton.backends.spirv.driver_quirks import DRIVERS
 from triton.backends.spirv.runtime import files
 from triton.backends.spirv.runtime.compiled.ahead_of_time import ANY_DRIVER
 from triton.backends.spirv.runtime.launches.launch import argument_plan

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from triton.backends.spirv.analysis.barriers import RULES, Need, barrier_needs
 from triton.backends.spirv.capabilities import PROFILES, Capabilities
-from triton.backends.spirv.planning.footprints import Footprints
 from triton.backends.spirv.planning.kernel_plan import plan_kernel
+from triton.backends.spirv.planning.memory_effects import MemoryEffects
 from triton.backends.spirv.transforms.kernel import kernel_of, one_block
 from triton.backends.spirv.transforms.schedule import Options
 from triton.backends.spirv.ttgir.parser import parse_module
@@ -50,7 +50,7 @@ def judged(
     one_block(module)
     kernel = kernel_of(module)
     plan = plan_kernel(module, capabilities, Options()).plan
-    needs = barrier_needs(kernel, Footprints(plan.plans, plan.late, plan.buffers), {} if empty else RULES)
+    needs = barrier_needs(kernel, MemoryEffects(plan.plans, plan.late, plan.buffers), {} if empty else RULES)
     return [(operation.name, needs[operation]) for operation in kernel.walk() if operation in needs]
 
 

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
-from triton.backends.spirv.analysis.barriers import NO_ACCESS, Access, Footprint, Frame, Need, barrier_needs, own_places
+from triton.backends.spirv.analysis.barriers import (
+    NO_ACCESS,
+    Access,
+    Frame,
+    MemoryEffect,
+    Need,
+    barrier_needs,
+    own_places,
+)
 from triton.backends.spirv.layouts.gf2 import combine
 from triton.backends.spirv.layouts.linear import LinearLayout
 from triton.backends.spirv.ttgir.ir import Block, Function, Operation, Region
@@ -75,12 +83,12 @@ def test_every_pair_is_parted(steps: list, needs: dict[tuple[str, str], Need]) -
     block.parent.blocks = [block]
     function = Function("k", FunctionType((), ()), [], {}, True, block.parent)
 
-    def footprint(operation: Operation) -> Footprint:
+    def effect(operation: Operation) -> MemoryEffect:
         known = operation.name in "abcd"
-        return Footprint((Access(operation, 0, 4, operation.name in "ab"),)) if known else NO_ACCESS
+        return MemoryEffect((Access(operation, 0, 4, operation.name in "ab"),)) if known else NO_ACCESS
 
     rules = {pair: (lambda earlier, later, need=need: need) for pair, need in needs.items()}
-    found = barrier_needs(function, footprint, rules)
+    found = barrier_needs(function, effect, rules)
     for path in paths(steps):
         for start, first in enumerate(path):
             strongest = Need.NOTHING

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from triton.backends.spirv.capabilities import PROFILES, Capabilities
-from triton.backends.spirv.drivers import CORRECTABLE, DRIVERS, OTHER, corrected, fact_of
+from triton.backends.spirv.driver_quirks import CORRECTABLE, DRIVERS, OTHER, corrected, fact_of
 from triton.backends.spirv.runtime.measuring import driver_probe, measured
 from triton.backends.spirv.runtime.measuring.driver_probe import Probe, judged, probe_data, probes
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from backend.drivers import DRIVERS, OTHER
+from backend.compile_time import CompilingPart, Seconds
+from backend.driver_quirks import DRIVERS, OTHER
 from backend.field_reports import NO_CARE, RAN_HERE, ROWS, Facts, care_for, kernel_version, rows_for, table, version_of
 from backend.matrices import MATRIX_FEATURES
-from backend.patience import CompilingPart, Seconds
 from backend.runtime.vulkan.compilations import Compilations
 
 #: Row → a device for which it holds, one for which it does not hold (what changes), and what it asks for.

@@ -7,7 +7,7 @@ import struct
 import pytest
 from triton.backends.spirv import availability, cli
 from triton.backends.spirv.capabilities import FEATURES, FLOAT_CONTROLS, PROFILES, REQUIRED
-from triton.backends.spirv.drivers import DRIVER_IDS, DRIVERS
+from triton.backends.spirv.driver_quirks import DRIVER_IDS, DRIVERS
 from triton.backends.spirv.runtime import DeviceUnavailable, device_choice
 from triton.backends.spirv.runtime.cpu.kind import Cpu
 from triton.backends.spirv.runtime.device_choice import select

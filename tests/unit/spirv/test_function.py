@@ -6,7 +6,7 @@ import random
 import subprocess
 
 import pytest
-from triton.backends.spirv.drivers import Faults
+from triton.backends.spirv.driver_quirks import Faults
 from triton.backends.spirv.spirv import opcodes as op
 from triton.backends.spirv.spirv.function import FunctionBuilder
 from triton.backends.spirv.spirv.module import ModuleBuilder

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from triton.backends.spirv.drivers import Driver
+from triton.backends.spirv.driver_quirks import Driver
 from triton.backends.spirv.transforms.buffer_operands import buffer_operands
 from triton.backends.spirv.transforms.fill_together import fill_together
 from triton.backends.spirv.transforms.gathers import gather_without_conversions

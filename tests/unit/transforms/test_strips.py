@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from triton.backends.spirv.analysis.loop_count import most_iterations
-from triton.backends.spirv.drivers import Driver
+from triton.backends.spirv.driver_quirks import Driver
 from triton.backends.spirv.transforms.strip_loops import ROLLED
 from triton.backends.spirv.transforms.strips import _Strips, cut_in_strips
 from triton.backends.spirv.transforms.verifier import verify

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from triton.backends.spirv.drivers import Driver
+from triton.backends.spirv.driver_quirks import Driver
 from triton.backends.spirv.transforms.alike_lanes import mark_alike
 from triton.backends.spirv.transforms.carried_arrays import carry_arrays
 from triton.backends.spirv.transforms.carried_pointers import carry_offsets

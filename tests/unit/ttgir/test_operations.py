@@ -13,8 +13,8 @@ from triton.backends.spirv.analysis.pointer_roots import written_arguments
 from triton.backends.spirv.lowering import families  # noqa: F401  (fills the table of rules)
 from triton.backends.spirv.lowering.refusals import REFUSED, REGION_ENDS, REWRITTEN, REWRITTEN_BY_PASS
 from triton.backends.spirv.lowering.registry import RULES
-from triton.backends.spirv.planning.footprints import _RULES
 from triton.backends.spirv.planning.kernel_plan import PLANNERS
+from triton.backends.spirv.planning.memory_effects import _RULES
 from triton.backends.spirv.ttgir.ir import Operation, Region
 from triton.backends.spirv.ttgir.operations import (
     ANYTHING,

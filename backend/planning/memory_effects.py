@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from ..analysis.barriers import NO_ACCESS, Access, Footprint, Frame
+from ..analysis.barriers import NO_ACCESS, Access, Frame, MemoryEffect
 from ..layouts.buffers import buffer_bytes, buffer_layout, tensor_offsets
 from ..layouts.element_sizes import bytes_in_memory
 from ..ttgir.ir import Operation, Value
@@ -24,15 +24,15 @@ _ORDERED = frozenset({"acquire", "release", "acq_rel"})
 
 
 @dataclass
-class Footprints:
-    """``footprints(operation)``: its footprint. ``late``: the loads that are left to their dots. ``views``: where
+class MemoryEffects:
+    """``effects(operation)``: its effect. ``late``: the loads that are left to their dots. ``views``: where
     buffers lie."""
 
     plans: Mapping[Operation, Plan]
     late: frozenset[Operation]
     views: Mapping[Value, BufferView]
 
-    def __call__(self, operation: Operation) -> Footprint:
+    def __call__(self, operation: Operation) -> MemoryEffect:
         rule = _RULES.get(operation.name)
         plan = self.plans.get(operation)
         try:
@@ -51,13 +51,13 @@ class Footprints:
             isinstance(value.type, MemDescType) for value in (*operation.operands, *operation.results)
         ):
             return _anything(operation)
-        return Footprint(self._late_reads(operation), operation.attributes.get("sem") in _ORDERED)
+        return MemoryEffect(self._late_reads(operation), operation.attributes.get("sem") in _ORDERED)
 
     def _late_reads(self, operation: Operation) -> tuple[Access, ...]:
         loads = [owner for operand in operation.operands if (owner := operand.owner) in self.late]
         return tuple(self.buffer_access(operation, load.operands[0], False) for load in loads)
 
-    def _scratch(self, operation: Operation, plan: Plan) -> Footprint:
+    def _scratch(self, operation: Operation, plan: Plan) -> MemoryEffect:
         """The first exchange writes; the last one reads after a wait. Those between are parted from other operations
         by the waits of these two."""
         late = self._late_reads(operation)
@@ -66,7 +66,7 @@ class Footprints:
             tuple(Access(operation, *_widened(*one.bytes), write) for one in plan.scratch if one.exchange == exchange)
             for exchange, write in ((first, True), (last, False))
         )
-        return Footprint((*late, *written), True, (*late, *read))
+        return MemoryEffect((*late, *written), True, (*late, *read))
 
     def _concerns(self, operation: Operation) -> bool:
         """Whether an operation inside of a region that is not followed may have to do with workgroup memory."""
@@ -92,8 +92,8 @@ class Footprints:
         return Access(operation, first, end, write, tensor_offsets(tensor, type_), frame)
 
 
-def _anything(operation: Operation) -> Footprint:
-    return Footprint((Access(operation, 0, _ALL, True),))
+def _anything(operation: Operation) -> MemoryEffect:
+    return MemoryEffect((Access(operation, 0, _ALL, True),))
 
 
 def _widened(start: int, end: int) -> tuple[int, int]:
@@ -102,31 +102,31 @@ def _widened(start: int, end: int) -> tuple[int, int]:
 
 
 # -- buffers -----------------------------------------------------------------------------------------------------
-def _local_alloc(footprints: Footprints, operation: Operation) -> Footprint:
+def _local_alloc(effects: MemoryEffects, operation: Operation) -> MemoryEffect:
     if not operation.operands:
         return NO_ACCESS
-    return Footprint((footprints.buffer_access(operation, operation.result, True, operation.operands[0].type),))
+    return MemoryEffect((effects.buffer_access(operation, operation.result, True, operation.operands[0].type),))
 
 
-def _local_store(footprints: Footprints, operation: Operation) -> Footprint:
-    return Footprint((footprints.buffer_access(operation, operation.operands[1], True, operation.operands[0].type),))
+def _local_store(effects: MemoryEffects, operation: Operation) -> MemoryEffect:
+    return MemoryEffect((effects.buffer_access(operation, operation.operands[1], True, operation.operands[0].type),))
 
 
-def _local_load(footprints: Footprints, operation: Operation) -> Footprint:
+def _local_load(effects: MemoryEffects, operation: Operation) -> MemoryEffect:
     """Here also where it is left to dots: then they read once more, as they like."""
-    tensor = None if operation in footprints.late else operation.result.type
-    return Footprint((footprints.buffer_access(operation, operation.operands[0], False, tensor),))
+    tensor = None if operation in effects.late else operation.result.type
+    return MemoryEffect((effects.buffer_access(operation, operation.operands[0], False, tensor),))
 
 
-_RULES: dict[str, Callable[[Footprints, Operation], Footprint]] = {
+_RULES: dict[str, Callable[[MemoryEffects, Operation], MemoryEffect]] = {
     "ttg.local_alloc": _local_alloc,
     "ttg.local_store": _local_store,
     "ttg.local_load": _local_load,
-    "ttg.local_gather": lambda footprints, operation: Footprint(
-        (footprints.buffer_access(operation, operation.operands[0], False),)
+    "ttg.local_gather": lambda effects, operation: MemoryEffect(
+        (effects.buffer_access(operation, operation.operands[0], False),)
     ),
-    "ttg.local_scatter": lambda footprints, operation: Footprint(
-        (footprints.buffer_access(operation, operation.operands[0], True),)
+    "ttg.local_scatter": lambda effects, operation: MemoryEffect(
+        (effects.buffer_access(operation, operation.operands[0], True),)
     ),
     "ttg.local_atomic_scatter_rmw": lambda _, operation: _anything(operation),
     "ttg.local_dealloc": lambda _, operation: NO_ACCESS,

@@ -6,7 +6,7 @@ import gc
 import threading
 
 import pytest
-from triton.backends.spirv.collector import paused_collector
+from triton.backends.spirv.garbage_collection import paused_collector
 
 
 def test_it_is_off_inside_and_as_before_behind_an_error() -> None:

@@ -24,7 +24,7 @@ class _Depth(threading.local):
     inside = False
 
 
-def keep_ties() -> None:
+def keep_shared_parameters() -> None:
     """Makes modules keep the ties of their tensors."""
     import torch
 

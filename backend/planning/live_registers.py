@@ -28,7 +28,7 @@ ALL: Registers = -1
 
 
 @dataclass(frozen=True, repr=False)
-class Demand:
+class LiveRegisters:
     """``partial``: of the tensors of which not every register is read, those that are. ``renamed``: of operations that
     only give elements other coordinates, the register of the operand that each of the result is."""
 
@@ -209,7 +209,7 @@ _ROWS: dict[str, Callable[[_Reading, Operation], None]] = {
 }
 
 
-def plan_demand(kernel: Function, plans: Mapping[Operation, Plan], checked: bool) -> Demand:
+def find_live_registers(kernel: Function, plans: Mapping[Operation, Plan], checked: bool) -> LiveRegisters:
     """What is read in a kernel of one block. ``checked``: each access is, by its own pointer and mask."""
     assert kernel.body is not None
     reading = _Reading(plans, checked)
@@ -224,4 +224,4 @@ def plan_demand(kernel: Function, plans: Mapping[Operation, Plan], checked: bool
             every = (1 << (1 << len(_layout(value).bases["register"]))) - 1
             if registers & every != every:
                 partial[value] = registers
-    return Demand(partial, reading.renamed)
+    return LiveRegisters(partial, reading.renamed)

@@ -7,10 +7,10 @@ from dataclasses import fields
 from pathlib import Path
 
 import pytest
-from triton.backends.spirv import drivers
-from triton.backends.spirv.drivers import Driver, Faults
+from triton.backends.spirv import driver_quirks
+from triton.backends.spirv.driver_quirks import Driver, Faults
 
-_ROOT = Path(drivers.__file__).parent
+_ROOT = Path(driver_quirks.__file__).parent
 _TESTS = Path(__file__).parents[1]
 _FIELDS = [entry.name for entry in (*fields(Faults), *fields(Driver))]
 
@@ -35,13 +35,17 @@ _SHOWN = {
 @pytest.fixture(scope="module")
 def sources() -> str:
     """The backend without the table."""
-    return "\n".join(path.read_text(encoding="utf-8") for path in _ROOT.rglob("*.py") if path.name != "drivers.py")
+    return "\n".join(
+        path.read_text(encoding="utf-8") for path in _ROOT.rglob("*.py") if path.name != "driver_quirks.py"
+    )
 
 
 @pytest.fixture(scope="module")
 def tests() -> str:
     """The tests of the suite, without those of fields as such."""
-    files = [path for path in _TESTS.rglob("test_*.py") if path.name not in ("test_drivers.py", "test_driver_probe.py")]
+    files = [
+        path for path in _TESTS.rglob("test_*.py") if path.name not in ("test_driver_quirks.py", "test_driver_probe.py")
+    ]
     return "\n".join(path.read_text(encoding="utf-8") for path in files)
 
 

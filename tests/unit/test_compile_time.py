@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from triton.backends.spirv import notices, patience
-from triton.backends.spirv.patience import (
+from triton.backends.spirv import compile_time, notices
+from triton.backends.spirv.compile_time import (
     CompilingPart,
     Meter,
     Seconds,
@@ -94,7 +94,7 @@ def test_waiting_is_no_work_but_has_an_end() -> None:
 def test_of_torchs_kernels_one_line_tells_for_all(
     name: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(patience, "NOTICE", 0.1)
+    monkeypatch.setattr(compile_time, "NOTICE", 0.1)
     monkeypatch.setattr(notices, "_told", set())
     monkeypatch.setenv("TRITON_SPIRV_QUIET", "0")
     monkeypatch.setenv("TRITON_SPIRV_COMPILE_TIMEOUT", "60")
@@ -113,8 +113,8 @@ def test_of_torchs_kernels_one_line_tells_for_all(
 def test_many_short_kernels_of_torch_are_told_of_too(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(patience, "_torch_took", 0.0)
-    monkeypatch.setattr(patience, "NOTICE", 0.25)
+    monkeypatch.setattr(compile_time, "_torch_took", 0.0)
+    monkeypatch.setattr(compile_time, "NOTICE", 0.25)
     monkeypatch.setattr(notices, "_told", set())
     monkeypatch.setenv("TRITON_SPIRV_QUIET", "0")
     for number in range(4):

@@ -136,7 +136,7 @@ class Driver:
     #: How many times as long kernels take whose conversions go in rounds, and whose buffers loops fill again
     #: (planning/cost.py). On an H100 0.99 to 1.01 times as long in five products of float16; ACO: 1 to 1.08 times as
     #: many cycles for seven kernels.
-    tight: float = 1.1
+    rounds_cost: float = 1.1
     #: The next iteration's dot operands are loaded ahead (transforms/prefetch.py).
     prefetch: bool = True
     #: They are loaded once this iteration's are stored.
@@ -248,7 +248,7 @@ DRIVERS = {
         # share an operand 2 s instead of 32.
         dots_unroll=2048,
         dot_registers=64,  # of 16 vector registers
-        tight=2.5,  # next to dots it is code that takes 40 s to compile
+        rounds_cost=2.5,  # next to dots it is code that takes 40 s to compile
         dot_unroll_registers=16384,  # 9 s instead of 75 where 1,024 registers would be looked up in an array
         shared_banks=False,
         prefetch=False,

@@ -9,8 +9,8 @@ from triton.backends.spirv.capabilities import Capabilities
 from triton.backends.spirv.errors import LoweringError
 from triton.backends.spirv.lowering.entry_point import emit
 from triton.backends.spirv.options import SPIRVOptions
-from triton.backends.spirv.planning.demand import ALL
 from triton.backends.spirv.planning.kernel_plan import Planned
+from triton.backends.spirv.planning.live_registers import ALL
 from triton.backends.spirv.spirv.encode import live
 from triton.backends.spirv.spirv.function import FunctionBuilder
 from triton.backends.spirv.stages import plan_module
@@ -39,7 +39,7 @@ def planned(
 
 def read(kernel: Planned) -> dict[str, int]:
     """Name of a tensor → the registers that are read of it, where they are not all."""
-    return {value.name.lstrip("%"): registers for value, registers in kernel.plan.demand.partial.items()}
+    return {value.name.lstrip("%"): registers for value, registers in kernel.plan.live.partial.items()}
 
 
 def validated(kernel: Planned) -> None:
@@ -148,7 +148,7 @@ def test_no_instruction_of_addresses_is_emitted_in_vain(monkeypatch: pytest.Monk
 def test_what_is_read_although_it_was_not_planned_ends_the_compilation() -> None:
     kernel = planned("%x = arith.sitofp %n : tensor<256xi32, #vec4> to tensor<256xf32, #vec4>\n" + STORE)
     value = next(one for one in kernel_of(kernel.source).body.entry.operations if one.name == "tt.make_range").result
-    assert kernel.plan.demand.of(value) == ALL
-    kernel.plan.demand.partial[value] = FIRSTS  # type: ignore[index]
+    assert kernel.plan.live.of(value) == ALL
+    kernel.plan.live.partial[value] = FIRSTS  # type: ignore[index]
     with pytest.raises((LoweringError, OverflowError, KeyError)):
         emit(kernel)

@@ -10,7 +10,7 @@ from .first_use import make_storages, register_at_first_operation, register_befo
 from .libraries import help_libraries
 from .others import explain_missing_gradients, other_accelerator
 from .placeholder import NAME, Placeholder, is_used
-from .ties import keep_ties
+from .shared_parameters import keep_shared_parameters
 
 
 def claim(module: Any) -> None:
@@ -34,7 +34,7 @@ def claim(module: Any) -> None:
     )
     put_in_place()
     take_collectives()
-    keep_ties()
+    keep_shared_parameters()
     help_libraries()
     register_at_first_operation()
     make_storages()
