@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import re
 import subprocess
@@ -88,6 +87,7 @@ def test_a_profile_has_figures_and_no_time(tmp_path: Path) -> None:
     assert (facts["driver"], facts["subgroup"], known["speed"]) == ("mesa_radv", 32, None)
 
 
+#: A kernel that reads every ``stride``-th word, in three programs. CASE tells its launches apart.
 BANKS = """
 import sys
 
@@ -98,7 +98,7 @@ from triton.experimental.gluon import language as gl
 
 
 @gluon.jit
-def strided(x, y, stride, rounds, LANES: gl.constexpr):
+def strided(x, y, stride, rounds, LANES: gl.constexpr, CASE: gl.constexpr):
     row: gl.constexpr = gl.BlockedLayout([1], [LANES], [1], [0])
     i = gl.arange(0, LANES, layout=row)
     room = gl.allocate_shared_memory(gl.int32, [1024], gl.SwizzledSharedLayout(1, 1, 1, [0]))
@@ -109,55 +109,59 @@ def strided(x, y, stride, rounds, LANES: gl.constexpr):
     gl.store(y + i, total)
 
 
-stride, rounds, lanes = map(int, sys.argv[1:])
+lanes, *strides = map(int, sys.argv[1:])
 x, y = np.arange(1024, dtype=np.int32), array(np.zeros(lanes, np.int32))
-strided[(3,)](array(x), y, stride, rounds, LANES=lanes, num_warps=1)
-assert (y.array == rounds * x[: lanes * stride : stride]).all()
+for stride in strides:
+    for rounds in (10, 20, 30):
+        strided[(3,)](array(x), y, stride, rounds, LANES=lanes, CASE=100 * stride + rounds, num_warps=1)
+        assert (y.array == rounds * x[: lanes * stride : stride]).all()
 """
 
 
 @pytest.mark.parametrize(
-    ("profile", "stride", "more", "fewest"),
+    ("profile", "lanes", "cases"),
     [
-        ("nvidia-hopper", 1, 1, 1),
-        ("nvidia-hopper", 2, 2, 1),
-        ("nvidia-hopper", 32, 32, 1),
-        ("nvidia-hopper", 31, 1, 1),
-        ("intel-xe", 1, 2, 2),  # 16 banks serve half of the lanes at a time
-        ("intel-xe", 16, 32, 2),
-        ("intel-xe", 15, 2, 2),
-        ("qualcomm-adreno7", 2, 4, 2),  # 64 lanes
+        ("nvidia-hopper", 32, {1: (1, 1), 2: (2, 1), 31: (1, 1), 32: (32, 1)}),
+        ("intel-xe", 32, {1: (2, 2), 15: (2, 2), 16: (32, 2)}),  # 16 banks serve half of the lanes at a time
+        ("qualcomm-adreno7", 64, {1: (2, 2), 2: (4, 2)}),
     ],
 )
-def test_conflicts_of_banks_that_are_known(profile: str, stride: int, more: int, fewest: int, tmp_path: Path) -> None:
-    """A kernel reads every ``stride``-th word: ten rounds more cost ten times the steps of one access, in each of
-    three programs, and ten times the same instructions."""
-    lanes = 64 if "qualcomm" in profile else 32
-    found = [figures_of(profile, stride, rounds, lanes, tmp_path) for rounds in (10, 20, 30)]
-    for once, again in itertools.pairwise(found):
-        assert (again["steps"] - once["steps"], again["fewest"] - once["fewest"]) == (30 * more, 30 * fewest)
-        assert again["read"] == once["read"] == 3 * 4096 and once["written"] == 3 * 4 * lanes
-    first, second, third = (one["instructions"] for one in found)
-    assert 0 < second - first == third - second and (second - first) % 30 == 0
+def test_conflicts_of_banks_that_are_known(
+    profile: str, lanes: int, cases: dict[int, tuple[int, int]], tmp_path: Path
+) -> None:
+    """Ten rounds more cost ten times the steps of one access in each program, and ten times the same instructions.
+    ``cases``: stride → the steps of an access, and the fewest possible."""
+    found = counted(profile, tmp_path, lanes, *cases)
+    for stride, (steps, fewest) in cases.items():
+        first, second, third = (found[100 * stride + rounds] for rounds in (10, 20, 30))
+        for once, again in ((first, second), (second, third)):
+            assert (again["steps"] - once["steps"], again["fewest"] - once["fewest"]) == (30 * steps, 30 * fewest)
+            assert again["read"] == once["read"] == 3 * 4096 and once["written"] == 3 * 4 * lanes
+        more = second["instructions"] - first["instructions"]
+        assert 0 < more == third["instructions"] - second["instructions"] and more % 30 == 0
 
 
-def figures_of(profile: str, stride: int, rounds: int, lanes: int, tmp_path: Path) -> dict[str, int]:
-    """What `profile` says of the kernel above."""
+def counted(profile: str, tmp_path: Path, *arguments: int) -> dict[int, dict[str, int]]:
+    """Case → what `profile` says of the kernel above."""
     script = tmp_path / "banks.py"
     script.write_text(BANKS)
     done = subprocess.run(
-        [*COMMAND, "profile", str(script), *map(str, (stride, rounds, lanes))],
+        [*COMMAND, "profile", str(script), *map(str, arguments)],
         env=environment(profile) | {"TRITON_CACHE_DIR": str(tmp_path / "cache")},
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    titles, cells = rows(done.stderr)
-    known = dict(zip(titles, cells, strict=True))
-    steps, fewest = known.pop("bank steps").split("/")
-    known |= {"steps": steps, "fewest": fewest}
-    return {name: int(text.replace(",", "")) for name, text in known.items() if re.fullmatch(r"[\d,]+", text)}
+    titles, *kernels = rows(done.stderr)
+    found = {}
+    for cells in kernels:
+        known = dict(zip(titles, cells, strict=True))
+        case = re.search(r"CASE=(\d+)", known.pop("kernel"))
+        known["steps"], known["fewest"] = known.pop("bank steps").split("/")
+        assert case is not None
+        found[int(case[1])] = {name: int(text.replace(",", "")) for name, text in known.items() if text != "–"}
+    return found
 
 
 @pytest.mark.parametrize("option", ["--roofline", "--trace=x.json", "--html=x.html"])
