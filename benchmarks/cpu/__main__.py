@@ -29,6 +29,28 @@ def _peaks() -> tuple[float, float]:
     return 2 * x.nbytes / times["copy"].processor, rounds * 16 * 8 * 2 / times["multiply"].processor
 
 
+def _limits() -> dict[str, float]:
+    """What the machine itself does with the threads of this process, by the clock: bytes a second of a copy of 64 MiB,
+    and operations a second of multiply-adds in registers."""
+    import torch
+    import triton
+
+    from benchmarks.cpu import kernels
+    from benchmarks.cpu.measuring import interleaved
+
+    x, y, out, rounds = torch.ones(1 << 24), torch.ones(1 << 24), torch.zeros(16 * 16), 100_000
+    grid = (triton.cdiv(x.numel(), 4096),)
+    times = interleaved(
+        {
+            "memory": lambda: kernels.copy[grid](x, y, x.numel(), BLOCK=4096),
+            "multiply-adds": lambda: kernels.multiply_adds[(16,)](out, rounds),
+        },
+        1.0,
+    )
+    work = {"memory": 8 * x.numel(), "multiply-adds": 16 * rounds * 16 * 8 * 2}
+    return {name: work[name] / each.clock for name, each in times.items()}
+
+
 def _launch(seconds: float) -> float:
     """Seconds of the clock that a launch of one small program takes from Python; it has run when the call is back."""
     import torch
@@ -40,15 +62,16 @@ def _launch(seconds: float) -> float:
     return interleaved({"launch": lambda: kernels.copy[(1,)](x, out, 16, BLOCK=16)}, seconds)["launch"].clock
 
 
-def _measure(families: list[str], seconds: float, alone: bool) -> dict[str, Any]:
-    """Figures of all cases. ``alone``: of the kernels only, as the process for Mesa's driver does."""
+def _measure(families: list[str], seconds: float, alone: bool, threads: int = 0) -> dict[str, Any]:
+    """Figures of all cases. ``alone``: of the kernels only, as the process for Mesa's driver does. ``threads``: of
+    torch, which is measured then even so, and the machine's limits with as many."""
     import torch
     import triton
 
     from benchmarks.cpu.cases import cases
     from benchmarks.cpu.measuring import interleaved
 
-    torch.set_num_threads(1)
+    torch.set_num_threads(threads or 1)
     memory, operations = (0.0, 0.0) if alone else _peaks()
     found = []
     for case in cases(families):
@@ -58,7 +81,8 @@ def _measure(families: list[str], seconds: float, alone: bool) -> dict[str, Any]
         wrong = 0.0
         if case.expected is not None:
             wrong = float((case.out.double() - torch.as_tensor(case.expected).double()).abs().max())
-        times = interleaved({"triton": case.run, **({} if alone else case.others)}, seconds)
+        others = {name: run for name, run in case.others.items() if not alone or (threads and name == "torch")}
+        times = interleaved({"triton": case.run, **others}, seconds)
         found.append(
             {
                 "name": case.name,
@@ -81,6 +105,7 @@ def _measure(families: list[str], seconds: float, alone: bool) -> dict[str, Any]
         "memory": memory,
         "operations": operations,
         "launch": 0.0 if alone else _launch(seconds),
+        "limits": _limits() if threads else {},
     }
 
 
@@ -107,12 +132,28 @@ def _row(result: dict[str, Any]) -> str:
     )
 
 
-def _another(options: argparse.Namespace, settings: dict[str, str]) -> dict[str, Any]:
-    """The results of the kernels in a process of their own, by their names."""
+def _another(options: argparse.Namespace, settings: dict[str, str], threads: int = 0) -> dict[str, Any]:
+    """The figures of the kernels in a process of their own, the results by their names. ``threads``: as _measure()."""
     command = [sys.executable, "-m", "benchmarks.cpu", "--alone", "--only", options.only]
-    command += ["--seconds", str(options.seconds)]
+    command += ["--seconds", str(options.seconds), "--torch-threads", str(threads)]
     done = subprocess.run(command, env={**os.environ, **settings}, check=True, capture_output=True, text=True)
-    return {entry["name"]: entry for entry in json.loads(done.stdout.splitlines()[-1])["results"]}
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return {**found, "results": {entry["name"]: entry for entry in found["results"]}}
+
+
+def _scaling(options: argparse.Namespace, result: dict[str, Any]) -> None:
+    """Prints and adds how many times as fast kernels, torch and the machine itself are with two threads."""
+    one, two = (_another(options, {"TRITON_SPIRV_CPU_THREADS": str(count)}, count) for count in (1, 2))
+    result["limits"] = {name: two["limits"][name] / one["limits"][name] for name in one["limits"]}
+    print("\nTimes as fast with two threads as with one, by the clock:")
+    for name, times in result["limits"].items():
+        print(f"{'the machine: ' + name:34} {times:8.2f}")
+    for entry in result["results"]:
+        sides = [side["results"][entry["name"]]["clock"] for side in (one, two)]
+        entry["two_threads"] = {name: sides[0][name] / sides[1][name] for name in sides[0]}
+        print(
+            f"{entry['name']:34} " + "  ".join(f"{name} {times:5.2f}" for name, times in entry["two_threads"].items())
+        )
 
 
 def main() -> int:
@@ -126,18 +167,22 @@ def main() -> int:
     parser.add_argument("--threads", type=int, default=1, help="of the CPU device")
     parser.add_argument("--json", type=Path, help="write the figures there")
     parser.add_argument("--lavapipe", action="store_true", help="measure Mesa's CPU driver, too")
-    parser.add_argument("--scaling", action="store_true", help="measure two threads beside one, too")
+    parser.add_argument(
+        "--scaling", action="store_true", help="measure two threads beside one, of torch and of the machine, too"
+    )
     parser.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--torch-threads", type=int, default=0, help=argparse.SUPPRESS)
     options = parser.parse_args()
     families = options.only.split(",")
     if unknown := [name for name in families if name not in every]:
         parser.error(f"unknown: {', '.join(unknown)}")
     os.environ.setdefault("TRITON_SPIRV_BACKEND", "1")
     # NumPy's matmul has threads of its own, which are busy for a while after it: their time would count for the next.
-    os.environ.update(dict.fromkeys(("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"), "1"))
+    threads = str(options.torch_threads or 1)
+    os.environ.update(dict.fromkeys(("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"), threads))
     if not options.alone:
         os.environ.update(TRITON_SPIRV_DEVICE="cpu", TRITON_SPIRV_CPU_THREADS=str(options.threads))
-    result = _measure(families, options.seconds, options.alone)
+    result = _measure(families, options.seconds, options.alone, options.torch_threads)
     if options.alone:
         print(json.dumps(result))
         return 0
@@ -146,15 +191,10 @@ def main() -> int:
         other = _another(options, {"TRITON_SPIRV_DEVICE": "llvmpipe", "LP_NUM_THREADS": "1"})
         print("\nTimes as fast as Mesa's CPU driver, by processor time:")
         for entry in result["results"]:
-            entry["lavapipe"] = other[entry["name"]]["processor"]["triton"]
+            entry["lavapipe"] = other["results"][entry["name"]]["processor"]["triton"]
             print(f"{entry['name']:34} {entry['lavapipe'] / entry['processor']['triton']:8.1f}")
     if options.scaling:
-        sides = [_another(options, {"TRITON_SPIRV_CPU_THREADS": str(count)}) for count in (1, 2)]
-        print("\nTimes as fast with two threads as with one, by the clock:")
-        for entry in result["results"]:
-            one, two = (side[entry["name"]]["clock"]["triton"] for side in sides)
-            entry["two_threads"] = one / two
-            print(f"{entry['name']:34} {entry['two_threads']:8.2f}")
+        _scaling(options, result)
     if options.json:
         options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     return int(not all(entry["right"] for entry in result["results"]))
