@@ -22,6 +22,7 @@ from tools.packaging.plugins import load_plugin
 from tools.project import Lock, Project
 from tools.system import Need
 from tools.venv import Stamps
+from tools.verbs import test as test_verb
 
 
 def run_tools(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -257,3 +258,32 @@ def test_a_build_that_fails_names_what_the_system_lacks(monkeypatch: pytest.Monk
     monkeypatch.setattr(system, "BUILD", NEEDS)
     with pytest.raises(ToolError, match=r"failed; its output is above; missing on this system: a loader, .*one-driver"):
         native.build_native(load_plugin(tmp_path), tmp_path / "build")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "runs"),
+    [
+        ([], [["tests", "--each-value"], ["tests", "--each-value", "--vulkan-part"]]),
+        (["--whole", "-x"], [["tests", "-x"], ["tests", "-x", "--vulkan-part"]]),
+        (["tests/lowering", "-k", "dot"], [["tests/lowering", "-k", "dot"]]),
+        (["--fast"], [["tests", "--each-value"]]),
+    ],
+)
+def test_the_suite_is_run_for_each_value_unless_the_whole_is_asked_for(
+    arguments: list[str], runs: list[list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+        made.append([word for word in command[3:] if word not in workers])
+        return subprocess.CompletedProcess(command, 0)
+
+    made: list[list[str]] = []
+    workers = ["-n", str(os.cpu_count() or 1), "--dist", "loadfile"]
+    monkeypatch.delenv("TRITON_SPIRV_DEVICE", raising=False)
+    for name, value in (("ensure_installed", "a.whl"), ("ensure_editable", None), ("_lint", [])):
+        monkeypatch.setattr(test_verb, name, lambda *_, value=value: value)
+    monkeypatch.setattr(test_verb.system, "ensure", lambda needs: None)
+    monkeypatch.setattr(test_verb.check, "run", lambda *_: 0)
+    monkeypatch.setattr(test_verb.subprocess, "run", run)
+    monkeypatch.chdir(ROOT)
+    assert test_verb.run(Project(ROOT), arguments) == 0
+    assert made == runs
