@@ -96,7 +96,7 @@ def configuration(folder: Path) -> list[str]:
         "CMAKE_SYSTEM_PROCESSOR": "AMD64",
         "CMAKE_CXX_COMPILER": COMPILER,
         # Files are named as they lie in the sources, wherever those are.
-        "CMAKE_CXX_FLAGS": f"-ffile-prefix-map={folder}=. -fno-ident",
+        "CMAKE_CXX_FLAGS": f'"-ffile-prefix-map={folder}=." -fno-ident',
         "TRITON_SPIRV_PYTHON_INCLUDE": str(_headers(folder)),
         "TRITON_SPIRV_PYTHON_LIBRARY": str(_import_library(folder)),
         "TRITON_SPIRV_MODULE_SUFFIX": module_suffix(),

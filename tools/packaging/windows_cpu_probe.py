@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 else:  # a script of its own, beside that one
     import windows_probe
 
-_SECONDS = 120
+_SECONDS = 600
 _N = 100_003
 
 
