@@ -9,6 +9,8 @@ import pytest
 import torch
 import triton
 import triton.language as tl
+from triton.backends.spirv import upstream
+from triton.backends.spirv.errors import UnsupportedOperation
 
 BLOCK = 64
 INT_MAX = 2**31 - 1
@@ -481,3 +483,12 @@ def test_a_tile_that_each_iteration_turns(size: int, side: int, warps: int) -> N
     for i in range(3):
         a, b = a.T.reshape(a.shape) + i, (b + numpy.arange(side)[:, None]).T.reshape(a.shape)
     numpy.testing.assert_array_equal(x.numpy().reshape(a.shape), a + b)
+
+
+def test_a_triton_that_does_not_come_to_an_end_with_it_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Triton 3.8."""
+    monkeypatch.setattr(upstream, "can_avoid_copies", lambda: False)
+    with pytest.raises(
+        UnsupportedOperation, match=r"test_control_flow\.py:\d+:\d+: .*'tt\.trans': Triton 3\.8 does not"
+    ):
+        turned[(1,)](torch.arange(32, dtype=torch.float32), 3, 4, BLOCK=32, num_warps=2)
