@@ -36,8 +36,8 @@ _APART = 8
 
 def join_dimensions(function: Function) -> bool:
     """Rewrites the blocks of ``function`` in place. Whether any had such tensors."""
-    assert function.body is not None
-    return any([_Cube(block, type_).join() for block in function.body.blocks for type_ in _cubes(block)])
+    blocks = dict.fromkeys(operation.block for operation in function.walk() if operation.name == "tt.reduce")
+    return any([_Cube(block, type_).join() for block in blocks if block is not None for type_ in _cubes(block)])
 
 
 def _cubes(block: Block) -> list[TensorType]:

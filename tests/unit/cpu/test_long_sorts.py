@@ -77,6 +77,28 @@ def test_the_largest(k: int) -> None:
     _check(PROFILES_HERE[-1], "top", RANDOM.standard_normal((2, 1000)).astype(np.float32), 1024, k)
 
 
+@triton.jit
+def in_turn(x, out, turns, N: tl.constexpr):
+    at = tl.arange(0, N)
+    value = tl.load(x + at)
+    for turn in range(turns):
+        if turn != 1:
+            value = tl.sort(value, 0) - turn * at
+    tl.store(out + at, value)
+
+
+def test_sorts_in_a_loop() -> None:
+    x, out = RANDOM.integers(-999, 999, 1024).astype(np.int32), np.zeros(1024, np.int32)
+    profile = PROFILES_HERE[-1]
+    run(profile, in_turn, (1,), x, out, 4, N=1024)
+    expected = x
+    for turn in (0, 2, 3):
+        expected = np.sort(expected) - turn * np.arange(1024, dtype=np.int32)
+    assert np.array_equal(out, expected)
+    kernel = compiled(profile, in_turn, [x, out, 4], {"N": 1024})
+    assert translate(kernel.asm["spv"], host_of(PROFILES[profile].processor), 16).text.count("\n") < 10_000
+
+
 def test_the_code_of_a_long_sort_is_short() -> None:
     """8,400 lines of LLVM IR instead of 85,800."""
     profile = PROFILES_HERE[-1]
