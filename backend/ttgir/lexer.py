@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from typing import Any, NoReturn
 
-#: How deep brackets may nest inside one type, attribute body or location token.
-NESTING = 8
+#: How deep brackets may nest inside one type, attribute body or location token: tl.topk reduces a tensor of
+#: 2 × 2 × … × 2 along one dimension after the other, each of which is one more #ttg.slice.
+NESTING = 20
 
 #: What ends every token list. It matches no token that the grammar knows.
 END = "\0"
