@@ -18,7 +18,7 @@ from zipfile import ZipFile
 from ..errors import ToolError
 from ..packaging import plugin_wheel, targets, windows
 from ..progress import note, step
-from ..project import Project, pip_environment
+from ..project import Project, file_sha256, pip_environment
 
 _CHECKS = Path(windows.__file__).with_name("windows_checks.py")
 #: Wine 8 fails with NumPy 2.4. The first for Python 3.13 is 2.1.
@@ -46,6 +46,7 @@ _TORCH = (
 #: OpenMP of torch asks for processors in a way that Wine lacks.
 _SETTINGS = {"LC_ALL": "C.UTF-8", "WINEDEBUG": "-all", "KMP_AFFINITY": "disabled"}
 _DEVICE = "llvmpipe"
+_NOT_COPIED = (".git", ".venv", "build", "dist", "shared", "__pycache__", ".*_cache")
 
 
 def run(project: Project, arguments: list[str]) -> int:
@@ -64,12 +65,32 @@ def run(project: Project, arguments: list[str]) -> int:
     fetched = _fetch(kept, _PACKAGES) + (_fetch(kept / "torch", _TORCH) if torch else [])
     with tempfile.TemporaryDirectory(prefix="tools windows ü ") as scratch:  # with spaces and letters, on purpose
         place = Path(scratch)
+        with step("build the wheel again, in another folder"):
+            check_again(project, wheel, target, place / "another checkout")
         with step("lay out Windows' Python"):
             python = lay_out(place / "python", [*fetched, wheel])
         with step("run tools/packaging/windows_checks.py under Wine"):
             _run(python, place, torch)
     note("all of it ran under Wine; docs/windows.md says what that does not show")
     return 0
+
+
+def check_again(project: Project, wheel: Path, target: targets.Target, folder: Path) -> None:
+    """Raises ToolError where a copy of the checkout in ``folder``, with nothing that was built, gives another wheel."""
+    shutil.copytree(project.root, folder, ignore=shutil.ignore_patterns(*_NOT_COPIED))
+    copy = Project(folder)
+    copy.build.mkdir()
+    copy.cache.symlink_to(project.cache)  # what is fetched
+    # By the copy's own tools: they are among the sources that the version names.
+    options = ["--quiet", "bdist_wheel", "--plugin-only", "--target", target.name]
+    done = subprocess.run([sys.executable, "setup.py", *options], cwd=folder, check=False)
+    if done.returncode:
+        raise ToolError("the wheel cannot be built in another folder; what failed is above")
+    (again,) = copy.dist.glob("*.whl")
+    if (again.name, file_sha256(again)) != (wheel.name, file_sha256(wheel)):
+        kept = shutil.copy(again, wheel.parent / f"{again.stem}.again")
+        raise ToolError(f"{wheel} is another wheel than {kept}, which was built in another folder")
+    shutil.rmtree(folder)
 
 
 def _fetch(folder: Path, packages: tuple[str, ...]) -> list[Path]:
