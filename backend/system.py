@@ -1,8 +1,7 @@
 """What Python does in another way on Windows than on Linux, each fact once. native/platform/ is the same for C++.
 
-Left out on Windows, by name: emulated devices (their subgroups change stacks by functions of Unix), memory shared with
-CUDA (it goes by file descriptors here), and asking each Vulkan driver in a process of its own (Windows lists drivers in
-its registry, not in files).
+Left out on Windows, by name: emulated devices (their subgroups change stacks by functions of Unix), and memory shared
+with CUDA (it goes by file descriptors here).
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 WINDOWS = sys.platform == "win32"
@@ -54,17 +53,33 @@ def machine() -> str:
     return {"AMD64": "x86_64", "ARM64": "aarch64"}.get(platform.machine(), platform.machine())
 
 
+def registry_values(key: str, depth: int = 0) -> Iterator[Mapping[str, Any]]:
+    """The values, by their names, of a key below HKEY_LOCAL_MACHINE of Windows' registry, or of each of its keys
+    ``depth`` levels down. Keys that are not there or that may not be read are left out."""
+    import winreg
+
+    registry: Any = winreg
+    try:
+        with registry.OpenKey(registry.HKEY_LOCAL_MACHINE, key) as opened:
+            keys, values, _ = registry.QueryInfoKey(opened)
+            if depth:
+                below = [registry.EnumKey(opened, index) for index in range(keys)]
+            else:
+                found = dict(registry.EnumValue(opened, index)[:2] for index in range(values))
+    except OSError:
+        return
+    if not depth:
+        yield found
+        return
+    for name in below:
+        yield from registry_values(rf"{key}\{name}", depth - 1)
+
+
 def processor_name() -> str:
     """What the processor calls itself, "" if the system does not tell it."""
     if WINDOWS:
-        import winreg
-
-        registry: Any = winreg
-        try:
-            with registry.OpenKey(registry.HKEY_LOCAL_MACHINE, _PROCESSOR) as key:
-                return " ".join(str(registry.QueryValueEx(key, "ProcessorNameString")[0]).split())
-        except OSError:
-            return ""
+        values: Mapping[str, Any] = next(registry_values(_PROCESSOR), {})
+        return " ".join(str(values.get("ProcessorNameString", "")).split())
     try:
         with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
             pairs = [line.partition(":") for line in lines]

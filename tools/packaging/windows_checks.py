@@ -46,6 +46,7 @@ CHECKS = (
     _verb("info", prints="used: device", on=CPU),
     _verb("doctor", prints="a tiny kernel ran on", on=CPU),
     _verb("compile", _KERNEL, "-s", _SIGNATURE, "-t", "cpu-x86-64-v3", "-o", "softmax.o", prints="softmax.o", on=CPU),
+    Check(("windows_drivers_probe.py",), "answered in a process of their own"),
     Check(("windows_probe.py",), "four threads: largest error"),
     _verb("info", prints="used: device"),
     _verb(

@@ -2,7 +2,7 @@
 
 A driver that crashes or hangs while it is asked would end or stop the process that imports Triton. So a child process
 asks all drivers together, and where it fails, each alone; what failed is named and left out. The answer is kept for
-each driver, until its library, the machine's graphics cards or Linux change; that a driver failed is asked again after
+each driver, until its library, the machine's graphics cards or the system change; one that failed is asked again after
 a day. The child imports neither Triton nor torch, and takes 0.3 s.
 """
 
@@ -21,11 +21,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from ...system import ending_of
+from ...system import WINDOWS, ending_of, registry_values
 from ..errors import DeviceUnavailable
 from ..files import kept_folder, write_whole
 from ..once import once_a_process
-from .manifests import REPLACING, Manifest, used
+from .manifests import DISPLAY_ADAPTERS, REPLACING, Manifest, used
 
 _log = logging.getLogger(__name__)
 
@@ -41,6 +41,7 @@ _MARK = "triton-spirv devices: "
 
 #: Where libraries with a bare name are looked for, for the time at which they were installed.
 _LIBRARY_FOLDERS = (
+    *([Path(os.environ.get("SYSTEMROOT", r"C:\Windows")) / "System32"] if WINDOWS else []),
     *(Path(root) / f"{platform.machine()}-linux-gnu" for root in ("/usr/lib", "/lib", "/usr/local/lib")),
     *map(Path, ("/usr/lib64", "/usr/lib", "/lib64", "/lib", "/usr/local/lib")),
 )
@@ -136,7 +137,7 @@ def _record(manifest: Manifest) -> Path:
 def _identity(manifest: Manifest) -> tuple[object, ...]:
     """What changes where another version of a driver is installed."""
     name = manifest.library
-    places = [manifest.path.parent / name] if "/" in name else [folder / name for folder in _LIBRARY_FOLDERS]
+    places = [manifest.path.parent / name] if manifest.has_path() else [folder / name for folder in _LIBRARY_FOLDERS]
     return tuple(_stamp(path) for path in (manifest.path, *places))
 
 
@@ -150,6 +151,8 @@ def _stamp(path: Path) -> tuple[int, int] | None:
 
 def _cards() -> tuple[str, ...]:
     """Vendor and device numbers of the machine's graphics cards, in order."""
+    if WINDOWS:
+        return tuple(str(values.get("MatchingDeviceId")) for values in registry_values(DISPLAY_ADAPTERS, depth=1))
     found = []
     for card in sorted(Path("/sys/class/drm").glob("renderD*/device")):
         try:

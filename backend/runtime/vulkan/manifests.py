@@ -1,7 +1,8 @@
 """The Vulkan drivers that are installed, and the environment variables that hide them from the loader.
 
 Where manifests are looked for, and what the variables mean, is the Vulkan loader's documentation,
-LoaderDriverInterface.md, sections "Driver Discovery" and "Overriding the Default Driver Usage".
+LoaderDriverInterface.md, sections "Driver Discovery" and "Overriding the Default Driver Usage". Windows' registry names
+them (section "Driver Discovery on Windows"); other systems have folders for them.
 """
 
 from __future__ import annotations
@@ -13,18 +14,24 @@ from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
 
-from ...system import WINDOWS
+from ...system import WINDOWS, registry_values
 
 #: Variables that replace the search for manifests; the loader reads the second one only without the first.
 REPLACING = ("VK_DRIVER_FILES", "VK_ICD_FILENAMES")
 #: The variable that adds manifests to those that are found.
 ADDING = "VK_ADD_DRIVER_FILES"
 #: Variables that choose among the manifests that were found, by patterns of their file names.
-#: Adds manifests to those that were found by the search.
-ADDING = "VK_ADD_DRIVER_FILES"
 SELECTING, DISABLING = "VK_LOADER_DRIVERS_SELECT", "VK_LOADER_DRIVERS_DISABLE"
 
 _FOLDER = Path("vulkan") / "icd.d"
+#: The classes of display adapters and of software components in Windows' registry. Each device has a key in its class,
+#: whose value ``VulkanDriverName`` names the manifests of its 64-bit drivers.
+DISPLAY_ADAPTERS, _COMPONENTS = (
+    rf"SYSTEM\CurrentControlSet\Control\Class\{{{name}}}"
+    for name in ("4d36e968-e325-11ce-bfc1-08002be10318", "5c4c3332-344d-483c-8739-259e934c9cc8")
+)
+#: The key whose values are called as the manifests, and are 0 where the loader is to use them.
+_DRIVERS = r"SOFTWARE\Khronos\Vulkan\Drivers"
 
 
 @dataclass(frozen=True)
@@ -34,16 +41,18 @@ class Manifest:
     path: Path
     library: str
 
+    def has_path(self) -> bool:
+        """Whether the library is named by a path, from the manifest's folder on."""
+        return "/" in self.library or (WINDOWS and "\\" in self.library)
+
     def library_is_missing(self) -> bool:
         """Whether the library is named by a path that is not there. A bare name is left to the dynamic linker."""
-        if "/" not in self.library:
+        if not self.has_path():
             return not self.library
         return not (self.path.parent / self.library).exists()
 
 
 def _search_folders(environment: Mapping[str, str]) -> Iterator[Path]:
-    if WINDOWS:  # the loader finds them in the registry there
-        return
     home = environment.get("HOME", "")
     configuration = environment.get("XDG_CONFIG_HOME") or (f"{home}/.config" if home else "")
     data = environment.get("XDG_DATA_HOME") or (f"{home}/.local/share" if home else "")
@@ -56,6 +65,15 @@ def _search_folders(environment: Mapping[str, str]) -> Iterator[Path]:
             yield Path(folder) / _FOLDER
 
 
+def _registered() -> Iterator[Path]:
+    for name in (DISPLAY_ADAPTERS, _COMPONENTS):
+        for values in registry_values(name, depth=1):
+            drivers = values.get("VulkanDriverName", ())
+            yield from map(Path, [drivers] if isinstance(drivers, str) else drivers)
+    for values in registry_values(_DRIVERS):
+        yield from (Path(name) for name, value in values.items() if value == 0)
+
+
 def _read(path: Path) -> Manifest:
     try:
         library = json.loads(path.read_text(encoding="utf-8"))["ICD"]["library_path"]
@@ -65,7 +83,9 @@ def _read(path: Path) -> Manifest:
 
 
 def installed(environment: Mapping[str, str] = os.environ) -> list[Manifest]:
-    """The manifests in the folders that the loader searches by itself."""
+    """The manifests that the loader finds by itself."""
+    if WINDOWS:
+        return [_read(path) for path in dict.fromkeys(_registered())]
     found = []
     for folder in _search_folders(environment):
         try:

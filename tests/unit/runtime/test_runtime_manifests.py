@@ -6,6 +6,8 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -78,3 +80,55 @@ def test_the_error_names_what_hides_drivers(drivers: Path) -> None:
     )
     assert f"VK_DRIVER_FILES={missing} hides the installed drivers" in done.stdout, done.stdout + done.stderr
     assert "unset it" in done.stdout and f"{drivers}/good.json" in done.stdout
+
+
+class Registry:
+    """Windows' registry, of keys with their values: what winreg has of it that is asked."""
+
+    HKEY_LOCAL_MACHINE = "HKLM"
+
+    def __init__(self, keys: dict[str, dict[str, object]]) -> None:
+        self.keys = keys
+
+    @contextmanager
+    def OpenKey(self, root: str, name: str) -> Iterator[str]:
+        if root != self.HKEY_LOCAL_MACHINE or not any(f"{key}\\".startswith(f"{name}\\") for key in self.keys):
+            raise FileNotFoundError(name)
+        if self.keys.get(name, {}).get("locked"):
+            raise PermissionError(name)
+        yield name
+
+    def _below(self, name: str) -> list[str]:
+        return [key[len(name) + 1 :] for key in self.keys if key.startswith(f"{name}\\")]
+
+    def QueryInfoKey(self, name: str) -> tuple[int, int, int]:
+        return len(self._below(name)), len(self.keys.get(name, {})), 0
+
+    def EnumKey(self, name: str, index: int) -> str:
+        return self._below(name)[index]
+
+    def EnumValue(self, name: str, index: int) -> tuple[str, object, int]:
+        return (*list(self.keys[name].items())[index], 1)
+
+
+def test_windows_registry_names_the_drivers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Display adapters and software components name one manifest or several; of the loader's own key those that are 0
+    count. A driver that two keys name is one; a key that may not be read hides no other."""
+    for name in ("card", "twin", "component", "own", "off"):
+        (tmp_path / f"{name}.json").write_text(json.dumps({"ICD": {"library_path": f".\\{name}.dll"}}))
+    places = {name: str(tmp_path / f"{name}.json") for name in ("card", "twin", "component", "own", "off")}
+    adapters, components = manifests.DISPLAY_ADAPTERS, manifests._COMPONENTS
+    keys: dict[str, dict[str, object]] = {
+        rf"{adapters}\0000": {"DriverDesc": "a card", "VulkanDriverName": places["card"]},
+        rf"{adapters}\0001": {"VulkanDriverName": [places["twin"], places["card"]]},
+        rf"{adapters}\Properties": {"locked": True},
+        rf"{components}\0003": {"VulkanDriverName": places["component"], "VulkanDriverNameWow": places["off"]},
+        r"SOFTWARE\Khronos\Vulkan\Drivers": {places["own"]: 0, places["off"]: 1},
+    }
+    monkeypatch.setitem(sys.modules, "winreg", Registry(keys))
+    monkeypatch.setattr(manifests, "WINDOWS", True)
+    found = manifests.installed({})
+    assert [one.path.stem for one in found] == ["card", "twin", "component", "own"]
+    assert all(one.has_path() for one in found)
+    monkeypatch.setitem(sys.modules, "winreg", Registry({}))
+    assert manifests.installed({}) == []
