@@ -270,8 +270,9 @@ PYBIND11_MODULE(_native, m) {
       .def_property_readonly("transfers", &Launcher::transfers,
                              "Which way each pointer argument of the last call went.");
 
-  py::class_<Relaunch>(m, "Relaunch",
-                       "The launches of one kernel function that are remembered; see backend/launching/repeated_launches.py.")
+  py::class_<Relaunch>(
+      m, "Relaunch",
+      "The launches of one kernel function that are remembered; see backend/launching/repeated_launches.py.")
       .def(py::init([](py::object config, py::object driver, py::object knobs, py::object specialize,
                        const std::vector<std::tuple<py::str, bool, bool, bool, bool>>& parameters) {
              std::vector<Parameter> made;
