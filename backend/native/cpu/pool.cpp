@@ -1,7 +1,6 @@
 #include "cpu/pool.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <new>
 
@@ -11,17 +10,18 @@
 namespace triton_spirv::cpu {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 // Helpers are woken once a launch is expected to take longer than this, in nanoseconds. To wake one takes some 50 µs
 // until it works, and 5 µs of the caller.
 constexpr float kWorthWaking = 50e3f;
+// Launches that follow each other and together took as long keep helpers awake: one that is expected to take longer
+// than this is shared, too.
+constexpr float kWorthSharing = 15e3f;
 // A range takes at least this long, in nanoseconds, so that taking it (0.1 µs, more if threads contend) does not show.
 constexpr float kShortestRange = 5e3f;
 // Each thread takes so many ranges of the programs that are left, at least. More even out programs of unequal length.
 constexpr uint64_t kRangesOfThread = 4;
 // How long a helper looks for the next launch before it sleeps. Launches that follow each other save the wake-up.
-constexpr auto kHelperSpin = std::chrono::microseconds(30);
+constexpr auto kHelperSpin = std::chrono::microseconds(200);
 // How long run() looks whether helpers have left before it sleeps.
 constexpr auto kLastRangeSpin = std::chrono::microseconds(20);
 constexpr std::size_t kHelperStack = 2 << 20;
@@ -100,7 +100,10 @@ void Pool::run(Launch& launch) {
   faulted_.store(false, std::memory_order_relaxed);
   next_.store(0, std::memory_order_relaxed);
   inside_.store(0, std::memory_order_release);
-  const bool alone = threads_ == 1 || launch.kernel->program_ns() * static_cast<float>(programs_) < kWorthWaking;
+  const auto begin = Clock::now();
+  if (begin - ended_ > kHelperSpin) together_ = 0;
+  const float expected = launch.kernel->program_ns() * static_cast<float>(programs_);
+  const bool alone = threads_ == 1 || expected < (together_ < kWorthWaking ? kWorthWaking : kWorthSharing);
   if (!alone) wake_helpers();
   const Share share = [&] {
     const FloatMode mode;
@@ -108,6 +111,8 @@ void Pool::run(Launch& launch) {
   }();
   close();
   caller_ = nullptr;
+  ended_ = Clock::now();
+  together_ += static_cast<float>(std::chrono::nanoseconds(ended_ - begin).count());
   if (share.programs == 0 || launch.stopped() != Stop::kNo) return;
   const float now = std::max(1e-3f, static_cast<float>(share.nanoseconds) / static_cast<float>(share.programs));
   const float before = launch.kernel->program_ns();

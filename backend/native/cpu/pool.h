@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
@@ -35,6 +36,8 @@ class Scratch {
   std::byte* memory_ = nullptr;
   uint64_t bytes_ = 0;
 };
+
+using Clock = std::chrono::steady_clock;
 
 // The calling thread of run() and `threads - 1` helpers. Threads take ranges of programs in ascending order, so a
 // program may wait for one of a lower number. Helpers start with the first launch that is worth it.
@@ -77,6 +80,8 @@ class Pool {
   std::vector<std::unique_ptr<Seat>> helpers_;  // empty until the first launch that needs them
   bool started_ = false;
   Scratch own_;                           // of the thread that calls run()
+  Clock::time_point ended_{};             // when the last launch ended
+  float together_ = 0;                    // nanoseconds of the launches that followed each other until then
   std::atomic<Runner*> caller_{nullptr};  // that thread, during a launch
 
   // The launch that is running. Helpers look at it while they are inside.

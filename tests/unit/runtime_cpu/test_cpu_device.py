@@ -133,6 +133,16 @@ def test_programs_of_unequal_length_are_shared(two: Any) -> None:
     assert (out == 3).all()
 
 
+def test_short_launches_that_follow_each_other(two: Any) -> None:
+    """Some 20 µs each: a helper that they keep awake takes programs of many of them, and each program runs once. How
+    much faster that is, ``python -m benchmarks.cpu --scaling`` shows."""
+    kernel, out = Kernel(SQUARES), np.empty(20_001, np.int64)
+    for turn in range(3000):
+        out[::1000] = -1
+        kernel.launch(two, (address(out), turn), (20_000, 1, 1))
+        assert (out[:20_000:1000] == np.arange(0, 20_000, 1000) ** 2 + turn).all() and out[-1] == -1
+
+
 def test_launches_run_in_order(device: Any) -> None:
     """Each adds one to what the one before wrote; short and long ones, waited for and not."""
     slow, out = Kernel(SLOW), np.zeros(50, np.int64)
