@@ -75,6 +75,7 @@ def test_drivers_without_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
         def physical_devices(self) -> list[object]:
             raise RuntimeError("vkEnumeratePhysicalDevices failed: VK_ERROR_INITIALIZATION_FAILED (-3)")
 
+    monkeypatch.setattr(asking, "left_out", dict)
     monkeypatch.setattr(devices, "instance", Loaded)
     monkeypatch.setattr(device_choice._found, "_found", [])
     monkeypatch.setattr(Cpu, "devices", lambda self: ())
