@@ -34,8 +34,9 @@ VULKAN_DEVICE = "llvmpipe"
 
 def _linters(project: Project) -> dict[str, list[str]]:
     """What each linter is run with, from the project's root."""
-    folders = ("backend/native", "backend/include", "examples/vulkan_app", "examples/cpu_app")
-    paths = (path for folder in folders for path in (project.root / folder).iterdir())
+    with_rooms, examples = ("backend/native", "backend/include"), ("examples/vulkan_app", "examples/cpu_app")
+    paths = [path for folder in with_rooms for path in (project.root / folder).rglob("*")]
+    paths += [path for folder in examples for path in (project.root / folder).iterdir()]  # one may have been built
     native = sorted(str(path) for path in paths if path.suffix in (".cpp", ".h", ".hpp"))
     module = [sys.executable, "-m"]
     return {

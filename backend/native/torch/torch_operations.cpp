@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "gil.h"
-#include "python_api.h"
 #include "platform/platform.h"
+#include "python_api.h"
 #include "torch/torch_interface.h"
 
 namespace py = pybind11;

@@ -58,7 +58,8 @@ PFN_vkGetInstanceProcAddr load_loader() {
     throw std::runtime_error(std::string(platform::kVulkanLoader) + " could not be loaded; " +
                              platform::kInstallVulkan);
   auto function = reinterpret_cast<PFN_vkGetInstanceProcAddr>(platform::function_of(library, "vkGetInstanceProcAddr"));
-  if (function == nullptr) throw std::runtime_error(std::string(platform::kVulkanLoader) + " has no vkGetInstanceProcAddr");
+  if (function == nullptr)
+    throw std::runtime_error(std::string(platform::kVulkanLoader) + " has no vkGetInstanceProcAddr");
   return function;
 }
 
