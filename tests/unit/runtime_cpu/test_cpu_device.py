@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -14,105 +11,23 @@ from typing import Any
 
 import numpy as np
 import pytest
-from triton.backends.spirv.runtime.native_module import native
 
-from .objects import X86, block, compiled, program_loop
-
-_native = native()
-FOREVER = 2**64 - 1
-
-#: out[program] = program² + value, with the arguments out, value.
-SQUARES = program_loop("""
-  %out = load ptr, ptr %block
-  %v = getelementptr i64, ptr %block, i64 1
-  %value = load i64, ptr %v
-  %at = getelementptr i64, ptr %out, i64 %program
-  %square = mul i64 %program, %program
-  %sum = add i64 %square, %value
-  store i64 %sum, ptr %at
-  br label %next""")
-
-#: out[program] += 1, with a loop of some 100 µs.
-SLOW = program_loop("""
-  %out = load ptr, ptr %block
-  br label %delay
-delay:
-  %turn = phi i64 [ 0, %body ], [ %later, %delay ]
-  %later = add i64 %turn, 1
-  call void asm sideeffect "", ""()
-  %again = icmp ult i64 %later, 100000
-  br i1 %again, label %delay, label %after
-after:
-  %at = getelementptr i64, ptr %out, i64 %program
-  %old = load i64, ptr %at
-  %new = add i64 %old, 1
-  store i64 %new, ptr %at
-  br label %next""")
-
-ENDLESS = program_loop("""
-  br label %spin
-spin:
-  call void asm sideeffect "", ""()
-  br label %spin""")
-
-#: Waits while *flag is 0: an argument decides whether it is endless.
-UNTIL = program_loop("""
-  %flag = load ptr, ptr %block
-  br label %spin
-spin:
-  %value = load atomic i64, ptr %flag monotonic, align 8
-  %done = icmp ne i64 %value, 0
-  br i1 %done, label %next, label %spin""")
-
-DIVIDE = program_loop("""
-  %out = load ptr, ptr %block
-  %v = getelementptr i64, ptr %block, i64 1
-  %value = load i64, ptr %v
-  %quotient = sdiv i64 1000, %value
-  store i64 %quotient, ptr %out
-  br label %next""")
-
-#: Writes value to scratch at a distance of 64 bytes, and says whether scratch is aligned.
-SCRATCH = program_loop("""
-  %out = load ptr, ptr %block
-  %number = ptrtoint ptr %scratch to i64
-  %rest = and i64 %number, 63
-  %far = getelementptr i8, ptr %scratch, i64 199992
-  store i64 %program, ptr %far
-  %back = load i64, ptr %far
-  %sum = add i64 %back, %rest
-  %at = getelementptr i64, ptr %out, i64 %program
-  store i64 %sum, ptr %at
-  br label %next""")
-
-
-class Kernel:
-    """A kernel of the IR's function k."""
-
-    def __init__(self, ir: str, scratch: int = 0) -> None:
-        self.object = _native.CpuObject(compiled(ir))
-        self.native = _native.CpuKernel(self.object, "k", scratch)
-
-    def launch(self, device: Any, values: tuple, grid: tuple[int, int, int], waits: bool = True) -> int:
-        return device.launch(self.native, block(*values), grid, name="add.py:7: kernel 'k'", waits=waits)
+from .objects import X86, compiled, program_loop
+from .programs import DIVIDE, ENDLESS, FOREVER, NATIVE, SCRATCH, SLOW, SQUARES, UNTIL, Kernel, address, run
 
 
 @pytest.fixture(params=[1, 2, 5])
 def device(request: pytest.FixtureRequest) -> Iterator[Any]:
-    made = _native.CpuDevice(threads=request.param, timeout_ns=FOREVER)
+    made = NATIVE.CpuDevice(threads=request.param, timeout_ns=FOREVER)
     yield made
     assert made.close()
 
 
 @pytest.fixture
 def two() -> Iterator[Any]:
-    made = _native.CpuDevice(threads=2, timeout_ns=FOREVER)
+    made = NATIVE.CpuDevice(threads=2, timeout_ns=FOREVER)
     yield made
     assert made.close()
-
-
-def address(array: np.ndarray) -> int:
-    return array.ctypes.data
 
 
 @pytest.mark.parametrize("grid", [(1, 1, 1), (7, 1, 1), (100, 3, 5), (1, 1, 1000), (300_001, 1, 1)])
@@ -200,7 +115,7 @@ define void @set(ptr %p) { call void @llvm.x86.sse.ldmxcsr(ptr %p)
   ret void }
 define void @get(ptr %p) { call void @llvm.x86.sse.stmxcsr(ptr %p)
   ret void }"""
-        modes = _native.CpuObject(compiled(ir))
+        modes = NATIVE.CpuObject(compiled(ir))
         before, flushing, after = ctypes.c_uint32(), ctypes.c_uint32(0x9FC0), ctypes.c_uint32()
         mode(modes.function("get"))(ctypes.byref(before))
         mode(modes.function("set"))(ctypes.byref(flushing))
@@ -220,10 +135,10 @@ define void @get(ptr %p) { call void @llvm.x86.sse.stmxcsr(ptr %p)
 def test_a_wild_access_is_an_error_with_its_address_and_instruction(device: Any) -> None:
     kernel, out = Kernel(SQUARES), np.zeros(100, np.int64)
     for waits in (True, False):
-        with pytest.raises(_native.KernelFault) as caught:
+        with pytest.raises(NATIVE.KernelFault) as caught:
             device.wait(kernel.launch(device, (0x1230, 0), (100, 1, 1), waits))
         error = caught.value
-        assert isinstance(error, _native.DeviceError) and isinstance(error, RuntimeError)
+        assert isinstance(error, NATIVE.DeviceError) and isinstance(error, RuntimeError)
         assert str(error).startswith("add.py:7: kernel 'k' wrote to address 0x1") and "CHECK_BOUNDS" in str(error)
         assert error.kernel == kernel.native.handle and error.signal == signal.SIGSEGV
         assert 0x1230 <= error.address < 0x1230 + 800 and kernel.object.place(error.places[0])[1] == ".text"
@@ -232,7 +147,7 @@ def test_a_wild_access_is_an_error_with_its_address_and_instruction(device: Any)
 
 
 def test_an_address_that_no_process_can_have(two: Any) -> None:
-    with pytest.raises(_native.KernelFault, match="an address that no process can have") as caught:
+    with pytest.raises(NATIVE.KernelFault, match="an address that no process can have") as caught:
         Kernel(SQUARES).launch(two, (-(1 << 63) + 8, 0), (1, 1, 1))
     assert caught.value.address is None
 
@@ -240,7 +155,7 @@ def test_an_address_that_no_process_can_have(two: Any) -> None:
 def test_memory_that_may_only_be_read(two: Any) -> None:
     text = np.frombuffer(b"constant" * 600, np.int64)
     kernel = Kernel(SQUARES)
-    with pytest.raises(_native.KernelFault, match="where this process may not do so"):
+    with pytest.raises(NATIVE.KernelFault, match="where this process may not do so"):
         kernel.launch(two, (kernel.object.address, 0), (1, 1, 1))
     assert text[0] == np.frombuffer(b"constant", np.int64)[0]
 
@@ -249,7 +164,7 @@ def test_memory_that_may_only_be_read(two: Any) -> None:
 def test_a_division_by_zero_is_an_error(two: Any) -> None:
     out = np.zeros(1, np.int64)
     kernel = Kernel(DIVIDE)
-    with pytest.raises(_native.KernelFault, match="divided an integer by zero") as caught:
+    with pytest.raises(NATIVE.KernelFault, match="divided an integer by zero") as caught:
         kernel.launch(two, (address(out), 0), (1, 1, 1))
     assert caught.value.signal == signal.SIGFPE
     kernel.launch(two, (address(out), 10), (1, 1, 1))
@@ -258,7 +173,7 @@ def test_a_division_by_zero_is_an_error(two: Any) -> None:
 
 def test_an_instruction_that_does_not_exist(two: Any) -> None:
     trap = program_loop("  call void @llvm.trap()\n  br label %next", "declare void @llvm.trap()")
-    with pytest.raises(_native.KernelFault) as caught:
+    with pytest.raises(NATIVE.KernelFault) as caught:
         Kernel(trap).launch(two, (), (1, 1, 1))
     assert caught.value.signal in (signal.SIGILL, signal.SIGTRAP)
 
@@ -272,7 +187,7 @@ def test_a_fault_in_a_function_that_a_kernel_calls(two: Any) -> None:
         "declare void @memcpy(ptr, ptr, i64)",
     )
     kernel = Kernel(ir, 100_000)
-    with pytest.raises(_native.KernelFault) as caught:
+    with pytest.raises(NATIVE.KernelFault) as caught:
         kernel.launch(two, (0x5000,), (1, 1, 1))
     assert caught.value.places and kernel.object.place(caught.value.places[0])[1] == ".text"
 
@@ -294,7 +209,7 @@ define void @deeper(i64 %depth) noinline {
 
     def on_a_thread() -> None:
         with pytest.raises(
-            _native.KernelFault, match=r"more stack than its thread has \(SIGSEGV at 0x.*\); smaller blocks"
+            NATIVE.KernelFault, match=r"more stack than its thread has \(SIGSEGV at 0x.*\); smaller blocks"
         ):
             kernel.launch(two, (), (1, 1, 1))
 
@@ -331,25 +246,8 @@ fault:
     kernel = Kernel(ir)
     kernel.launch(two, (address(flag), -1), (50, 1, 1))  # its programs are known to be long from now on
     flag[0] = 0
-    with pytest.raises(_native.KernelFault, match="address 0x0"):
+    with pytest.raises(NATIVE.KernelFault, match="address 0x0"):
         kernel.launch(two, (address(flag), 6), (50, 1, 1))
-
-
-def run(code: str, *, timeout: float = 120, **environment: str) -> subprocess.CompletedProcess[str]:
-    """A program in a process of its own, with these tests' helpers."""
-    prelude = (
-        "import faulthandler, os, signal, sys, threading, time\nimport numpy as np\n"
-        "from tests.unit.runtime_cpu.test_cpu_device import *\n"
-        "from tests.unit.runtime_cpu.test_cpu_device import _native\n"
-    )
-    return subprocess.run(
-        [sys.executable, "-c", prelude + code],
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-        cwd=os.path.join(os.path.dirname(__file__), *[os.pardir] * 3),
-        env={**os.environ, **environment},
-    )
 
 
 @pytest.mark.parametrize("when", ["before", "after", "never"])
@@ -357,12 +255,12 @@ def test_faults_elsewhere_go_to_the_handler_that_was_there(when: str) -> None:
     """A fault of other code ends the process as it did; Python's faulthandler still says where."""
     made = run(f"""
 if {when == "before"}: faulthandler.enable()
-device = _native.CpuDevice(threads=2, timeout_ns=FOREVER)
+device = NATIVE.CpuDevice(threads=2, timeout_ns=FOREVER)
 kernel = Kernel(SQUARES)
 def fault():
     try:
         kernel.launch(device, (0x1230, 0), (100, 1, 1))
-    except _native.KernelFault:
+    except NATIVE.KernelFault:
         print("caught", flush=True)
 fault()
 if {when == "after"}: faulthandler.enable()
@@ -376,7 +274,7 @@ print("survived")
 
 def test_a_signal_that_is_sent_is_not_a_kernel_s_fault() -> None:
     made = run("""
-device = _native.CpuDevice(threads=2, timeout_ns=FOREVER)
+device = NATIVE.CpuDevice(threads=2, timeout_ns=FOREVER)
 threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGSEGV)).start()
 Kernel(ENDLESS).launch(device, (), (4, 1, 1))
 """)
@@ -386,7 +284,7 @@ Kernel(ENDLESS).launch(device, (), (4, 1, 1))
 # -- stops -------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("on_main_thread", [True, False])
 def test_the_time_limit_stops_a_kernel_and_the_device_goes_on(on_main_thread: bool) -> None:
-    device = _native.CpuDevice(threads=2, timeout_ns=200_000_000)
+    device = NATIVE.CpuDevice(threads=2, timeout_ns=200_000_000)
     until, endless, out = Kernel(UNTIL), Kernel(ENDLESS), np.zeros(10, np.int64)
     flag = np.ones(1, np.int64)
     for _ in range(3):
@@ -397,7 +295,7 @@ def test_the_time_limit_stops_a_kernel_and_the_device_goes_on(on_main_thread: bo
     def attempt() -> None:
         for kernel, values in ((endless, ()), (until, (address(flag),)), (endless, ())):
             with pytest.raises(
-                _native.DeviceError, match=r"add.py:7: kernel 'k' did not end within .* 200 ms .*stopped"
+                NATIVE.DeviceError, match=r"add.py:7: kernel 'k' did not end within .* 200 ms .*stopped"
             ):
                 kernel.launch(device, values, (4, 1, 1))
 
@@ -424,7 +322,7 @@ def test_the_time_limit_stops_a_kernel_and_the_device_goes_on(on_main_thread: bo
 def test_ctrl_c_stops_the_kernel_that_is_waited_for(known: bool) -> None:
     """Whether the kernel runs on the main thread, because it was short before, or on the worker."""
     made = run(f"""
-device = _native.CpuDevice(threads=2, timeout_ns=FOREVER)
+device = NATIVE.CpuDevice(threads=2, timeout_ns=FOREVER)
 until, flag, out = Kernel(UNTIL), np.ones(1, np.int64), np.zeros(10, np.int64)
 if {known}:
     for _ in range(3):
@@ -451,7 +349,7 @@ except KeyboardInterrupt:
 def test_handlers_of_signals_run_during_a_launch() -> None:
     """One that does not raise leaves the launch alone."""
     made = run("""
-device = _native.CpuDevice(threads=2, timeout_ns=FOREVER)
+device = NATIVE.CpuDevice(threads=2, timeout_ns=FOREVER)
 until, flag = Kernel(UNTIL), np.zeros(1, np.int64)
 def handler(number, frame):
     print("handled", flush=True)
@@ -466,7 +364,7 @@ print("ended")
 
 def test_an_interrupted_wait_leaves_work_alone_unless_it_never_ends() -> None:
     made = run("""
-device = _native.CpuDevice(threads=2, timeout_ns=FOREVER)
+device = NATIVE.CpuDevice(threads=2, timeout_ns=FOREVER)
 slow, out = Kernel(SLOW), np.zeros(400, np.int64)
 values = [slow.launch(device, (address(out),), (400, 1, 1), waits=False) for _ in range(20)]
 threading.Timer(0.1, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
@@ -486,7 +384,7 @@ except KeyboardInterrupt:
     print("interrupted")
 try:
     device.wait(after)
-except _native.DeviceError as error:
+except NATIVE.DeviceError as error:
     print(error)
 device.wait(after)
 print((out == 21).all(), device.close())
@@ -503,7 +401,7 @@ print((out == 21).all(), device.close())
 def test_a_forked_child_goes_on() -> None:
     """Its threads begin anew. What was queued in the parent is missing, and the child hears so once."""
     made = run("""
-device = _native.CpuDevice(threads=3, timeout_ns=FOREVER)
+device = NATIVE.CpuDevice(threads=3, timeout_ns=FOREVER)
 squares, slow = Kernel(SQUARES), Kernel(SLOW)
 out = np.zeros(100_000, np.int64)
 def check(value):
@@ -529,7 +427,7 @@ def busy():
     try:
         device.wait(device.submitted)
         print("nothing said")
-    except _native.DeviceError as error:
+    except NATIVE.DeviceError as error:
         print("child:", str(error).partition(": ")[0])
     print("child", check(6), check(7))
 fork(busy)
@@ -546,7 +444,7 @@ print("parent", check(8), check(9), device.close())
 
 
 def test_closing_waits_and_then_refuses(two: Any) -> None:
-    device = _native.CpuDevice(threads=2, timeout_ns=FOREVER)
+    device = NATIVE.CpuDevice(threads=2, timeout_ns=FOREVER)
     out = np.zeros(400, np.int64)
     slow = Kernel(SLOW)
     for _ in range(5):
@@ -591,7 +489,7 @@ def test_copies_are_in_order_with_launches(device: Any) -> None:
 
 
 def test_memory_that_is_not_there_is_an_error(two: Any) -> None:
-    with pytest.raises(_native.DeviceError, match="has no memory for") as caught:
+    with pytest.raises(NATIVE.DeviceError, match="has no memory for") as caught:
         two.allocate_device(1 << 60)
     assert caught.value.no_memory
 
@@ -607,14 +505,14 @@ def test_freed_memory_stays_until_its_work_is_done(two: Any) -> None:
 
 def test_events_and_graphs(device: Any) -> None:
     slow, out = Kernel(SLOW), np.zeros(64, np.int64)
-    begin, end = _native.Event(device, True), _native.Event(device, True)
+    begin, end = NATIVE.Event(device, True), NATIVE.Event(device, True)
     begin.record()
     slow.launch(device, (address(out),), (64, 1, 1), waits=False)
     end.record()
     assert end.query() in (True, False)
     end.synchronize()
     assert end.query() and 0.5 < begin.elapsed_ms(end) < 10_000
-    graph = _native.Recording(device)
+    graph = NATIVE.Recording(device)
     graph.begin()
     for _ in range(3):
         slow.launch(device, (address(out),), (64, 1, 1), waits=False)
@@ -625,108 +523,3 @@ def test_events_and_graphs(device: Any) -> None:
     graph.replay()
     graph.wait()
     assert (out == 7).all()
-
-
-def test_host_memory_is_copied_where_it_is_not_used_in_place() -> None:
-    """As on a GPU: TRITON_SPIRV_HOST_MEMORY=staged finds kernels that write more than they say."""
-    made = run(
-        """
-import torch, triton, triton.language as tl
-from triton.backends.spirv.runtime.context import current
-from tests.unit.runtime_cpu.doubled import doubled
-x, out = torch.arange(1000.0), torch.full((1100,), -1.0)
-for _ in range(3):
-    doubled[(4,)](x, out, 1000, BLOCK=256)
-context = current()
-print(context.host_memory, context.native.host_addresses, (out[:1000] == 2 * x).all().item(), out[1000:].max().item())
-""",
-        TRITON_SPIRV_DEVICE="cpu",
-        TRITON_SPIRV_HOST_MEMORY="staged",
-    )
-    assert made.stdout == "staged False True -1.0\n", made.stderr
-
-
-def test_a_wild_access_of_a_kernel_in_python_has_its_line() -> None:
-    made = run(
-        """
-import torch
-from triton.backends.spirv.runtime.native_module import native
-from tests.unit.runtime_cpu.doubled import doubled, unmasked
-x, out = torch.arange(4096.0), torch.zeros(4096)
-try:
-    unmasked[(4,)](x, out, 1 << 24, BLOCK=1024)
-except RuntimeError as error:
-    print(type(error).__name__, str(error).partition(" address")[0])
-doubled[(4,)](x, out, 4096, BLOCK=1024)
-print((out == 2 * x).all().item())
-""",
-        TRITON_SPIRV_DEVICE="cpu",
-    )
-    line = next(
-        number
-        for number, text in enumerate(open(os.path.join(os.path.dirname(__file__), "doubled.py")), 1)
-        if "100000" in text
-    )
-    assert made.stdout.splitlines() == [f"KernelFault doubled.py:{line}: kernel 'unmasked' wrote to", "True"], (
-        made.stderr
-    )
-
-
-@pytest.mark.parametrize("ends", ["time limit", "Ctrl-C"])
-def test_an_endless_kernel_in_python_is_stopped(ends: str) -> None:
-    made = run(
-        f"""
-import torch
-from tests.unit.runtime_cpu.doubled import doubled, endless
-flag, out = torch.ones(1, dtype=torch.int32), torch.zeros(100)
-endless[(2,)](flag, BLOCK=16)
-flag.zero_()
-if {ends == "Ctrl-C"}:
-    threading.Timer(1, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
-try:
-    endless[(2,)](flag, BLOCK=16)
-except KeyboardInterrupt:
-    print("interrupted")
-except RuntimeError as error:
-    print(error)
-doubled[(1,)](torch.arange(100.0), out, 100, BLOCK=128)
-print((out == 2 * torch.arange(100.0)).all().item())
-""",
-        TRITON_SPIRV_DEVICE="cpu",
-        **({} if ends == "Ctrl-C" else {"TRITON_SPIRV_TIMEOUT": "0.5"}),
-    )
-    said, good = made.stdout.splitlines()
-    assert good == "True", made.stderr
-    if ends == "Ctrl-C":
-        assert said == "interrupted"
-    else:
-        assert "kernel 'endless' did not end within the time limit of 500 ms" in said and "was stopped" in said
-
-
-def test_a_forked_child_of_a_program_in_python_goes_on() -> None:
-    """With arrays in place, device memory and torch's device. Sizes are small: torch's own threads do not survive."""
-    made = run(
-        """
-import torch
-from tests.unit.runtime_cpu.doubled import doubled
-from triton.backends.spirv import runtime
-def work(seed):
-    x, out = torch.arange(20000.0) + seed, torch.zeros(20000)
-    doubled[(20,)](x, out, 20000, BLOCK=1024)
-    given, found = runtime.from_numpy(np.ones(1000, np.float32)), runtime.empty(1000, "float32")
-    doubled[(1,)](given, found, 1000, BLOCK=1024)
-    y = torch.ones(5000, device="spirv")
-    z = torch.empty_like(y)
-    doubled[(5,)](y, z, 5000, BLOCK=1024)
-    print((out == 2 * x).all().item(), found.to_numpy().sum(), z.sum().item(), flush=True)
-work(0)
-for seed in (1, 2):
-    if os.fork() == 0:
-        work(seed)
-        sys.exit()
-    os.wait()
-work(3)
-""",
-        TRITON_SPIRV_DEVICE="cpu",
-    )
-    assert made.stdout.splitlines() == ["True 2000.0 10000.0"] * 4, made.stderr
