@@ -17,6 +17,7 @@ from .carried_arrays import carry_arrays
 from .carried_pointers import carry_offsets
 from .dot_precision import OF_F32, share_precision
 from .fill_together import fill_together
+from .first_rounds import begin_with_constants
 from .fragments import arrange_fragments
 from .gathers import gather_without_conversions
 from .hypercubes import join_dimensions
@@ -295,6 +296,12 @@ TRANSFORMS: tuple[Transform, ...] = (
         Stage.PLANNING,
         _alone(lambda module: merge_arrays(kernel_of(module))),
         when=lambda device, options: device.tile_products,
+    ),
+    Transform(
+        "begin loops with constants",
+        Stage.PLANNING,
+        _alone(lambda module: begin_with_constants(kernel_of(module))),
+        when=lambda device, options: device.tile_products and not options.units,
     ),
     Transform(
         "divide once for all lanes",

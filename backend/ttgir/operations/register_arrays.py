@@ -1,5 +1,5 @@
 """This backend's own operations, which its rewrites make: on tensors in arrays of an invocation's own
-(transforms/strip_loops.py, carried_arrays.py, merged_arrays.py, tile_dots.py, whole_loops.py)."""
+(transforms/strip_loops.py, carried_arrays.py, merged_arrays.py, first_rounds.py, tile_dots.py, whole_loops.py)."""
 
 from __future__ import annotations
 

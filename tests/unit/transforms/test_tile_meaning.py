@@ -13,6 +13,7 @@ from triton.backends.spirv.driver_quirks import Driver
 from triton.backends.spirv.transforms.alike_lanes import mark_alike
 from triton.backends.spirv.transforms.carried_arrays import carry_arrays
 from triton.backends.spirv.transforms.carried_pointers import carry_offsets
+from triton.backends.spirv.transforms.first_rounds import begin_with_constants
 from triton.backends.spirv.transforms.merged_arrays import merge_arrays
 from triton.backends.spirv.transforms.neighbouring_lanes import neighbouring_lanes
 from triton.backends.spirv.transforms.strips import cut_in_strips
@@ -43,6 +44,8 @@ def in_tiles(module: Module, budget: int = 20, merged: bool = True) -> None:
     verify(module)
     if merged:
         merge_arrays(kernel)
+        verify(module)
+        begin_with_constants(kernel)
     mark_alike(kernel)
 
 
@@ -79,10 +82,11 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 1 : i32, "ttg.thr
     %scale = arith.constant dense<0.03125> : tensor<32x32xf32, #t>
 """
 
-#: What a kernel does with its two tensors %P and %Q; it gives two others, %P' and %Q'.
+#: What a kernel does with its two tensors %P and %Q; it gives two others, %P' and %Q'. "none" has zeros for %P.
 STEPS = {
     "add": "%P' = arith.addf %P, %Q : tensor<32x32xf32, #t>",
     "swap": "",
+    "none": "",
     "both": "%P' = arith.maximumf %P, %Q : tensor<32x32xf32, #t>\n%Q' = arith.subf %Q, %P : tensor<32x32xf32, #t>",
     "multiply": """
         %aN = ttg.convert_layout %P : tensor<32x32xf32, #t> -> tensor<32x32xf32, #a>
@@ -135,6 +139,8 @@ def bodies(draw: st.DrawFn, names: _Names, pair: tuple[str, str], depth: int) ->
             p, q = (
                 (q, p)
                 if kind == "swap"
+                else ("%none", q)
+                if kind == "none"
                 else (f"%p{number}" if f"%p{number} =" in text else p, f"%q{number}" if f"%q{number} =" in text else q)
             )
             continue
