@@ -62,9 +62,9 @@ def _launch(seconds: float) -> float:
     return interleaved({"launch": lambda: kernels.copy[(1,)](x, out, 16, BLOCK=16)}, seconds)["launch"].clock
 
 
-def _measure(families: list[str], seconds: float, alone: bool, threads: int = 0) -> dict[str, Any]:
-    """Figures of all cases. ``alone``: of the kernels only, as the process for Mesa's driver does. ``threads``: of
-    torch, which is measured then even so, and the machine's limits with as many."""
+def _measure(families: list[str], seconds: float, alone: str, threads: int = 0) -> dict[str, Any]:
+    """Figures of all cases. ``alone``: of ``"triton"`` or ``"torch"`` only. ``threads``: of torch; the machine's limits
+    are measured, too, with as many."""
     import torch
     import triton
 
@@ -81,8 +81,10 @@ def _measure(families: list[str], seconds: float, alone: bool, threads: int = 0)
         wrong = 0.0
         if case.expected is not None:
             wrong = float((case.out.double() - torch.as_tensor(case.expected).double()).abs().max())
-        others = {name: run for name, run in case.others.items() if not alone or (threads and name == "torch")}
-        times = interleaved({"triton": case.run, **others}, seconds)
+        sides = {name: run for name, run in {"triton": case.run, **case.others}.items() if alone in ("", name)}
+        if not sides:
+            continue
+        times = interleaved(sides, seconds)
         found.append(
             {
                 "name": case.name,
@@ -105,7 +107,7 @@ def _measure(families: list[str], seconds: float, alone: bool, threads: int = 0)
         "memory": memory,
         "operations": operations,
         "launch": 0.0 if alone else _launch(seconds),
-        "limits": _limits() if threads else {},
+        "limits": _limits() if threads and alone == "triton" else {},
     }
 
 
@@ -132,9 +134,12 @@ def _row(result: dict[str, Any]) -> str:
     )
 
 
-def _another(options: argparse.Namespace, settings: dict[str, str], threads: int = 0) -> dict[str, Any]:
-    """The figures of the kernels in a process of their own, the results by their names. ``threads``: as _measure()."""
-    command = [sys.executable, "-m", "benchmarks.cpu", "--alone", "--only", options.only]
+def _another(
+    options: argparse.Namespace, settings: dict[str, str], alone: str = "triton", threads: int = 0
+) -> dict[str, Any]:
+    """The figures of one side in a process of its own, the results by their names. ``alone``, ``threads``: as
+    _measure()."""
+    command = [sys.executable, "-m", "benchmarks.cpu", "--alone", alone, "--only", options.only]
     command += ["--seconds", str(options.seconds), "--torch-threads", str(threads)]
     done = subprocess.run(command, env={**os.environ, **settings}, check=True, capture_output=True, text=True)
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
@@ -142,15 +147,24 @@ def _another(options: argparse.Namespace, settings: dict[str, str], threads: int
 
 
 def _scaling(options: argparse.Namespace, result: dict[str, Any]) -> None:
-    """Prints and adds how many times as fast kernels, torch and the machine itself are with two threads."""
-    one, two = (_another(options, {"TRITON_SPIRV_CPU_THREADS": str(count)}, count) for count in (1, 2))
-    result["limits"] = {name: two["limits"][name] / one["limits"][name] for name in one["limits"]}
+    """Prints and adds how many times as fast kernels, torch and the machine itself are with two threads. Each side has
+    a process of its own: threads of torch look for work for milliseconds after a call, and would take a processor from
+    the kernels."""
+    sides = {
+        name: [_another(options, {"TRITON_SPIRV_CPU_THREADS": str(count)}, name, count) for count in (1, 2)]
+        for name in ("triton", "torch")
+    }
+    one, two = (side["limits"] for side in sides["triton"])
+    result["limits"] = {name: two[name] / one[name] for name in one}
     print("\nTimes as fast with two threads as with one, by the clock:")
     for name, times in result["limits"].items():
         print(f"{'the machine: ' + name:34} {times:8.2f}")
     for entry in result["results"]:
-        sides = [side["results"][entry["name"]]["clock"] for side in (one, two)]
-        entry["two_threads"] = {name: sides[0][name] / sides[1][name] for name in sides[0]}
+        entry["two_threads"] = {}
+        for name, figures in sides.items():
+            clocks = [found["clock"][name] for each in figures if (found := each["results"].get(entry["name"]))]
+            if clocks:
+                entry["two_threads"][name] = clocks[0] / clocks[1]
         print(
             f"{entry['name']:34} " + "  ".join(f"{name} {times:5.2f}" for name, times in entry["two_threads"].items())
         )
@@ -170,7 +184,7 @@ def main() -> int:
     parser.add_argument(
         "--scaling", action="store_true", help="measure two threads beside one, of torch and of the machine, too"
     )
-    parser.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--alone", choices=["", "triton", "torch"], default="", help=argparse.SUPPRESS)
     parser.add_argument("--torch-threads", type=int, default=0, help=argparse.SUPPRESS)
     options = parser.parse_args()
     families = options.only.split(",")
