@@ -275,9 +275,11 @@ def _tile(rows: int, columns: int, across: bool, on: DeviceFacts) -> tuple[int, 
 
 
 def _split(rows: int, columns: int, tile: tuple[int, int], on: DeviceFacts) -> tuple[int, int]:
-    """(parts that a row is reduced in, columns of each)."""
+    """(parts that a row is reduced in, columns of each). A tensor that one program reduces is worth no second launch."""
     parts = 1
-    if not on.cpu:
+    if rows * columns <= _TILE[0]:
+        pass
+    elif not on.cpu:
         parts = share_out(-(-rows // tile[0]), on.units, columns, _TILES * tile[1], _PROGRAMS)
     elif rows <= _FEW_ROWS * tile[0] and columns > _LONG:
         parts = min(_PARTS, -(-columns // (4 * tile[1])))
