@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from ..ttgir.ir import Block, DenseAttr, Function, Operation, Region, Value
 from ..ttgir.type_reader import PLAIN_TYPES
-from ..ttgir.types import TensorType
 from .rewriting import Rewriter, region_of
 from .strip_loops import ROLLED
 
@@ -90,22 +89,24 @@ def _begin(assign: Operation, loop: Operation, strips: list[Operation], constant
     counter = body.arguments[0]
     first = _compare(at_start, "eq", counter, start)
     for strip in strips:
-        after = Rewriter.after(strip)
-        type_ = strip.result.type
-        assert isinstance(type_, TensorType)
-        begins = after.make(
-            "arith.constant", types=[type_], attributes={"value": DenseAttr(type_, constant.values, True)}
-        ).result
-        chosen = after.make("arith.select", [first, begins, strip.result], [type_])
-        strip.result.replace_uses(chosen.result, by=lambda user, chosen=chosen: user is not chosen)
+        _choose(strip.result, first, constant)
     behind = Rewriter.after(loop)
-    none = _compare(behind, "uge" if loop.attributes.get("unsignedCmp") else "sge", start, end)
+    none = _compare(behind, "uge" if "unsignedCmp" in loop.attributes else "sge", start, end)
     otherwise = Block()
     behind.make("scf.if", [none], regions=[region_of(otherwise), Region()])
     inside = behind.at_end(otherwise)
     inside.make("spirv.assign", list(assign.operands))
     inside.make("scf.yield")
     assign.erase()
+
+
+def _choose(strip: Value, first: Value, constant: DenseAttr) -> None:
+    """Makes the users of ``strip`` use the constant where ``first`` is true."""
+    after, type_ = Rewriter.behind(strip), strip.tensor
+    value = DenseAttr(type_, constant.values, True)
+    begins = after.make("arith.constant", types=[type_], attributes={"value": value}).result
+    chosen = after.make("arith.select", [first, begins, strip], [type_])
+    strip.replace_uses(chosen.result, by=lambda user: user is not chosen)
 
 
 def _compare(rewriter: Rewriter, predicate: str, one: Value, other: Value) -> Value:

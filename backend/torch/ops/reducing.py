@@ -275,7 +275,7 @@ def _tile(rows: int, columns: int, across: bool, on: DeviceFacts) -> tuple[int, 
 
 
 def _split(rows: int, columns: int, tile: tuple[int, int], on: DeviceFacts) -> tuple[int, int]:
-    """(parts that a row is reduced in, columns of each). A tensor that one program reduces is worth no second launch."""
+    """(parts that a row is reduced in, columns of each). What one program can reduce is worth no second launch."""
     parts = 1
     if rows * columns <= _TILE[0]:
         pass
