@@ -6,11 +6,16 @@ from collections.abc import Iterable
 
 from ..analysis.code_size import unrolled
 from ..analysis.places import elementwise, order_is_free
+from ..analysis.pointer_range import is_pointer
 from ..driver_quirks import Driver
-from ..layouts.strips import same_registers
+from ..layouts.conversion import ConversionError, plan_conversion
+from ..layouts.distributed import LayoutError, layout_of
+from ..layouts.element_sizes import bytes_in_memory, element_type
+from ..layouts.shuffles import SubgroupShuffle
+from ..layouts.strips import cut_fits, same_registers
 from ..ttgir.ir import DenseAttr, Operation, Value
 from ..ttgir.operations import definition_of
-from ..ttgir.types import TensorType
+from ..ttgir.types import TensorType, strip_type
 from .strip_reductions import folds, keeps_strips
 
 #: Operations without operands that are tensors.
@@ -51,6 +56,42 @@ def may_be_cut(operation: Operation) -> bool:
         or keeps_strips(operation)
         or (name == "tt.reshape" and _renames(operation))
     )
+
+
+def converts(operation: Operation, most: int | None) -> bool:
+    """Whether a ``ttg.convert_layout`` moves more elements between lanes than the driver's ``most_shuffles``, but no
+    more for a strip."""
+    if operation.name != "ttg.convert_layout" or most is None or is_pointer(operation.operands[0]):
+        return False
+    if (_shuffles(operation, 0, 1) or 0) <= most:
+        return False
+    rank = operation.result.tensor.rank
+    return any(converts_strips(operation, dim, most_strips(operation, dim), most) for dim in range(rank))
+
+
+def most_strips(operation: Operation, dim: int) -> int:
+    """In how many strips along ``dim`` a conversion's tensors can be cut at most."""
+    types, strips = [operation.operands[0].tensor, operation.result.tensor], 1
+    while all(cut_fits(type_, dim, 2 * strips) for type_ in types):
+        strips *= 2
+    return strips
+
+
+def converts_strips(operation: Operation, dim: int, strips: int, most: int) -> bool:
+    """Whether a conversion moves each of so many strips along ``dim`` with ``most`` shuffles or fewer."""
+    count = _shuffles(operation, dim, strips)
+    return count is not None and count <= most
+
+
+def _shuffles(operation: Operation, dim: int, strips: int) -> int | None:
+    """The 32-bit shuffles that move a strip of a conversion; None where it moves in another way."""
+    types = [strip_type(value.tensor, dim, strips) for value in (operation.operands[0], operation.result)]
+    size = bytes_in_memory(element_type(types[0]))
+    try:
+        moves = plan_conversion(layout_of(types[0]), layout_of(types[1]), size)
+    except (ConversionError, LayoutError):
+        return None
+    return len(moves.shuffles) * max(1, size // 4) if isinstance(moves, SubgroupShuffle) else None
 
 
 def _renames(reshape: Operation) -> bool:

@@ -32,7 +32,18 @@ from ..ttgir.operations import Effect, Memory, definition_of
 from ..ttgir.types import FloatType, TensorType
 from .rewriting import erase_unused
 from .strip_loops import MULTIPLY, ROUNDS, Key, Run, roll
-from .strip_operations import DIVISIONS, SOURCES, cost_of, is_light, is_tensor, may_be_cut, size_of, sunk
+from .strip_operations import (
+    DIVISIONS,
+    SOURCES,
+    converts,
+    converts_strips,
+    cost_of,
+    is_light,
+    is_tensor,
+    may_be_cut,
+    size_of,
+    sunk,
+)
 from .strip_reductions import folds, keeps_strips, reduced_dim
 
 #: Arrays cost something themselves: they are worth it for code of more than so many budgets. On Mesa's CPU driver a
@@ -160,7 +171,9 @@ class _Strips:
     def _may_be_cut(self, operation: Operation) -> bool:
         known = self._cuttable.get(operation)
         if known is None:
-            known = self._cuttable[operation] = may_be_cut(operation)
+            known = self._cuttable[operation] = may_be_cut(operation) or (
+                self._rows and converts(operation, self._driver.most_shuffles)
+            )
         return known
 
     def _is_index(self, value: Value) -> bool:
@@ -345,12 +358,9 @@ class _Strips:
         if not run.loads and not run.stores:
             return []
         before = block.operations[: places[run.sinks[-1]]]
+        inside = {operation for operation, _ in run.operations}
         last_wait = next(
-            (
-                places[operation]
-                for operation in reversed(before)
-                if self._waits(operation) and operation not in run.folds
-            ),
+            (places[operation] for operation in reversed(before) if self._waits(operation) and operation not in inside),
             -1,
         )
         if any(places[store] < last_wait for store in run.stores):
@@ -413,6 +423,13 @@ class _Strips:
             cut_fits(value.tensor, dim, 2 * strips) for value, dim in _cut_values(run)
         ):
             strips *= 2
+        most = self._driver.most_shuffles
+        if most is not None and not all(
+            converts_strips(operation, dim, strips, most)
+            for operation, dim in run.operations
+            if operation.name == "ttg.convert_layout"
+        ):
+            return 1, False
         return strips, cost <= budget * strips
 
 

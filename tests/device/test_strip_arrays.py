@@ -151,6 +151,24 @@ def test_masks_and_transpositions(dtype: torch.dtype) -> None:
 
 
 @triton.jit
+def transposed(x_ptr, out_ptr, m, n, M: tl.constexpr, N: tl.constexpr):
+    i, j = tl.program_id(0) * M + tl.arange(0, M), tl.program_id(1) * N + tl.arange(0, N)
+    x = tl.load(x_ptr + i[:, None] * n + j, mask=(i[:, None] < m) & (j < n))
+    tl.store(out_ptr + j[:, None] * m + i, tl.trans(x), mask=(j[:, None] < n) & (i < m))
+
+
+@pytest.mark.parametrize("tile", [(64, 64), (128, 64), (128, 128), (32, 256)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.int8, torch.int64])
+def test_large_tiles_are_transposed(dtype: torch.dtype, tile: tuple[int, int]) -> None:
+    """Of odd sizes, from and to places that begin in the middle of a vector."""
+    m, n = 167, 301
+    x, out = numbers(dtype, m * n + 1)[1:], torch.full((m * n + 6,), 55, dtype=dtype)
+    transposed[(triton.cdiv(m, tile[0]), triton.cdiv(n, tile[1]))](x, out[3:], m, n, M=tile[0], N=tile[1], num_warps=1)
+    assert torch.equal(out[3:-3].view(n, m), x.view(m, n).T)
+    assert out[:3].tolist() == out[-3:].tolist() == [55] * 3
+
+
+@triton.jit
 def carried(x_ptr, out_ptr, steps, M: tl.constexpr, N: tl.constexpr):
     i, j = tl.arange(0, M), tl.arange(0, N)
     pointers = x_ptr + i[:, None] * N + j

@@ -324,3 +324,36 @@ def test_a_dimension_whose_layout_cannot_be_cut_is_not_tried(monkeypatch: pytest
     wide = wide.replace("end = 32", "end = 1024").replace("<32x", "<1024x").replace("dense<32>", "dense<1024>")
     _, loops = cut(wide)
     assert len(loops) == 1 and set(tried) == {1}
+
+
+TURN = """
+#rows = #ttg.blocked<{sizePerThread = [1, 1], threadsPerWarp = [1, 16], warpsPerCTA = [1, 1], order = [1, 0]}>
+#columns = #ttg.blocked<{sizePerThread = [1, 1], threadsPerWarp = [16, 1], warpsPerCTA = [1, 1], order = [0, 1]}>
+module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 1 : i32, "ttg.threads-per-warp" = 16 : i32} {
+  tt.func public @k(%p: tensor<NxNx!tt.ptr<f32>, #rows>, %q: tensor<NxNx!tt.ptr<f32>, #rows>) {
+    %x = tt.load %p : tensor<NxNx!tt.ptr<f32>, #rows>
+    %t = tt.trans %x {order = array<i32: 1, 0>} : tensor<NxNxf32, #rows> -> tensor<NxNxf32, #columns>
+    %y = ttg.convert_layout %t : tensor<NxNxf32, #columns> -> tensor<NxNxf32, #rows>
+    tt.store %q, %y : tensor<NxNx!tt.ptr<f32>, #rows>
+    tt.return
+  }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("side", "most", "shapes"),
+    [(64, 64, {(16, 64), (64, 16)}), (128, 128, {(16, 128), (128, 16)}), (64, 256, {(64, 64)}), (64, 32, {(64, 64)})],
+    ids=["64", "128", "what is allowed as a whole", "what strips do not allow either"],
+)
+def test_a_conversion_of_many_shuffles_is_cut(side: int, most: int, shapes: set[tuple[int, ...]]):
+    module = parse_module(TURN.replace("NxN", f"{side}x{side}"))
+    function = module.functions["k"]
+    cut_in_strips(function, Driver(unrolled_elementwise=100, most_shuffles=most), True)
+    verify(module)
+    conversions = [operation for operation in function.walk() if operation.name == "ttg.convert_layout"]
+    assert {value.tensor.shape for one in conversions for value in (*one.operands, *one.results)} <= shapes
+    assert all(
+        any(ROLLED in holder.attributes for holder in one.holders()) is ((side, side) not in shapes)
+        for one in conversions
+    )
