@@ -67,15 +67,17 @@ TTIR: Pipeline = (
 )
 
 
-def layouts(num_warps: int, subgroup_size: int, num_ctas: int) -> Pipeline:
-    """TTIR to TTGIR."""
-    return (
-        Pass(passes.ttir, "add_convert_to_ttgpuir", (TARGET, num_warps, subgroup_size, num_ctas)),
-        Pass(passes.ttgpuir, "add_coalesce"),
-        Pass(passes.ttgpuir, "add_remove_layout_conversions"),
-        _only_on(passes.ttgpuir, "add_optimize_thread_locality", "tt.reduce", "tt.gather"),
-    )
+def encodings(num_warps: int, subgroup_size: int, num_ctas: int) -> Pipeline:
+    """TTIR to TTGIR whose tensors have the encoding that suits their shape."""
+    return (Pass(passes.ttir, "add_convert_to_ttgpuir", (TARGET, num_warps, subgroup_size, num_ctas)),)
 
+
+#: Tensors get the encodings that suit memory and each other.
+LAYOUTS: Pipeline = (
+    Pass(passes.ttgpuir, "add_coalesce"),
+    Pass(passes.ttgpuir, "add_remove_layout_conversions"),
+    _only_on(passes.ttgpuir, "add_optimize_thread_locality", "tt.reduce", "tt.gather"),
+)
 
 #: Block-scaled dots (``tt.dot_scaled``) to plain ones.
 DECOMPOSE_SCALED_DOTS: Pipeline = (Pass(passes.ttgpuir, "add_accelerate_matmul"),)
@@ -134,17 +136,13 @@ def due(pipeline: Pipeline, names: Collection[str]) -> list[Pass]:
     return [row for row in pipeline if not row.only_on or not row.only_on.isdisjoint(names)]
 
 
-def run(module: Any, pipeline: Pipeline, name: str, names: Collection[str], copies: bool = True) -> None:
+def run(module: Any, pipeline: Pipeline, name: str, names: Collection[str]) -> None:
     """Runs a pipeline on ``module`` in place; ``name`` labels it in timings and reproducers. ``names``: what
-    operation_names() gives for the module. ``copies``: code may be there twice, in two layouts, where that saves a
-    layout conversion."""
+    operation_names() gives for the module."""
     manager = ir.pass_manager(module.context)
     manager.enable_debug()
     for row in due(pipeline, names):
-        arguments = row.arguments
-        if row.name == "add_remove_layout_conversions" and not copies:
-            arguments = (True,)  # disable-remat-splitting, of Triton 3.9
-        getattr(row.group, row.name)(manager, *arguments)
+        getattr(row.group, row.name)(manager, *row.arguments)
     manager.run(module, name)
 
 
@@ -154,18 +152,16 @@ def decompose_scaled_dots(module: Any, names: Collection[str]) -> None:
         _run_for(NO_MATRIX_INSTRUCTIONS, module, DECOMPOSE_SCALED_DOTS, "decompose_scaled_dots", names)
 
 
-def accelerate_dots(module: Any, names: Collection[str], copies: bool = True) -> None:
-    """Dots, block-scaled ones included, to dots of matrix fragments. ``names``, ``copies``: as of run()."""
-    _run_for(MATRIX_INSTRUCTIONS, module, ACCELERATE_DOTS, "accelerate_dots", names, copies)
+def accelerate_dots(module: Any, names: Collection[str]) -> None:
+    """Dots, block-scaled ones included, to dots of matrix fragments. ``names``: as of run()."""
+    _run_for(MATRIX_INSTRUCTIONS, module, ACCELERATE_DOTS, "accelerate_dots", names)
 
 
-def _run_for(
-    target: str, module: Any, pipeline: Pipeline, name: str, names: Collection[str], copies: bool = True
-) -> None:
+def _run_for(target: str, module: Any, pipeline: Pipeline, name: str, names: Collection[str]) -> None:
     """Runs a pipeline on a module that says it is for ``target`` meanwhile."""
     text = ir.builder(module.context).get_string_attr
     module.set_attr("ttg.target", text(target))
-    run(module, pipeline, name, names, copies)
+    run(module, pipeline, name, names)
     module.set_attr("ttg.target", text(TARGET))
 
 

@@ -3,7 +3,8 @@
 The pipelines of upstream's passes are in passes.py, the rewrites of each stage in transforms/table.py; which of them
 run for a schedule is said there. They run in this order:
 
-    _Layouts._passed    BEFORE_LAYOUTS, CUT, upstream's layouts and dots, LANES, upstream's passes on TTGIR
+    _Layouts._passed    BEFORE_LAYOUTS, CUT, upstream's encodings, ENCODED, upstream's layouts and dots, LANES,
+                        upstream's passes on TTGIR
     _Layouts.laid_out   LAYOUTS_CHOSEN: Triton keeps the TTGIR that this gives
     _last               LAST, upstream's last passes
     plan_module         FRAGMENTS, PLANNING, and the plan
@@ -20,8 +21,7 @@ from typing import Any
 
 from triton.runtime.errors import OutOfResources
 
-from . import passes, upstream
-from .analysis.turned_tiles import LOOPS, TURNS, turned_carried_tile
+from . import passes
 from .capabilities import Capabilities
 from .compile_time import check
 from .errors import LoweringError, UnsupportedOperation
@@ -99,9 +99,6 @@ class _Layouts:
         #: The same for the same kernel, options and device.
         self.key = hashlib.sha256(f"{self._ttir}\0{options}\0{capabilities.arch()}".encode()).hexdigest()
         self._found = passes.survey(module)
-        names = self._found.names
-        #: Whether upstream's pass may compute values again in other layouts (analysis/turned_tiles.py).
-        self._copies = names.isdisjoint(TURNS) or names.isdisjoint(LOOPS) or not _turns_tiles(self._ttir)
         self._by_upstream: dict[Schedule, str | None] = {}
 
     def candidates(self) -> list[Candidate]:
@@ -146,28 +143,18 @@ class _Layouts:
             return None
         module = cut or module
         lanes = WARP if options.schedule.matrices else self._options.warp_size
-        pipeline = passes.layouts(options.schedule.subgroups, lanes, self._options.num_ctas)
+        encodings = passes.encodings(options.schedule.subgroups, lanes, self._options.num_ctas)
         names = self._found.names
-        passes.run(module, pipeline, "make_layouts", names, self._copies)
+        passes.run(module, encodings, "make_encodings", names)
+        module = transformed(module, table.Stage.ENCODED, self._capabilities, options, names) or module
+        passes.run(module, passes.LAYOUTS, "make_layouts", names)
         if options.schedule.matrices:
-            passes.accelerate_dots(module, names, self._copies)
+            passes.accelerate_dots(module, names)
         else:
             passes.decompose_scaled_dots(module, names)
         module = transformed(module, table.Stage.LANES, self._capabilities, options) or module
-        passes.run(module, passes.TTGIR, "make_ttgir", passes.operation_names(module), self._copies)
+        passes.run(module, passes.TTGIR, "make_ttgir", passes.operation_names(module))
         return module
-
-
-def _turns_tiles(ttir: str) -> bool:
-    functions = parse_module(ttir, "kernel.ttir").functions.values()
-    turned = next(filter(None, map(turned_carried_tile, functions)), None)
-    if turned is not None and not upstream.can_avoid_copies():
-        raise UnsupportedOperation(
-            turned,
-            "Triton 3.8 does not come to an end with a loop that turns the tile which it carries",
-            "use Triton 3.9, or turn the tile outside of the loop",
-        )
-    return turned is not None
 
 
 def choose(module: Any, name: str, capabilities: Capabilities, options: SPIRVOptions) -> Chosen:

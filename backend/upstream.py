@@ -5,7 +5,6 @@
 | what | 3.9 | 3.8 |
 | --- | --- | --- |
 | whether products and sums are fused | `knobs.language.fp_fusion_enabled()` | `default_fp_fusion` alone |
-| a loop that turns the tile which it carries | is compiled without copies in other layouts | is refused |
 | hints for caches in TTGIR (ttgir/operations/memory.py) | one attribute | two, with words of their own |
 
 docs/windows.md has what 3.8's language lacks.
@@ -14,7 +13,6 @@ docs/windows.md has what 3.8's language lacks.
 from __future__ import annotations
 
 from triton import knobs
-from triton._C.libtriton import passes
 
 
 def fp_fusion_enabled(requested: bool | None) -> bool:
@@ -23,9 +21,3 @@ def fp_fusion_enabled(requested: bool | None) -> bool:
     if hasattr(language, "fp_fusion_enabled"):
         return bool(language.fp_fusion_enabled(requested))
     return bool(language.default_fp_fusion if requested is None else requested)
-
-
-def can_avoid_copies() -> bool:
-    """Whether the pass that removes layout conversions can be told to compute nothing twice
-    (``disable-remat-splitting`` of 3.9)."""
-    return "bool" in (passes.ttgpuir.add_remove_layout_conversions.__doc__ or "")

@@ -8,6 +8,7 @@ from enum import Enum
 
 from ..analysis.lazy_loads import lazy_loads
 from ..analysis.matrix_dots import splits_floats
+from ..analysis.turned_tiles import LOOPS, TURNS
 from ..capabilities import Capabilities
 from ..settings import VERIFY
 from ..ttgir.ir import Module
@@ -15,6 +16,7 @@ from .alike_lanes import mark_alike
 from .buffer_operands import buffer_operands
 from .carried_arrays import carry_arrays
 from .carried_pointers import carry_offsets
+from .carried_turns import buffer_turned_tiles, convert_turned_tiles
 from .dot_precision import OF_F32, share_precision
 from .fill_together import fill_together
 from .first_rounds import begin_with_constants
@@ -51,6 +53,7 @@ class Stage(Enum):
 
     BEFORE_LAYOUTS = "before anything else"
     CUT = "before upstream chooses layouts"
+    ENCODED = "after tensors were given encodings, before upstream changes them"
     LANES = "before upstream makes do with fewer layout conversions"
     LAYOUTS_CHOSEN = "after upstream's layouts were chosen"
     LAST = "before upstream's last passes"
@@ -158,6 +161,7 @@ TRANSFORMS: tuple[Transform, ...] = (
         (_among("tt.dot", "tt.dot_scaled"),),
         lambda device, options: options.schedule.pieces,
     ),
+    Transform("send turned tiles of loops through buffers", Stage.ENCODED, _alone(buffer_turned_tiles), (TURNS, LOOPS)),
     Transform(
         "give neighbouring lanes neighbouring elements",
         Stage.LANES,
@@ -169,6 +173,12 @@ TRANSFORMS: tuple[Transform, ...] = (
         Stage.LANES,
         _alone(leave_promises_out),
         when=lambda device, options: device.tile_products,
+    ),
+    Transform(
+        "convert turned tiles of loops",
+        Stage.LAYOUTS_CHOSEN,
+        _alone(convert_turned_tiles),
+        (TURNS, LOOPS, _among("ttg.local_alloc")),
     ),
     Transform(
         "fill buffers late",

@@ -9,8 +9,6 @@ import pytest
 import torch
 import triton
 import triton.language as tl
-from triton.backends.spirv import upstream
-from triton.backends.spirv.errors import UnsupportedOperation
 
 BLOCK = 64
 INT_MAX = 2**31 - 1
@@ -485,10 +483,53 @@ def test_a_tile_that_each_iteration_turns(size: int, side: int, warps: int) -> N
     numpy.testing.assert_array_equal(x.numpy().reshape(a.shape), a + b)
 
 
-def test_a_triton_that_does_not_come_to_an_end_with_it_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Triton 3.8."""
-    monkeypatch.setattr(upstream, "can_avoid_copies", lambda: False)
-    with pytest.raises(
-        UnsupportedOperation, match=r"test_control_flow\.py:\d+:\d+: .*'tt\.trans': Triton 3\.8 does not"
-    ):
-        turned[(1,)](torch.arange(32, dtype=torch.float32), 3, 4, BLOCK=32, num_warps=2)
+@triton.jit
+def turned_in_two_ways(x, n, BLOCK: tl.constexpr):
+    a = tl.load(x + tl.arange(0, BLOCK))
+    kept = a > 7
+    for i in range(n):
+        a = tl.reshape(tl.permute(tl.reshape(a, [BLOCK // 2, 2]), (1, 0)), [BLOCK])
+        if i != 1:
+            a = tl.reshape(tl.permute(tl.reshape(a, [BLOCK // 4, 2, 2]), (0, 2, 1)), [BLOCK]) + i
+            kept = tl.reshape(tl.permute(tl.reshape(kept, [2, BLOCK // 2]), (1, 0)), [BLOCK])
+    tl.store(x + tl.arange(0, BLOCK), tl.where(kept, a, -a))
+
+
+@pytest.mark.parametrize(("size", "warps"), [(64, 1), (256, 4)])
+def test_a_tile_that_each_iteration_turns_in_two_ways(size: int, warps: int) -> None:
+    """Together they make every order of the bits of a place, 40,320 of 256 elements."""
+    x = torch.arange(size, dtype=torch.float32)
+    turned_in_two_ways[(1,)](x, 4, BLOCK=size, num_warps=warps)
+    a = numpy.arange(size)
+    kept = a > 7
+    for i in range(4):
+        a = a.reshape(-1, 2).T.reshape(size)
+        if i != 1:
+            a = a.reshape(-1, 2, 2).transpose(0, 2, 1).reshape(size) + i
+            kept = kept.reshape(2, -1).T.reshape(size)
+    numpy.testing.assert_array_equal(x.numpy(), numpy.where(kept, a, -a))
+
+
+@triton.jit
+def turned_places(x, y, n, ROWS: tl.constexpr):
+    places = tl.arange(0, ROWS)[:, None] * ROWS + tl.arange(0, ROWS)[None, :]
+    at = x + places
+    total = tl.zeros([ROWS, ROWS], tl.float32)
+    i = 0
+    while i < n:
+        for _ in range(2):
+            at = tl.trans(at)
+            total += tl.load(at)
+        at = tl.reshape(tl.permute(tl.reshape(at, [ROWS, ROWS // 2, 2]), (2, 0, 1)), [ROWS, ROWS])
+        i += 1
+    tl.store(y + places, total)
+
+
+def test_pointers_that_each_iteration_turns() -> None:
+    x, y = torch.arange(64, dtype=torch.float32), torch.zeros(64)
+    turned_places[(1,)](x, y, 3, ROWS=8, num_warps=1)
+    at, total = numpy.arange(64).reshape(8, 8), numpy.zeros((8, 8))
+    for _ in range(3):
+        total += at + at.T
+        at = at.reshape(8, 4, 2).transpose(2, 0, 1).reshape(8, 8)
+    numpy.testing.assert_array_equal(y.numpy().reshape(8, 8), total)

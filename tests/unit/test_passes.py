@@ -15,7 +15,7 @@ from tests.surface.compiling import compile_case
 from tests.surface.operation_kernels import CASES
 from tests.unit.ahead_of_time.words import arguments
 
-PIPELINES = (passes.TTIR, passes.layouts(4, 8, 1), passes.TTGIR, passes.LAST, passes.GLUON)
+PIPELINES = (passes.TTIR, passes.encodings(4, 8, 1), passes.LAYOUTS, passes.TTGIR, passes.LAST, passes.GLUON)
 #: What makes every pass of every pipeline run.
 EVERYTHING = frozenset().union(*(row.only_on for pipeline in PIPELINES for row in pipeline))
 
@@ -23,9 +23,9 @@ EVERYTHING = frozenset().union(*(row.only_on for pipeline in PIPELINES for row i
 NO_SCRATCH = re.compile(r"ttg\.(global|profile)_scratch_memory_(size = 0|alignment = 1) : i32|attributes|[{}, ]")
 
 
-def _after(text: str, context: Any, pipeline: passes.Pipeline, names: frozenset[str], copies: bool) -> str:
+def _after(text: str, context: Any, pipeline: passes.Pipeline, names: frozenset[str]) -> str:
     module = passes.parse(text, context)
-    RUN(module, pipeline, "compared", names, copies)
+    RUN(module, pipeline, "compared", names)
     return NO_SCRATCH.sub("", module.str_nodebug())
 
 
@@ -38,13 +38,12 @@ def compared(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     left out."""
     left_out: list[str] = []
 
-    def run(module: Any, pipeline: passes.Pipeline, name: str, names: frozenset[str], copies: bool = True) -> None:
+    def run(module: Any, pipeline: passes.Pipeline, name: str, names: frozenset[str]) -> None:
         text = str(module)
-        assert _after(text, module.context, pipeline, names, copies) == _after(
-            text, module.context, pipeline, EVERYTHING, copies
-        )
+        context = module.context
+        assert _after(text, context, pipeline, names) == _after(text, context, pipeline, EVERYTHING)
         left_out.extend(row.name for row in pipeline if row.only_on and row.only_on.isdisjoint(names))
-        RUN(module, pipeline, name, names, copies)
+        RUN(module, pipeline, name, names)
 
     monkeypatch.setattr(passes, "run", run)
     monkeypatch.setenv("TRITON_ALWAYS_COMPILE", "1")

@@ -32,9 +32,6 @@ LACKS = {
         r"|test_bounds\.py::test_(atomic_operations\[(load|store)-|poll_does_not_wait)"
     ),
     "a sign of zeros that tl.full() makes": r"test_elementwise\.py::test_negative_zero_constant_keeps_its_sign",
-    "a way to compile a loop that turns the tile which it carries": (
-        r"test_control_flow\.py::test_a_tile_that_each_iteration_turns"
-    ),
     "the removal of block pointers": r"test_descriptors\.py::test_block_pointers_are_gone_upstream",
 }
 
