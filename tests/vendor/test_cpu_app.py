@@ -7,19 +7,18 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from command import triton_spirv
 from triton.backends.spirv.runtime.native_module import native
 from vendor_support import ROOT
 
 EXAMPLE = ROOT / "examples/cpu_app"
 INCLUDE = ROOT / "backend/include"
 HERE = Path(__file__).parent / "cpu_app"
-CLI = [sys.executable, "-m", "triton.backends.spirv.cli"]
 STRICT = ["-std=c++17", "-Wall", "-Wextra", "-Wshadow", "-Wpedantic", "-Werror", "-DTRITON_SPIRV_NO_VULKAN"]
 #: Name → the flags of that form.
 FORMS = {
@@ -61,6 +60,11 @@ def succeed(*command: str | Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def written(*words: str | Path) -> None:
+    done = triton_spirv(*words)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("cpu-app")
@@ -83,7 +87,7 @@ def module(folder: Path, machine: str, kernel: str, signature: str) -> Path:
     """The object of a kernel of kernels.py."""
     path = folder / f"{kernel}-{machine}-{abs(hash(signature))}.o"
     if not path.exists():
-        succeed(*CLI, "compile", f"{HERE}/kernels.py:{kernel}", "-s", signature, "-t", machine, "-o", path)
+        written("compile", f"{HERE}/kernels.py:{kernel}", "-s", signature, "-t", machine, "-o", path)
         assert not path.with_suffix(".spv").exists()
     return path
 
@@ -209,7 +213,7 @@ def test_code_that_is_damaged_is_refused(folder: Path) -> None:
 def test_a_kernel_for_a_gpu_is_refused(folder: Path) -> None:
     path = folder / "gpu.spv"
     kernel = f"{HERE}/kernels.py:add"
-    succeed(*CLI, "compile", kernel, "-s", "*fp32, *fp32, *fp32, i32, fp32, 64", "-t", "nvk-ampere", "-o", path)
+    written("compile", kernel, "-s", "*fp32, *fp32, *fp32, i32, fp32, 64", "-t", "nvk-ampere", "-o", path)
     done = output(*runner(folder, HOST, "small"), path, path.with_suffix(".json"), "1", "1", "1", "1")
     assert done.returncode == 1
     assert "it has no machine code: it was compiled for the driver mesa_nvk" in done.stderr
@@ -219,9 +223,9 @@ def test_the_example_is_built_and_falls_back_in_a_bundle(folder: Path) -> None:
     kernel, signature = f"{ROOT}/examples/vulkan_app/kernel.py:add", "*fp32, *fp32, *fp32, i32, fp32, 64"
     add, bundle, without = folder / "add.o", folder / "kernels.tsb", folder / "gpus.tsb"
     gpus = ["-t", "nvk-ampere", "-t", "generic"]
-    succeed(*CLI, "compile", kernel, "-s", signature, "-t", HOST, "-o", add)
-    succeed(*CLI, "compile", kernel, "-s", signature, *gpus, "-t", HOST, "--bundle", bundle)
-    succeed(*CLI, "compile", kernel, "-s", signature, *gpus, "--bundle", without)
+    written("compile", kernel, "-s", signature, "-t", HOST, "-o", add)
+    written("compile", kernel, "-s", signature, *gpus, "-t", HOST, "--bundle", bundle)
+    written("compile", kernel, "-s", signature, *gpus, "--bundle", without)
     succeed("cmake", "-S", EXAMPLE, "-B", folder / "build", f"-DTRITON_SPIRV_INCLUDE={INCLUDE}")
     succeed("cmake", "--build", folder / "build")
     app = folder / "build/cpu_app"
@@ -237,8 +241,8 @@ def test_the_example_is_built_and_falls_back_in_a_bundle(folder: Path) -> None:
 
 def test_stubs_compile_with_and_without_vulkan(folder: Path) -> None:
     kernel, signature = f"{ROOT}/examples/vulkan_app/kernel.py:add", "*fp32, *fp32, *fp32, i32, fp32, 64"
-    succeed(*CLI, "compile", kernel, "-s", signature, "-t", "generic", "-t", HOST, "--bundle", folder / "both.tsb")
-    succeed(*CLI, "stubs", folder / "both.tsb")
+    written("compile", kernel, "-s", signature, "-t", "generic", "-t", HOST, "--bundle", folder / "both.tsb")
+    written("stubs", folder / "both.tsb")
     source = folder / "stubs.cpp"
     source.write_text("""
 #include <both.hpp>

@@ -6,10 +6,10 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from command import triton_spirv
 from vendor_support import ROOT
 
 from backend.ahead_of_time import cpp_tables
@@ -18,7 +18,6 @@ from backend.driver_quirks import DRIVER_IDS
 
 INCLUDE = ROOT / "backend/include"
 FAKE = Path(__file__).parent / "vulkan_app/fake.cpp"
-CLI = [sys.executable, "-m", "triton.backends.spirv.cli"]
 STRICT = ["-std=c++17", "-Wall", "-Wextra", "-Wshadow", "-Werror", "-fsanitize=undefined", "-fno-sanitize-recover"]
 #: Name → the flags of that form. The last is what an NDK would be given: no exceptions, no RTTI, no files.
 FORMS = {
@@ -71,8 +70,7 @@ def kernels(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def module(kernels: Path, function: str, signature: str, target: str) -> Path:
     path = kernels.parent / f"{function}-{target}-{signature.split(',')[0][1:]}.spv"
     if not path.exists():
-        command = [*CLI, "compile", f"{kernels}:{function}", "-s", signature, "-t", target, "-o", str(path)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = triton_spirv("compile", f"{kernels}:{function}", "-s", signature, "-t", target, "-o", path)
         assert done.returncode == 0, done.stderr
     return path
 

@@ -16,12 +16,12 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from command import triton_spirv
 from vendor_support import ROOT
 
 EXAMPLE = ROOT / "examples/vulkan_app"
 INCLUDE = ROOT / "backend/include"
 PROBE = Path(__file__).parent / "vulkan_app/probe.cpp"
-CLI = [sys.executable, "-m", "triton.backends.spirv.cli"]
 
 pytestmark = pytest.mark.only_on("Vulkan", "a program in C++ runs kernels that were compiled for its Vulkan device")
 
@@ -44,7 +44,7 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ["compile", kernel, "--signature", SIGNATURE.replace("64", "128"), "--bundle", path, "--name", "add_128"],
         ["stubs", path],
     ):
-        done = output(*CLI, *command)
+        done = triton_spirv(*command)
         assert done.returncode == 0, done.stderr
     return path
 
@@ -67,7 +67,7 @@ def app(tmp_path_factory: pytest.TempPathFactory, bundle: Path) -> Path:
 def module(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The example's kernel, compiled for the device that is there."""
     path = tmp_path_factory.mktemp("module") / "add.spv"
-    done = output(*CLI, "compile", f"{EXAMPLE}/kernel.py:add", "--signature", SIGNATURE, "--output", path)
+    done = triton_spirv("compile", f"{EXAMPLE}/kernel.py:add", "--signature", SIGNATURE, "--output", path)
     assert done.returncode == 0, done.stderr
     return path
 
@@ -114,7 +114,7 @@ def test_a_bundle_in_which_nothing_fits(app: Path, tmp_path: Path) -> None:
     path = tmp_path / "kernels.tsb"
     targets = ("--target", "nvk-ampere", "--target", "qualcomm-adreno7", "--target", "apple-m1")
     command = ["compile", f"{EXAMPLE}/kernel.py:add", "--signature", SIGNATURE, "--bundle", path, *targets]
-    assert output(*CLI, *command).returncode == 0
+    assert triton_spirv(*command).returncode == 0
     done = output(app, path)
     assert done.returncode == 1
     assert "no variant of kernel 'add' in the bundle runs on " in done.stderr
@@ -147,7 +147,7 @@ def test_what_a_bundle_refuses(tmp_path: Path) -> None:
     kernel = f"{EXAMPLE}/kernel.py:add"
 
     def compiled(signature: str, target: str, *words: str) -> str:
-        return output(*CLI, "compile", kernel, "-s", signature, "-t", target, *words).stderr.strip()
+        return triton_spirv("compile", kernel, "-s", signature, "-t", target, *words).stderr.strip()
 
     assert compiled(SIGNATURE, "generic", "--bundle", str(path)) == ""
     before = path.read_bytes()
@@ -336,6 +336,6 @@ def test_the_digest(probe: Path, tmp_path: Path, size: int) -> None:
 
 
 def test_the_wheel_holds_the_header() -> None:
-    done = output(*CLI, "include")
+    done = triton_spirv("include")
     assert done.returncode == 0
     assert (Path(done.stdout.strip()) / "triton_spirv.hpp").read_text() == (INCLUDE / "triton_spirv.hpp").read_text()
