@@ -1,4 +1,7 @@
-"""What the wheel does when torch is imported: the device is known, and nothing of triton is imported for it."""
+"""What the wheel does when torch is imported: the device is known, and nothing of triton is imported for it.
+
+The ways in which a process may first use the device are in tests/device/torch_device/first_uses.py.
+"""
 
 from __future__ import annotations
 
@@ -46,21 +49,6 @@ def test_torch_knows_the_device_and_triton_is_imported_when_it_is_used() -> None
     assert told == "done\n"
 
 
-@pytest.mark.parametrize(
-    "use",
-    [
-        "torch.nn.Linear(3, 2).to('spirv').weight.device.type == 'spirv'",
-        "torch.zeros(3).spirv().device.type == 'spirv'",
-        "torch.spirv.current_device() == 0",
-        "torch.spirv.device_count() >= 1",
-        "torch.full((2,), 7, device=torch.device('spirv')).sum().item() == 14",
-        "torch.UntypedStorage(8, device='spirv').device.type == 'spirv'",
-    ],
-)
-def test_any_first_use_will_do(use: str) -> None:
-    assert python(f"import torch; print({use})") == "True\n"
-
-
 def test_a_device_that_is_registered_by_hand_compiles() -> None:
     told = python(
         "import torch\n"
@@ -72,25 +60,6 @@ def test_a_device_that_is_registered_by_hand_compiles() -> None:
         TRITON_SPIRV_BACKEND="1",
     )
     assert told == "56.0\n"
-
-
-@pytest.mark.parametrize("move", ["to('spirv')", "to(device=torch.device('spirv', 0))", "spirv()"])
-def test_a_model_whose_move_is_the_first_use_keeps_shared_parameters(move: str) -> None:
-    told = python(
-        "import torch\n"
-        "embedding, head = torch.nn.Embedding(5, 3), torch.nn.Linear(3, 5, bias=False)\n"
-        "head.weight = embedding.weight\n"
-        f"model = torch.nn.Sequential(embedding, head).{move}\n"
-        "print(model[0].weight is model[1].weight, model[0].weight.device)\n"
-    )
-    assert told == "True spirv:0\n"
-
-
-def test_a_saved_tensor_is_loaded_before_any_other_use(tmp_path: Path) -> None:
-    path = tmp_path / "saved.pt"
-    python(f"import torch; torch.save(torch.arange(3, device='spirv'), {str(path)!r})")
-    told = python(f"import torch; x = torch.load({str(path)!r}); print(x.device, x.tolist())")
-    assert told == "spirv:0 [0, 1, 2]\n"
 
 
 def test_torchs_own_switch_leaves_it_out() -> None:

@@ -4,7 +4,8 @@
 device with these numbers. What statements raise has to be caught by them.
 
 As a program this is a server: for each name that it reads it forks, so that each of the processes has imported torch,
-and nothing has used the device. It answers in a line how that process ended, and with which last words.
+and nothing has used the device. It answers in a line how that process ended, and with which last words. The processes
+have imported triton, too, unless the server's argument is ``torch``.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ FACTORIES = {
     "zeros_like": "expect(torch.zeros_like(torch.ones(2), device='spirv'), [0, 0])",
     "empty_like of meta": "assert torch.empty_like(torch.empty(2, device='meta'), device='spirv').is_spirv",
     "new_full": "expect(torch.ones(2).new_full((2,), 4, device='spirv'), [4, 4])",
+    "a sum": "assert torch.full((2,), 7, device=torch.device('spirv')).sum().item() == 14",
     "new_tensor": "expect(torch.ones(2).new_tensor([4], device='spirv'), [4])",
     "asarray of NumPy's": "import numpy\nexpect(torch.asarray(numpy.arange(3), device='spirv'), [0, 1, 2])",
     "as_tensor of NumPy's": "import numpy\nexpect(torch.as_tensor(numpy.arange(3), device='spirv'), [0, 1, 2])",
@@ -436,6 +438,16 @@ GROUPS = {
 }  # fmt: skip
 USES = {f"{group}: {name}": textwrap.dedent(code) for group, uses in GROUPS.items() for name, code in uses.items()}
 
+#: Those that are also begun with before triton is imported.
+BEFORE_TRITON = [
+    "factories: a sum",
+    "moves: spirv()",
+    "moves: a storage",
+    *(f"modules: a tied module: {how}" for how in ("to", "to a device", "spirv()")),
+    "files: load",
+    *(f"torch.spirv: torch.spirv.{call}()" for call in ("current_device", "device_count")),
+]
+
 
 def doubled(numbers: list[float]) -> list[float]:
     """What other processes run."""
@@ -495,16 +507,23 @@ def _run(code: str, folder: Path) -> tuple[int, str]:
         return status, written.read()[-2000:]
 
 
-def main() -> None:
-    """The server."""
-    import sympy  # noqa: F401  which torch imports for the first operation
-    import torch  # noqa: F401  so that no fork imports it again
+def _import_triton() -> None:
     import triton.backends.spirv.torch.registration  # noqa: F401  registers nothing
     from triton.backends.spirv.compiler import sources_digest
     from triton.runtime.cache import triton_key
 
     triton_key()  # what every cache key has, of the installed files: no use of the device
     sources_digest()
+
+
+def main(*arguments: str) -> None:
+    """The server."""
+    import sympy  # noqa: F401  which torch imports for the first operation
+    import torch  # noqa: F401  so that no fork imports it again
+
+    if "torch" not in arguments:
+        _import_triton()
+    assert ("triton" in sys.modules) == ("torch" not in arguments)
 
     with tempfile.TemporaryDirectory() as folder:
         status, said = _run(PREPARED, Path(folder))
@@ -514,4 +533,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])
