@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import compileall
 import os
+import py_compile
 import shutil
 import subprocess
 import sys
@@ -36,6 +38,10 @@ def stock(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.unpack_archive(wheel, folder / "python", "zip")
     for program in (folder / "python/triton/backends/nvidia/bin").iterdir():
         program.chmod(0o755)  # the archive's modes are lost
+    # Checked by their sources' hashes: two versions of a patch may be written within a second.
+    compileall.compile_dir(
+        folder / "python/triton", quiet=1, invalidation_mode=py_compile.PycInvalidationMode.CHECKED_HASH
+    )
     git(folder, "init", "-q", ".")
     git(folder, "add", "--", *(str(path) for path in (folder / "python/triton").rglob("*.py")))
     git(folder, "commit", "-q", "-m", "upstream")
@@ -73,7 +79,7 @@ def test_upstream_s_test_fails_without_it_and_passes_with_it(
     tests = [path for path in (ROOT / "patches/tests" / name).rglob("test_*.py")]
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("TRITON_", "PYTEST"))}
     environment |= {"PYTHONPATH": str(stock / "python"), "TRITON_BACKENDS_IN_TREE": "1"}
-    environment["TRITON_CACHE_DIR"] = str(tmp_path / "cache")
+    environment |= {"TRITON_CACHE_DIR": str(tmp_path / "cache"), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 
     def run() -> int:
         options = ["-q", "--tb=native", "-p", "no:cacheprovider", "--rootdir", str(tmp_path)]
