@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
-from triton import knobs
 
 from tests import each_value, kinds
 
@@ -21,25 +23,14 @@ os.environ.setdefault("TRITON_SPIRV_TORCH_DEVICE", "1")
 os.environ.setdefault("TRITON_SPIRV_QUIET", "1")
 
 
+#: What a folder in memory has to have, in bytes: a run's cache takes less than half of it.
+ROOM = 2 << 30
+
+
 @pytest.fixture(scope="session", autouse=True)
 def verified_rewrites() -> None:
     """TTGIR is verified behind each rewrite, in the processes that tests start, too."""
     os.environ.setdefault("TRITON_SPIRV_VERIFY", "1")
-
-
-@pytest.fixture(scope="session", autouse=True)
-def fresh_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """A cache of this run's own, for its workers and the processes that tests start, so that nothing of an earlier run
-    passes unseen; one that the environment names is kept."""
-    if "TRITON_CACHE_DIR" in os.environ:
-        yield
-        return
-    base = tmp_path_factory.getbasetemp()
-    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "triton-cache"
-    folder.mkdir(exist_ok=True)
-    with knobs.cache.scope():
-        knobs.cache.dir = str(folder)
-        yield
 
 
 def _settings() -> dict[str, str]:
@@ -52,6 +43,20 @@ def untouched_settings() -> Iterator[None]:
     before = _settings()
     yield
     assert _settings() == before, "the test changed the environment: use monkeypatch"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """A cache of this run's own, for its workers and the processes that tests start, so that nothing of an earlier run
+    passes unseen; one that the environment names is kept. It is in memory, where there is room: a run writes very many
+    small files, and a disk may take milliseconds for each."""
+    if "TRITON_CACHE_DIR" in os.environ:
+        return
+    memory = Path("/dev/shm")
+    has_room = os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > ROOM
+    cache = tempfile.mkdtemp(prefix="triton-spirv-tests-", dir=memory if has_room else None)
+    os.environ["TRITON_CACHE_DIR"] = cache
+    config.add_cleanup(partial(os.environ.pop, "TRITON_CACHE_DIR"))
+    config.add_cleanup(partial(shutil.rmtree, cache, ignore_errors=True))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -40,6 +40,8 @@ FILES: dict[str, str] = {
     "tests/device/torch_ops": "operations of torch by types, shapes and options",
     "tests/unit/ahead_of_time/test_every_example.py": "kernels by device profiles",
     "tests/unit/cpu/test_lanes.py": "kernels by processors and types",
+    "tests/unit/cpu/test_long_sorts.py": "operations by processors",
+    "tests/unit/cpu/test_round_kernels.py": "products by processors, types, shapes and orders",
     "tests/unit/cpu/test_tile_kernels.py": "products by processors, types and shapes",
     "tests/unit/cpu/test_whole_loops.py": "products by processors and shapes",
     "tests/vendor/test_cpu_app.py": "kernels by machines, forms of the header and sizes",

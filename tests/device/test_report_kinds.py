@@ -46,7 +46,7 @@ class Invocations(Reader):
 
 
 @pytest.fixture
-def own_kind(monkeypatch: pytest.MonkeyPatch, fresh_cache: Any) -> None:
+def own_kind(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(entry_point, "KINDS", (*KINDS, ReportKind(lambda planned: True, _begin)))
     monkeypatch.setitem(report_buffer.PARTS, "invocations", lambda _: 4)  # type: ignore[arg-type]
     monkeypatch.setitem(READERS, "invocations", Invocations)  # type: ignore[arg-type]
