@@ -72,6 +72,8 @@ def _workers(arguments: list[str]) -> list[str]:
 def run(project: Project, arguments: list[str]) -> int:
     system.ensure(system.BUILD + system.RUN + system.TEST)
     environment = dict(os.environ)
+    # The workers, and the processes that tests start, import modules that one of them has compiled.
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     failed: list[str] = []
     fast = FAST in arguments
     every_cell = WHOLE in arguments
