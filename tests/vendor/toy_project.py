@@ -140,18 +140,18 @@ def relock(project: Project) -> None:
     project.lock_file.write_text(dataclasses.replace(project.lock(), queue=queue_hash(project)).text())
 
 
-def snapshot(folder: Path) -> dict[str, bytes]:
-    """Every file but git's own, with its content."""
+def snapshot(folder: Path, left_out: tuple[str, ...] = ()) -> dict[str, bytes]:
+    """Every file but git's own, with its content, and but those below the folders that are left out."""
     return {
         path.relative_to(folder).as_posix(): path.read_bytes()
         for path in sorted(folder.rglob("*"))
-        if path.is_file() and ".git" not in path.parts
+        if path.is_file() and ".git" not in path.parts and path.relative_to(folder).parts[0] not in left_out
     }
 
 
 def sources(project: Project) -> dict[str, bytes]:
     """What a person would commit: everything outside build/ and dist/."""
-    return {path: data for path, data in snapshot(project.root).items() if not path.startswith(("build/", "dist/"))}
+    return snapshot(project.root, left_out=("build", "dist"))
 
 
 def git(folder: Path, *arguments: str) -> str:
