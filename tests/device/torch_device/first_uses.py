@@ -10,19 +10,14 @@ have imported triton, too, unless the server's argument is ``torch``.
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
-import signal
 import sys
 import tempfile
 import textwrap
-import traceback
 from pathlib import Path
 from typing import Any
 
-#: After these a process is ended that does not end by itself.
-SECONDS = 240
+from tests.device.forks import forked
 
 #: What the files hold that other processes begin with.
 PREPARED = """
@@ -486,25 +481,8 @@ def _names(folder: Path) -> dict[str, Any]:
 
 def _run(code: str, folder: Path) -> tuple[int, str]:
     """The exit status of a fork that runs ``code``, and what it wrote last."""
-    with tempfile.TemporaryFile("w+") as written:
-        sys.stdout.flush()
-        child = os.fork()
-        if child == 0:
-            os.dup2(written.fileno(), 1)
-            os.dup2(written.fileno(), 2)
-            signal.alarm(SECONDS)
-            failed = 1
-            try:
-                exec(code, _names(folder))
-                failed = 0
-            except BaseException:  # told to the parent, whatever it is
-                traceback.print_exc()
-            with contextlib.suppress(Exception):
-                sys.stderr.flush()
-            os._exit(failed)
-        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        written.seek(0)
-        return status, written.read()[-2000:]
+    status, out, err = forked(lambda: exec(code, _names(folder)))
+    return status, (out + err)[-2000:]
 
 
 def _import_triton() -> None:

@@ -3,14 +3,14 @@ safetensors."""
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("torch")
 
-from tests.device.processes import on_path, run  # noqa: E402
+from tests.device.forks import Run, torch_server  # noqa: E402
 
 #: What accelerate 1.15 does in a process without other accelerators. It was run itself, too; the tests do without it.
 STATE = """
@@ -32,6 +32,7 @@ class PartialState:
 PROGRAM = """
 import sys, warnings
 import torch
+sys.path.insert(0, {folder!r})
 {first}
 from accelerate.state import PartialState
 with warnings.catch_warnings(record=True) as told:
@@ -45,6 +46,12 @@ TOLD = (
 )
 
 
+@pytest.fixture(scope="module")
+def run() -> Iterator[Run]:
+    with torch_server() as run_in_fork:
+        yield run_in_fork
+
+
 @pytest.mark.parametrize(
     ("first", "arguments", "environment", "expected"),
     [
@@ -55,12 +62,17 @@ TOLD = (
     ],
 )
 def test_the_cpu_is_told_of_once(
-    tmp_path: Path, first: str, arguments: str, environment: dict[str, str], expected: tuple[list[str], list[str]]
+    run: Run,
+    tmp_path: Path,
+    first: str,
+    arguments: str,
+    environment: dict[str, str],
+    expected: tuple[list[str], list[str]],
 ) -> None:
     (tmp_path / "accelerate").mkdir()
     (tmp_path / "accelerate" / "__init__.py").touch()
     (tmp_path / "accelerate" / "state.py").write_text(STATE, encoding="utf-8")
-    program = PROGRAM.format(first=first, arguments=arguments)
-    done = run([sys.executable, "-c", program], cwd=tmp_path, PYTHONPATH=on_path(tmp_path), **environment)
+    program = PROGRAM.format(folder=str(tmp_path), first=first, arguments=arguments)
+    done = run(program, **environment)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == f"{expected[0]} {expected[1]}"

@@ -3,14 +3,14 @@ asked for by itself. On a machine without CUDA its files and torch's figures are
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("torch")
 
-from tests.device.processes import run  # noqa: E402
+from tests.device.forks import torch_server  # noqa: E402
 
 #: torch with CUDA on a machine with NVIDIA's driver, before its entry point is called.
 PLAYED = """
@@ -25,11 +25,20 @@ NAME = "print(torch._C._get_privateuse1_backend_name())\n"
 UNSET = dict.fromkeys(("TRITON_SPIRV_BACKEND", "TRITON_DEFAULT_BACKEND", "TRITON_SPIRV_TORCH_DEVICE"), "")
 
 
-def python(script: str, **environment: str) -> str:
-    environment = {**UNSET, "TORCH_DEVICE_BACKEND_AUTOLOAD": "0", **environment}
-    done = run([sys.executable, "-c", PLAYED + script], seconds=120, **environment)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+Python = Callable[..., str]
+
+
+@pytest.fixture(scope="module")
+def python() -> Iterator[Python]:
+    """Gives what a program prints, in a process that has imported torch alone, without its entry points."""
+    with torch_server(**UNSET, TORCH_DEVICE_BACKEND_AUTOLOAD="0") as run:
+
+        def told(script: str, **environment: str) -> str:
+            done = run(PLAYED + script, **environment)
+            assert done.returncode == 0, done.stderr
+            return done.stdout
+
+        yield told
 
 
 @pytest.mark.parametrize(
@@ -44,11 +53,13 @@ def python(script: str, **environment: str) -> str:
     ],
     ids=str,
 )
-def test_the_choice_of_kernels_is_no_choice_of_torchs_device(environment: dict[str, str], name: str) -> None:
+def test_the_choice_of_kernels_is_no_choice_of_torchs_device(
+    python: Python, environment: dict[str, str], name: str
+) -> None:
     assert python(AUTOLOAD + NAME, **environment) == f"{name}\n"
 
 
-def test_what_is_missing_says_how_to_have_it() -> None:
+def test_what_is_missing_says_how_to_have_it(python: Python) -> None:
     told = python(
         AUTOLOAD + "try: torch.spirv\nexcept AttributeError as error: print(error)\n"
         "print(hasattr(torch, 'spirv'), hasattr(torch, 'no_such_name'), torch.compiler.is_compiling())\n",
@@ -60,7 +71,7 @@ def test_what_is_missing_says_how_to_have_it() -> None:
     assert lines[1] == "False False False"
 
 
-def test_a_call_of_its_own_registers_the_device() -> None:
+def test_a_call_of_its_own_registers_the_device(python: Python) -> None:
     told = python(
         AUTOLOAD + NAME + "from triton.backends.spirv.torch import register\n"
         "register()\nregister()\n" + NAME + "print((torch.ones(3, device='spirv') * 2).sum().item())\n",
@@ -69,7 +80,7 @@ def test_a_call_of_its_own_registers_the_device() -> None:
     assert told == "privateuseone\nspirv\n6.0\n"
 
 
-def test_a_wrong_value_is_refused() -> None:
+def test_a_wrong_value_is_refused(python: Python) -> None:
     told = python("try:\n    " + AUTOLOAD.replace("\n", "\n    ") + "pass\nexcept ValueError as error: print(error)\n",
                   TRITON_SPIRV_TORCH_DEVICE="cuda")  # fmt: skip
     assert told == "TRITON_SPIRV_TORCH_DEVICE must be 0 or 1, not 'cuda'\n"
@@ -101,13 +112,13 @@ print(SPIRVDriver().get_active_torch_device())
     ids=["the same GPU", "another GPU", "another driver", "a driver without a GPU", "asked for"],
 )
 def test_kernels_take_the_tensors_of_the_accelerator(
-    shares: bool, count: int, environment: dict[str, str], told: str
+    python: Python, shares: bool, count: int, environment: dict[str, str], told: str
 ) -> None:
     """Libraries ask the driver where to put tensors: no answer takes torch's place unasked."""
     assert python(AUTOLOAD + GPU.format(shares=shares, count=count) + NAME, **environment) == told
 
 
-def test_gradients_that_fail_say_why() -> None:
+def test_gradients_that_fail_say_why(python: Python) -> None:
     told = python(
         "engine = torch.autograd.graph._engine_run_backward\n"
         "def fail(*args, **kwargs): raise RuntimeError('opt_ready_stream && opt_parent_stream INTERNAL ASSERT')\n"
@@ -120,7 +131,7 @@ def test_gradients_that_fail_say_why() -> None:
     assert "TRITON_SPIRV_TORCH_DEVICE" in told
 
 
-def test_kernels_are_tuned_where_torch_does_not_know_the_device(tmp_path: Path) -> None:
+def test_kernels_are_tuned_where_torch_does_not_know_the_device(python: Python, tmp_path: Path) -> None:
     """Inductor's kernels of other devices' tensors run on the Vulkan device, and are timed there."""
     told = python(
         AUTOLOAD + "import torch._inductor.config as inductor\n"
