@@ -359,7 +359,8 @@ class Divergence:
             if variable is None and not (shape.known or shape.uniform or self.bits(self.keys(index)[0]) == 64):
                 return SPREAD  # the sum of its parts may pass the end of its type, and is extended
             total = shapes.added(total, shapes.scaled(shape, stride, 64), 64)
-        total = shapes.added(total, shapes.constant(offset, 64, self._lanes), 64)
+        if offset:
+            total = shapes.added(total, shapes.constant(offset, 64, self._lanes), 64)
         if variable and variable.storage != StorageClass.Workgroup and pointer not in program.tables:
             size = program.size(program.type(item.result).element)
             total = shapes.added(total, LaneShape(False, tuple(size * lane for lane in range(self._lanes))), 64)

@@ -7,7 +7,7 @@ constant of each lane; the address of neighbouring elements has the offsets 0, 4
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 #: Trailing zeros that nothing is known to have more of.
@@ -66,7 +66,7 @@ def constant(value: int, width: int, lanes: int) -> LaneShape:
 
 def of_lanes(values: tuple[int, ...], width: int) -> LaneShape:
     """The shape of a number that is known for each lane."""
-    return LaneShape(False, tuple(signed(value, width) for value in values), MOST_ZEROS)
+    return LaneShape(False, _wrapped(values, width), MOST_ZEROS)
 
 
 def joined(a: LaneShape | None, b: LaneShape | None) -> LaneShape | None:
@@ -91,7 +91,9 @@ def _summed(shared: bool, offsets: list[int], zeros: int, width: int) -> LaneSha
     return LaneShape(True, _wrapped([offset - first for offset in offsets], width), min(zeros, trailing_zeros(first)))
 
 
-def _wrapped(offsets: list[int], width: int) -> tuple[int, ...]:
+def _wrapped(offsets: Sequence[int], width: int) -> tuple[int, ...]:
+    if width > 1 and -1 << width - 1 <= min(offsets) and max(offsets) < 1 << width - 1:  # most are
+        return tuple(offsets)
     return tuple(signed(offset, width) for offset in offsets)
 
 
