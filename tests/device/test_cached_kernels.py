@@ -25,7 +25,6 @@ def doubles(x, BLOCK: tl.constexpr):
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A cache with ``doubles`` compiled for two blocks, and things that are not kernels."""
-    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(knobs.cache, "dir", str(tmp_path))
     doubles.device_caches.clear()
     doubles.relaunch = None

@@ -36,7 +36,6 @@ def sum_of_rows(x, out, n, BLOCK: tl.constexpr):
 @pytest.fixture
 def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> triton.compiler.CompiledKernel:
     """``sum_of_rows`` with debug information, in its own cache; it also runs right."""
-    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr(knobs.cache, "dir", str(tmp_path / "cache"))
     sum_of_rows.device_caches.clear()
     sum_of_rows.relaunch = None

@@ -280,7 +280,6 @@ def test_tab_reaches_every_section(matmul_page: Path, browser: webdriver.Chrome)
 def test_a_kernel_of_the_cache(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr(knobs.cache, "dir", str(tmp_path / "cache"))
     transposed.device_caches.clear()
     transposed.relaunch = None
@@ -309,7 +308,6 @@ def sliced(a, b, out, SIZE: tl.constexpr):
 
 def test_a_kernel_of_the_cache_that_was_laid_out_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It takes more shared memory in its first layout than the device has: the page is about the one that was taken."""
-    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr(knobs.cache, "dir", str(tmp_path / "cache"))
     arguments = [torch.ones(128, 128) for _ in range(3)]
     compiled = sliced.warmup(*arguments, 128, grid=(1,))
