@@ -33,7 +33,7 @@ def span(*cells: str) -> str:
 
 _KERNELS = {name: cells[0] for name, cells in table(SPEED, "Kernels on an NVIDIA H100").items()}
 _TRAINED = [cell for name, row in table(SPEED, "torch on an NVIDIA H100").items() if "," in name for cell in row]
-_CPU = {name: cells[0] for name, cells in table(SPEED, "On a CPU").items()}
+_CPU = {name: span(*cells) for name, cells in table(SPEED, "On a CPU").items() if name in ("matmul, fp32", "attention")}
 _TRAINED_ON_CPU = re.search(r"Transformer blocks in fp32 train at (\S+ to \S+) of", text_of(SPEED))
 _FP32 = span(*(_KERNELS[name] for name in ("vector add, fp32", "softmax, fp32", "layer norm, fp32", "matmul, fp32")))
 _HALF = span(_KERNELS["matmul, fp16"], _KERNELS["matmul, bf16"])
