@@ -59,4 +59,10 @@ def convert_turned_tiles(module: Module) -> bool:
 
 
 def _is_between_turns(operation: Operation) -> bool:
-    return operation.name == "ttg.local_alloc" and bool(operation.operands) and operation.result.memdesc.mutable
+    """A buffer that one of upstream's passes has given another use stays one: it holds the same."""
+    return (
+        operation.name == "ttg.local_alloc"
+        and bool(operation.operands)
+        and operation.result.memdesc.mutable
+        and all(use.name == "ttg.local_load" for use in operation.result.uses)
+    )

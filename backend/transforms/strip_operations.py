@@ -66,10 +66,10 @@ def converts(operation: Operation, most: int | None) -> bool:
     if (_shuffles(operation, 0, 1) or 0) <= most:
         return False
     rank = operation.result.tensor.rank
-    return any(converts_strips(operation, dim, most_strips(operation, dim), most) for dim in range(rank))
+    return any(converts_strips(operation, dim, _most_strips(operation, dim), most) for dim in range(rank))
 
 
-def most_strips(operation: Operation, dim: int) -> int:
+def _most_strips(operation: Operation, dim: int) -> int:
     """In how many strips along ``dim`` a conversion's tensors can be cut at most."""
     types, strips = [operation.operands[0].tensor, operation.result.tensor], 1
     while all(cut_fits(type_, dim, 2 * strips) for type_ in types):

@@ -277,11 +277,9 @@ def _tile(rows: int, columns: int, across: bool, on: DeviceFacts) -> tuple[int, 
 def _split(rows: int, columns: int, tile: tuple[int, int], on: DeviceFacts) -> tuple[int, int]:
     """(parts that a row is reduced in, columns of each). What one program can reduce is worth no second launch."""
     parts = 1
-    if rows * columns <= _TILE[0]:
-        pass
-    elif not on.cpu:
+    if not on.cpu and rows * columns > _TILE[0]:
         parts = share_out(-(-rows // tile[0]), on.units, columns, _TILES * tile[1], _PROGRAMS)
-    elif rows <= _FEW_ROWS * tile[0] and columns > _LONG:
+    elif on.cpu and rows <= _FEW_ROWS * tile[0] and columns > _LONG:
         parts = min(_PARTS, -(-columns // (4 * tile[1])))
     share = -(-columns // (parts * tile[1])) * tile[1]
     return (-(-columns // share) if parts > 1 else 1), share

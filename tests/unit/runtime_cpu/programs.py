@@ -26,17 +26,20 @@ SQUARES = program_loop("""
   store i64 %sum, ptr %at
   br label %next""")
 
-#: out[program] += 1, with a loop of some 100 µs.
-SLOW = program_loop("""
-  %out = load ptr, ptr %block
-  br label %delay
+#: Some 100 µs, once in a program.
+DELAY = """  br label %delay
 delay:
   %turn = phi i64 [ 0, %body ], [ %later, %delay ]
   %later = add i64 %turn, 1
   call void asm sideeffect "", ""()
   %again = icmp ult i64 %later, 100000
   br i1 %again, label %delay, label %after
-after:
+after:"""
+
+#: out[program] += 1, with a loop of some 100 µs.
+SLOW = program_loop(f"""
+  %out = load ptr, ptr %block
+{DELAY}
   %at = getelementptr i64, ptr %out, i64 %program
   %old = load i64, ptr %at
   %new = add i64 %old, 1

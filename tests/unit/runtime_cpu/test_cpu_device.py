@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from .objects import X86, compiled, program_loop
-from .programs import DIVIDE, ENDLESS, FOREVER, NATIVE, SCRATCH, SLOW, SQUARES, UNTIL, Kernel, address, run
+from .programs import DELAY, DIVIDE, ENDLESS, FOREVER, NATIVE, SCRATCH, SLOW, SQUARES, UNTIL, Kernel, address, run
 
 
 @pytest.fixture(params=[1, 2, 5])
@@ -221,18 +221,11 @@ define void @deeper(i64 %depth) noinline {
 
 def test_one_fault_ends_the_other_threads(two: Any) -> None:
     """Program 0 waits without an end for a flag; a program of the other thread faults."""
-    ir = program_loop("""
+    ir = program_loop(f"""
   %flag = load ptr, ptr %block
   %f = getelementptr i64, ptr %block, i64 1
   %faulty = load i64, ptr %f
-  br label %delay
-delay:
-  %turn = phi i64 [ 0, %body ], [ %later, %delay ]
-  %later = add i64 %turn, 1
-  call void asm sideeffect "", ""()
-  %again = icmp ult i64 %later, 100000
-  br i1 %again, label %delay, label %after
-after:
+{DELAY}
   %faults = icmp eq i64 %program, %faulty
   br i1 %faults, label %fault, label %spin
 spin:

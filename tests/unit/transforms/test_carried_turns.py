@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from triton.backends.spirv.transforms.carried_turns import buffer_turned_tiles, convert_turned_tiles
+from triton.backends.spirv.transforms.rewriting import Rewriter
 from triton.backends.spirv.transforms.verifier import verify
 from triton.backends.spirv.ttgir.ir import Module
 from triton.backends.spirv.ttgir.parser import parse_module
@@ -69,3 +70,12 @@ def test_a_conversion_is_left_of_it_where_upstream_reads_another_layout() -> Non
     end = next(one for one in module.walk() if one.name == "scf.yield")
     assert end.operands[0].owner.name == "ttg.convert_layout"
     assert end.operands[0].owner.operands == conversion.operands
+
+
+def test_a_buffer_with_another_use_stays() -> None:
+    module = _buffered()
+    (alloc,) = (one for one in module.walk() if one.name == "ttg.local_alloc")
+    Rewriter.after(alloc).make("ttg.local_store", [alloc.operands[0], alloc.result])
+    before = _names(module)
+    assert not convert_turned_tiles(module)
+    assert _names(module) == before
