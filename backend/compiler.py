@@ -95,8 +95,12 @@ class SPIRVBackend(BaseBackend):
 
     def __init__(self, target: GPUTarget) -> None:
         from .capabilities import Capabilities
+        from .runtime.files import trusted_cache
 
         super().__init__(target)
+        # Triton makes a backend before it looks into its cache.
+        if (trusted := trusted_cache(knobs.cache.dir)) != knobs.cache.dir:
+            knobs.cache.dir = trusted
         if type(self).get_tensor_specialization is _before_use:  # the native module is not loaded before
             from .launching.specialization import fast_tensor_specialization
 

@@ -1,7 +1,7 @@
 """What Python does in another way on Windows than on Linux, each fact once. native/platform/ is the same for C++.
 
-Left out on Windows, by name: emulated devices (their subgroups change stacks by functions of Unix), and memory shared
-with CUDA (it goes by file descriptors here).
+Left out on Windows, by name: emulated devices (their subgroups change stacks by functions of Unix), memory shared
+with CUDA (it goes by file descriptors here), and the question who may write in a folder (its rights have another form).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import platform
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from typing import Any
 
 WINDOWS = sys.platform == "win32"
@@ -144,6 +145,48 @@ def replace(written: str | os.PathLike[str], path: str | os.PathLike[str]) -> No
         else:
             return
     os.replace(written, path)
+
+
+def writable_by_others(folder: str | os.PathLike[str]) -> str:
+    """Who besides this user and root can write in a folder, as a clause; "" if nobody can, or there is no such folder,
+    or on Windows. A group whose only member is this user is nobody else, and the group of root is root."""
+    if WINDOWS:
+        return ""
+    try:
+        status = os.stat(folder)
+    except OSError:
+        return ""
+    import grp
+    import pwd
+
+    if status.st_uid not in (0, os.geteuid()):
+        return f"it belongs to {_named(pwd.getpwuid, status.st_uid, 'user')}"
+    if status.st_mode & 0o002:
+        return "everybody can write there"
+    if status.st_mode & 0o020 and status.st_gid != 0 and not _is_private(status.st_gid, os.geteuid()):
+        return f"{_named(grp.getgrgid, status.st_gid, 'group')} can write there"
+    return ""
+
+
+def _named(entry: Callable[[int], Any], number: int, kind: str) -> str:
+    try:
+        return f"{kind} {entry(number)[0]}"
+    except KeyError:
+        return f"{kind} {number}"
+
+
+@cache
+def _is_private(group: int, user: int) -> bool:
+    """Whether nobody but a user, and root, is a member of a group."""
+    import grp
+    import pwd
+
+    try:
+        members, name = set(grp.getgrgid(group).gr_mem), pwd.getpwuid(user).pw_name
+    except KeyError:
+        return False
+    members |= {entry.pw_name for entry in pwd.getpwall() if entry.pw_gid == group}
+    return members <= {name, "root"}
 
 
 def ending_of(status: int) -> str | None:

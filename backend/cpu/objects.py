@@ -1,11 +1,13 @@
 """Machine code of kernels: made once for a module and a processor, then kept in Triton's cache.
 
-A file of the cache holds, in 8 bytes, how much scratch memory a thread needs for the kernel, and then the ELF object.
+A file of the cache holds a digest of all that follows and of its key, then in 8 bytes how much scratch memory a thread
+needs for the kernel, and then the ELF object. A file whose digest does not fit is not executed: the code is made again.
 """
 
 from __future__ import annotations
 
 import hashlib
+import logging
 import struct
 from dataclasses import dataclass
 from functools import cache
@@ -17,6 +19,9 @@ from .host import host_of
 
 _SUFFIX = "kernel.o"
 _HEADER = struct.Struct("<Q")
+_DIGEST = hashlib.sha256
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +57,33 @@ def machine_code(
     manager = get_cache_manager(key)
     found = manager.get_file(_SUFFIX)
     if found is not None:
-        known = Path(found).read_bytes()
-        if len(known) > _HEADER.size:
-            return MachineCode(known[_HEADER.size :], *_HEADER.unpack_from(known))
+        try:
+            return _unpack(Path(found).read_bytes(), key)
+        except (OSError, ValueError) as error:
+            _log.debug("the machine code %s is made again: %s", found, error)
     made = make(with_lines or spirv, subgroup, processor, emulation)
-    manager.put(_HEADER.pack(made.scratch) + made.code, _SUFFIX, binary=True)
+    manager.put(_pack(made, key), _SUFFIX, binary=True)
     return made
+
+
+def _digest(key: str, rest: bytes | memoryview) -> bytes:
+    digest = _DIGEST(key.encode())
+    digest.update(rest)
+    return digest.digest()
+
+
+def _pack(made: MachineCode, key: str) -> bytes:
+    """The bytes of a file of the cache."""
+    rest = _HEADER.pack(made.scratch) + made.code
+    return _digest(key, rest) + rest
+
+
+def _unpack(file: bytes, key: str) -> MachineCode:
+    """What a file of the cache holds. Raises ValueError if it is damaged, or the file of another key."""
+    start = _DIGEST().digest_size
+    if file[:start] != _digest(key, memoryview(file)[start:]):
+        raise ValueError("its digest does not fit")
+    return MachineCode(file[start + _HEADER.size :], *_HEADER.unpack_from(file, start))
 
 
 def made_here(processor: str) -> bool:

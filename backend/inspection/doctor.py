@@ -22,7 +22,7 @@ from ..runtime import context
 from ..runtime.device_choice import choose, devices, installed
 from ..runtime.device_kind import DeviceInfo
 from ..runtime.errors import DeviceUnavailable
-from ..runtime.files import kept_folder
+from ..runtime.files import MAKE_OURS, asked_cache, distrusted
 from ..runtime.vulkan import asking, manifests
 from ..runtime.vulkan.device_info import VulkanDeviceInfo
 from ..runtime.vulkan.job_limit import ON_AMDGPU, job_seconds, read_lockup_timeout
@@ -208,11 +208,13 @@ def _size(folder: Path) -> int:
 
 
 def _caches() -> Iterator[Finding]:
-    pipelines = kept_folder()
-    cache = pipelines.parent
+    cache = Path(asked_cache())
     nearest = next(folder for folder in (cache, *cache.parents) if folder.exists())
     if not os.access(nearest, os.W_OK | os.X_OK) or not nearest.is_dir():
         yield Finding(FAULT, f"Triton's cache {cache} cannot be written", "set TRITON_CACHE_DIR to a writable folder")
+        return
+    if why := distrusted(str(cache)):
+        yield Finding(FAULT, f"{why}: each process compiles its kernels again", MAKE_OURS[0].lower() + MAKE_OURS[1:])
         return
     free = shutil.disk_usage(nearest).free
     kept = f"{_size(cache) / 1e6:.1f} MB of kernels" if cache.exists() else "empty"

@@ -2,19 +2,64 @@
 
 from __future__ import annotations
 
+import atexit
+import functools
 import os
+import shutil
 import tempfile
 from pathlib import Path
 
-from ..system import replace
+from ..notices import tell_once
+from ..system import replace, writable_by_others
+
+#: The folder of what drivers compiled, in Triton's cache.
+_PIPELINES = "spirv-pipelines"
+
+#: What to do about a cache in which others can write.
+MAKE_OURS = "Make it yours alone (chown -R, chmod -R go-w), or set TRITON_CACHE_DIR to a folder that is"
+
+
+def asked_cache() -> str:
+    """Triton's cache folder: TRITON_CACHE_DIR, or where it is without it."""
+    cache = os.environ.get("TRITON_CACHE_DIR", "").strip()
+    home = os.environ.get("TRITON_HOME", "").strip() or os.path.expanduser("~")
+    return cache or os.path.join(home, ".triton", "cache")
 
 
 def kept_folder() -> Path:
-    """Where what drivers compiled, and what was measured of devices, is kept: in TRITON_CACHE_DIR, or where Triton's
-    cache is without it."""
-    cache = os.environ.get("TRITON_CACHE_DIR", "").strip()
-    home = os.environ.get("TRITON_HOME", "").strip() or os.path.expanduser("~")
-    return Path(cache or os.path.join(home, ".triton", "cache")) / "spirv-pipelines"
+    """Where what drivers compiled, and what was measured of devices, is kept: in Triton's cache, if it may be used."""
+    return Path(trusted_cache(asked_cache())) / _PIPELINES
+
+
+def trusted_cache(cache: str) -> str:
+    """Triton's cache folder ``cache`` if nobody else can write there, because what it holds is executed. Otherwise a
+    folder that is removed when the process ends, and that is told once."""
+    if why := distrusted(cache):
+        tell_once(
+            "cache of others", f"{why}: it is not used, and kernels are compiled again in each process. {MAKE_OURS}"
+        )
+        return _own(os.getpid())
+    return cache
+
+
+def distrusted(cache: str) -> str:
+    """Why what a cache folder holds is not executed, as a clause; "" if it is."""
+    for folder in (cache, os.path.join(cache, _PIPELINES)):
+        if others := writable_by_others(folder):
+            return f"Triton's cache {folder} holds code that is executed, and {others}"
+    return ""
+
+
+@functools.cache
+def _own(process: int) -> str:
+    folder = tempfile.mkdtemp(prefix="triton-spirv-cache-")
+    atexit.register(_remove, folder, process)
+    return folder
+
+
+def _remove(folder: str, process: int) -> None:
+    if os.getpid() == process:  # not a forked child's
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def given_path(text: str) -> Path:
