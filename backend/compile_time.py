@@ -4,7 +4,8 @@ After ``NOTICE`` seconds a line on stderr says which kernel is being compiled by
 own kernels, which nobody can change, one line tells for all. After
 TRITON_SPIRV_COMPILE_TIMEOUT seconds of work that is an error. Work is processor time of the thread that compiles, so
 that a machine which is busy with other things ends nothing; ``CLOCK`` bounds the time by the clock. All parts of the
-compiler share the seconds, from upstream's front end to the driver; they follow each other.
+compiler share the seconds, from upstream's front end to the driver; they follow each other. What is compiled without
+optional parts (reference.py) may take any time, and nothing is printed: its code is long on purpose.
 """
 
 from __future__ import annotations
@@ -52,10 +53,14 @@ class Seconds:
 
 
 _NONE = Seconds(0.0, 0.0)
+#: Any time: as much as a setting may allow.
+_ANY = Seconds(1e9, 1e9)
 
 
 def most() -> Seconds:
     """What all parts of the compiler may take together."""
+    if not _ends.limited:
+        return _ANY
     work = settings.COMPILE_TIMEOUT.get()
     return Seconds(work, CLOCK * work)
 
@@ -163,6 +168,9 @@ class CompilingPart:
     def told_of(self, meter: Meter) -> Iterator[None]:
         """A line on stderr where the block takes longer than NOTICE seconds by the clock of ``meter``. What helps is
         asked for then, in another thread."""
+        if not _ends.limited:
+            yield
+            return
         ended = threading.Event()
 
         def tell() -> None:
@@ -201,7 +209,8 @@ def what_helps(num_warps: int | None, most: int) -> str:
 
 class _Ends(threading.local):
     """The part of the compiler that runs in this thread, and what it may take: ``most``, counted from ``since``.
-    ``began``: when the kernel's compilation did; ``spent``: what the latest one took, which was of ``kernel``."""
+    ``began``: when the kernel's compilation did; ``spent``: what the latest one took, which was of ``kernel``.
+    ``limited``: whether the kernel's compilation may not take any time."""
 
     part: CompilingPart | None = None
     since: Seconds = _NONE
@@ -209,6 +218,7 @@ class _Ends(threading.local):
     began: Seconds | None = None
     kernel: str = ""
     spent: Seconds = _NONE
+    limited: bool = True
 
 
 _ends = _Ends()
@@ -218,9 +228,9 @@ def _now() -> Seconds:
     return Seconds(time.thread_time(), time.monotonic())
 
 
-def begin() -> None:
-    """Before upstream's front end, the first part."""
-    _ends.began = _now()
+def begin(limited: bool = True) -> None:
+    """Before upstream's front end, the first part of a compilation, which may take any time unless ``limited``."""
+    _ends.began, _ends.limited = _now(), limited
 
 
 def end(kernel: str) -> None:

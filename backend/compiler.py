@@ -133,6 +133,7 @@ class SPIRVBackend(BaseBackend):
         for name, check in (("matrix_units", matrix_units), ("native_math", native_math)):
             known[name] = str(known[name])
             check(known[name], self.capabilities)  # raises ValueError
+        known["without"] = _left_out(known)
         known["enable_fp_fusion"] = fp_fusion_enabled(known.get("enable_fp_fusion"))
         return with_foreign(SPIRVOptions(**known), options)
 
@@ -187,7 +188,7 @@ class SPIRVBackend(BaseBackend):
         """Fills the stage table: ttir → ttgir → spv; glir instead of ttir for Gluon. Upstream's front end runs next."""
         from .compile_time import begin
 
-        begin()
+        begin(limited=not options.without)
         door = Door()
         if self.capabilities.processor and language != Language.GLUON:
             options = dataclasses.replace(options, num_warps=1)  # a CPU's lanes are the elements of its vectors
@@ -217,7 +218,7 @@ class SPIRVBackend(BaseBackend):
         """Front-end TTIR to optimised TTIR."""
         from . import passes
 
-        passes.run(module, passes.TTIR, "make_ttir", passes.operation_names(module))
+        passes.run(module, passes.TTIR, "make_ttir", passes.operation_names(module), options.without)
         return module
 
     def make_ttgir(self, module: Any, metadata: dict[str, Any], options: SPIRVOptions, door: Door) -> Any:
@@ -239,7 +240,7 @@ class SPIRVBackend(BaseBackend):
         from . import passes
 
         self._check_warps(module, options.num_warps)
-        passes.run(module, passes.GLUON, "gluon_to_ttgir", passes.operation_names(module))
+        passes.run(module, passes.GLUON, "gluon_to_ttgir", passes.operation_names(module), options.without)
         return module
 
     def make_spirv(self, module: Any, metadata: dict[str, Any], options: SPIRVOptions, door: Door) -> bytes:
@@ -291,6 +292,18 @@ class SPIRVBackend(BaseBackend):
         processor = self.capabilities.processor
         if processor and made_here(processor):
             machine_code(kernel.spirv, self.capabilities.subgroup_size, processor, kernel.with_lines)
+
+
+def _left_out(known: dict[str, Any]) -> tuple[str, ...]:
+    """The option ``without``. Raises ValueError."""
+    from .settings import WITHOUT
+
+    without, reference = known.get("without", WITHOUT.get()), bool(known.get("reference"))
+    if not without and not reference:
+        return ()
+    from .reference import left_out
+
+    return left_out(without, reference)
 
 
 def _convert_custom_types(*arguments: Any, **options: Any) -> Any:

@@ -15,6 +15,7 @@ from .settings import (
     DISORDER,
     MATRIX_UNITS,
     NATIVE_MATH,
+    REFERENCE,
     Setting,
     emulated_profile,
 )
@@ -114,6 +115,15 @@ class SPIRVOptions:
     matrix_units: str = choice("auto", setting=MATRIX_UNITS, recorded=False)
     #: Whether exponentials are the device's own: planning/native_math.py.
     native_math: str = choice("auto", setting=NATIVE_MATH, recorded=False)
+    #: Nothing is left on but what a kernel needs, and what its tests cover in full: reference.py.
+    reference: bool = choice(
+        False,
+        help="leave out all optional passes, rewrites and analyses, at the cost of speed",
+        setting=REFERENCE,
+        fact="reference",
+    )
+    #: What is left out, by the names that reference.py has in their order.
+    without: tuple[str, ...] = ()
     #: A launch is a part of the grid: launching/split_grid.py asks for it where a grid is too large.
     split_grid: bool = False
 
@@ -136,6 +146,10 @@ class SPIRVOptions:
             raise ValueError(
                 f"instrumentation_mode={self.instrumentation_mode!r}: the SPIR-V backend has no instrumentation"
             )
+
+    def has(self, item: str) -> bool:
+        """Whether an optional item is not left out."""
+        return item not in self.without
 
     @property
     def checks(self) -> frozenset[str]:

@@ -38,25 +38,34 @@ SEVERAL_FUNCTIONS = "several tt.func"
 class Pass(NamedTuple):
     """An upstream pass: the ``group`` that it is in, the name there, its arguments. ``only_on``: it does nothing to
     a module without an operation of one of these names; empty if that cannot be said. Such a pass is left out, because
-    upstream would still verify the whole module after it, which takes as long as a pass that does something."""
+    upstream would still verify the whole module after it, which takes as long as a pass that does something.
+    ``needed``: nothing can be compiled without it. ``turn``: which of the passes of its name it is, from a kernel's
+    TTIR to its last TTGIR."""
 
     group: Any
     name: str
     arguments: tuple[Any, ...] = ()
     only_on: frozenset[str] = frozenset()
+    needed: bool = False
+    turn: int = 1
+
+    @property
+    def item(self) -> str:
+        """What the option ``without`` calls it."""
+        return self.name.removeprefix("add_") + (f" {self.turn}" if self.turn > 1 else "")
 
 
 Pipeline = tuple[Pass, ...]
 
 
-def _only_on(group: Any, name: str, *operations: str) -> Pass:
-    return Pass(group, name, (), frozenset(operations))
+def _only_on(group: Any, name: str, *operations: str, needed: bool = False, turn: int = 1) -> Pass:
+    return Pass(group, name, (), frozenset(operations), needed, turn)
 
 
 #: Front-end TTIR to optimised TTIR. Tensor descriptors become pointers: Vulkan has no tensor-map hardware.
 TTIR: Pipeline = (
-    _only_on(passes.common, "add_inliner", "tt.call"),
-    Pass(passes.ttir, "add_rewrite_tensor_descriptor_to_pointer"),
+    _only_on(passes.common, "add_inliner", "tt.call", needed=True),
+    Pass(passes.ttir, "add_rewrite_tensor_descriptor_to_pointer", needed=True),
     Pass(passes.common, "add_canonicalizer"),
     Pass(passes.ttir, "add_combine"),
     Pass(passes.ttir, "add_reorder_broadcast"),
@@ -69,7 +78,7 @@ TTIR: Pipeline = (
 
 def encodings(num_warps: int, subgroup_size: int, num_ctas: int) -> Pipeline:
     """TTIR to TTGIR whose tensors have the encoding that suits their shape."""
-    return (Pass(passes.ttir, "add_convert_to_ttgpuir", (TARGET, num_warps, subgroup_size, num_ctas)),)
+    return (Pass(passes.ttir, "add_convert_to_ttgpuir", (TARGET, num_warps, subgroup_size, num_ctas), needed=True),)
 
 
 #: Tensors get the encodings that suit memory and each other.
@@ -80,14 +89,14 @@ LAYOUTS: Pipeline = (
 )
 
 #: Block-scaled dots (``tt.dot_scaled``) to plain ones.
-DECOMPOSE_SCALED_DOTS: Pipeline = (Pass(passes.ttgpuir, "add_accelerate_matmul"),)
+DECOMPOSE_SCALED_DOTS: Pipeline = (Pass(passes.ttgpuir, "add_accelerate_matmul", needed=True),)
 
 #: Dots get layouts of matrix fragments, and with them what they are computed from and what is computed from them.
 ACCELERATE_DOTS: Pipeline = (
-    Pass(passes.ttgpuir, "add_accelerate_matmul"),
-    Pass(passes.ttgpuir, "add_remove_layout_conversions"),
-    Pass(passes.ttgpuir, "add_optimize_dot_operands", (True,)),
-    Pass(passes.ttir, "add_loop_aware_cse"),
+    Pass(passes.ttgpuir, "add_accelerate_matmul", needed=True),
+    Pass(passes.ttgpuir, "add_remove_layout_conversions", needed=True),
+    Pass(passes.ttgpuir, "add_optimize_dot_operands", (True,), needed=True),
+    Pass(passes.ttir, "add_loop_aware_cse", needed=True),
 )
 
 #: What passes work on that move and remove layout conversions.
@@ -95,17 +104,17 @@ _MOVED = ("ttg.convert_layout", "ttg.local_alloc", "ttg.local_load", "tt.trans")
 
 #: TTGIR to optimised TTGIR.
 TTGIR: Pipeline = (
-    _only_on(passes.ttgpuir, "add_remove_layout_conversions", "ttg.convert_layout"),
+    _only_on(passes.ttgpuir, "add_remove_layout_conversions", "ttg.convert_layout", turn=2),
     Pass(passes.ttgpuir, "add_optimize_dot_operands", (False,)),
     Pass(passes.ttir, "add_loop_aware_cse"),
-    _only_on(passes.ttgpuir, "add_remove_layout_conversions", "ttg.convert_layout", *DOTS),
+    _only_on(passes.ttgpuir, "add_remove_layout_conversions", "ttg.convert_layout", *DOTS, turn=3),
     _only_on(passes.ttgpuir, "add_reduce_data_duplication", *DOTS),
     _only_on(passes.ttgpuir, "add_reorder_instructions", *_MOVED, *DOTS),
-    _only_on(passes.ttir, "add_loop_aware_cse", *_MOVED, *DOTS),  # again, after those between
-    _only_on(passes.common, "add_symbol_dce", SEVERAL_FUNCTIONS),
+    _only_on(passes.ttir, "add_loop_aware_cse", *_MOVED, *DOTS, turn=2),  # again, after those between
+    _only_on(passes.common, "add_symbol_dce", SEVERAL_FUNCTIONS, turn=2),
     Pass(passes.common, "add_sccp"),
-    Pass(passes.common, "add_cse"),
-    Pass(passes.common, "add_canonicalizer"),
+    Pass(passes.common, "add_cse", turn=2),
+    Pass(passes.common, "add_canonicalizer", turn=2),
 )
 
 
@@ -113,35 +122,40 @@ TTGIR: Pipeline = (
 #: ``_alignment``).
 LAST: Pipeline = (
     _only_on(passes.ttgpuir, "add_combine_tensor_select_and_if", "scf.if"),
-    _only_on(passes.ttgpuir, "add_allocate_global_scratch_memory", "ttg.global_scratch_alloc", "tt.call"),
+    _only_on(passes.ttgpuir, "add_allocate_global_scratch_memory", "ttg.global_scratch_alloc", "tt.call", needed=True),
 )
 
 
-#: A Gluon kernel to TTGIR: its layouts are its author's.
+#: A Gluon kernel to TTGIR: its layouts are its author's. What is optional has the names of other kernels' passes.
 GLUON: Pipeline = (
-    Pass(passes.gluon, "add_inliner"),
-    Pass(passes.gluon, "add_infer_coalesced_encodings"),
-    Pass(passes.gluon, "add_resolve_auto_encodings"),
+    Pass(passes.gluon, "add_inliner", needed=True),
+    Pass(passes.gluon, "add_infer_coalesced_encodings", needed=True),
+    Pass(passes.gluon, "add_resolve_auto_encodings", needed=True),
     Pass(passes.gluon, "add_canonicalizer"),
     Pass(passes.common, "add_sccp"),
     Pass(passes.ttir, "add_loop_aware_cse"),
-    Pass(passes.gluon, "add_canonicalizer"),
+    Pass(passes.gluon, "add_canonicalizer", turn=2),
     _only_on(passes.ttgpuir, "add_combine_tensor_select_and_if", "scf.if"),
-    _only_on(passes.common, "add_symbol_dce", SEVERAL_FUNCTIONS),
+    _only_on(passes.common, "add_symbol_dce", SEVERAL_FUNCTIONS, turn=2),
 )
 
 
-def due(pipeline: Pipeline, names: Collection[str]) -> list[Pass]:
-    """The passes of a pipeline that may change a module with operations of these names."""
-    return [row for row in pipeline if not row.only_on or not row.only_on.isdisjoint(names)]
+def due(pipeline: Pipeline, names: Collection[str], without: Collection[str] = ()) -> list[Pass]:
+    """The passes of a pipeline that may change a module with operations of these names, but those ``without`` which it
+    is compiled."""
+    return [
+        row
+        for row in pipeline
+        if (not row.only_on or not row.only_on.isdisjoint(names)) and (row.needed or row.item not in without)
+    ]
 
 
-def run(module: Any, pipeline: Pipeline, name: str, names: Collection[str]) -> None:
+def run(module: Any, pipeline: Pipeline, name: str, names: Collection[str], without: Collection[str] = ()) -> None:
     """Runs a pipeline on ``module`` in place; ``name`` labels it in timings and reproducers. ``names``: what
-    operation_names() gives for the module."""
+    operation_names() gives for the module; ``without``: the items of passes that are left out."""
     manager = ir.pass_manager(module.context)
     manager.enable_debug()
-    for row in due(pipeline, names):
+    for row in due(pipeline, names, without):
         getattr(row.group, row.name)(manager, *row.arguments)
     manager.run(module, name)
 

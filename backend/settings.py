@@ -102,6 +102,11 @@ def seed(text: str) -> int:
     return int(text)
 
 
+def names(text: str) -> tuple[str, ...]:
+    """Names with commas between them."""
+    return tuple(name for part in text.split(",") if (name := part.strip()))
+
+
 #: Ways in which host memory reaches a kernel (runtime/context.py), and CUDA's memory (runtime/cuda.py).
 ZERO_COPY, IMPORTED, STAGED, SHARE = "zero-copy", "imported", "staged", "share"
 
@@ -160,6 +165,14 @@ CHECK_RACES = Setting(
     "1",
     "check every access to shared memory: an error with both lines if two invocations race",
 )
+REFERENCE = Setting(
+    "TRITON_SPIRV_REFERENCE",
+    flag,
+    False,
+    "1",
+    "compile kernels by the reference pipeline, which leaves out every optional pass, rewrite and analysis: slow code, "
+    "to compare values with",
+)
 DEBUG_INFO = Setting(
     "TRITON_SPIRV_DEBUG_INFO",
     flag,
@@ -214,7 +227,7 @@ COMPILE_TIMEOUT = Setting(
     60.0,
     "<seconds>",
     "processor time that compiling a kernel may take, from Triton's front end to the driver, and a tenth of what it "
-    "may take by the clock; default: 60",
+    "may take by the clock; not of one with `TRITON_SPIRV_REFERENCE`; default: 60",
 )
 QUIET = Setting(
     "TRITON_SPIRV_QUIET",
@@ -267,6 +280,14 @@ TORCH_FALLBACK = Setting(
     "<what>",
     f"what happens if a torch operation has no kernel on the device `spirv` and would run on the CPU: `{ALLOW}`, "
     f"`{TELL}` (count each, in one line when the process ends), `{WARN}` (once per operation) or `{ERROR}`",
+)
+WITHOUT = Setting[tuple[str, ...]](
+    "TRITON_SPIRV_WITHOUT",
+    names,
+    (),
+    "<item>, …",
+    "compile kernels without these passes, rewrites and analyses, of those that are optional (`backend/reference.py`)",
+    DEVELOPERS,
 )
 VERIFY = Setting(
     "TRITON_SPIRV_VERIFY",

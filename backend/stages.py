@@ -147,13 +147,14 @@ class _Layouts:
         names = self._found.names
         passes.run(module, encodings, "make_encodings", names)
         module = transformed(module, table.Stage.ENCODED, self._capabilities, options, names) or module
-        passes.run(module, passes.LAYOUTS, "make_layouts", names)
+        without = self._options.without
+        passes.run(module, passes.LAYOUTS, "make_layouts", names, without)
         if options.schedule.matrices:
             passes.accelerate_dots(module, names)
         else:
             passes.decompose_scaled_dots(module, names)
         module = transformed(module, table.Stage.LANES, self._capabilities, options) or module
-        passes.run(module, passes.TTGIR, "make_ttgir", passes.operation_names(module))
+        passes.run(module, passes.TTGIR, "make_ttgir", passes.operation_names(module), without)
         return module
 
 
@@ -260,10 +261,11 @@ def _last(module: Any, capabilities: Capabilities, options: Options) -> str:
     changed = transformed(module, table.Stage.LAST, capabilities, options, names)
     if changed is not None:
         module, text = changed, str(changed)
-    if not passes.due(passes.LAST, names):
+    without = options.asked.without
+    if not passes.due(passes.LAST, names, without):
         return text
     copy = passes.parse(text, context)
-    passes.run(copy, passes.LAST, "finish_ttgir", names)
+    passes.run(copy, passes.LAST, "finish_ttgir", names, without)
     return str(copy)
 
 

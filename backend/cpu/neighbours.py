@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ..optional import NEIGHBOURING_LANES
 from .divergence import Divergence, Key
 from .program import KernelModule, ModuleInstruction
 
@@ -36,6 +37,8 @@ class Neighbours:
         self.roots: dict[Key, bool] = {}
         #: Spread numbers that are only part of such addresses.
         self.parts: set[Key] = set()
+        if NEIGHBOURING_LANES in program.without:
+            return
         for block in program.blocks.values():
             for item in block.body:
                 if item.name in ("OpLoad", "OpStore"):

@@ -39,7 +39,12 @@ def _sources() -> str:
     digest = hashlib.sha256()
     root = Path(__file__).parent
     for path in sorted(
-        (*root.glob("*.py"), *(root.parent / "spirv").glob("*.py"), root.parent / "abi" / "tile_products.py")
+        (
+            *root.glob("*.py"),
+            *(root.parent / "spirv").glob("*.py"),
+            root.parent / "abi" / "tile_products.py",
+            root.parent / "optional.py",
+        )
     ):
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
+from ..optional import noted
 from ..spirv.decode import instruction_words, string
 from ..spirv.grammar import shape
 from ..spirv.opcodes import Decoration, StorageClass
@@ -17,7 +18,7 @@ from .errors import Untranslatable
 _BFLOAT16 = 0
 #: Instructions that say something about a module, and nothing about what it computes.
 _SILENT = frozenset(
-    "OpCapability OpExtension OpMemoryModel OpExecutionMode OpString OpName OpMemberName OpSource OpModuleProcessed "
+    "OpCapability OpExtension OpMemoryModel OpExecutionMode OpString OpName OpMemberName OpSource "
     "OpTypeVoid OpTypeFunction OpTypeBool".split()
 )
 
@@ -133,6 +134,8 @@ class KernelModule:
         #: (Struct, member) → byte offset.
         self.offsets: dict[tuple[int, int], int] = {}
         self.local_size = 1
+        #: The optional parts that its machine code is to do without.
+        self.without: frozenset[str] = frozenset()
         #: Function → the name that it is imported by.
         self.imports: dict[int, str] = {}
         self.blocks: dict[int, BasicBlock] = {}
@@ -280,6 +283,8 @@ class KernelModule:
             self._entry, self.name = words[1], string(words[2:])
         elif name == "OpExecutionMode" and words[1] == 17:  # LocalSize
             self.local_size = words[2]
+        elif name == "OpModuleProcessed":
+            self.without |= noted(string(words))
         elif name == "OpExtInstImport":
             self.sets[result] = string(words)
         elif name == "OpString":

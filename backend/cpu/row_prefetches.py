@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ..optional import ROW_PREFETCHES
 from ..spirv.opcodes import StorageClass
 from .divergence import Divergence, Key, Loop
 from .program import KernelModule, ModuleInstruction
@@ -51,7 +52,7 @@ class RowPrefetches:
     def __init__(self, program: KernelModule, divergence: Divergence, lanes: int) -> None:
         self._program, self._divergence, self._lanes = program, divergence, lanes
         self.ahead: dict[int, Ahead] = {}
-        if program.emulation is None:
+        if program.emulation is None and ROW_PREFETCHES not in program.without:
             for loop in divergence.loops.values():
                 self._loop(loop)
 

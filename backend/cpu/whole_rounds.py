@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ..optional import WHOLE_ROUNDS
 from . import shapes
 from .divergence import Divergence, Key, Loop
 from .program import KernelModule
@@ -64,6 +65,7 @@ class WholeRounds:
         length = sum(len(block.body) for block in blocks)
         if (
             program.emulation is not None
+            or WHOLE_ROUNDS in program.without
             or loop.divergent
             or any(block.following and block.label != loop.header for block in blocks)
             or length > _LONGEST

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..abi.block import FIRST_PROGRAM, GLOBAL_SCRATCH, GRID_SIZE, REPORTS, ArgumentBlock, hidden_arguments
+from ..optional import CARRIED_WORDS, CONSTANT_FOLDING, SIMPLIFICATION, VALUE_NUMBERING, note
 from ..planning.kernel_plan import Planned
 from ..spirv.float_modes import float_modes
 from ..spirv.function import FunctionBuilder
@@ -68,7 +69,11 @@ def _emit(planned: Planned, kinds: Sequence[ReportKind], watch: Watch | None, li
     kernel = kernel_of(source)
     module = ModuleBuilder()
     shared = SharedMemory(module, plan.view, watch)
+    module.processed = note(options.asked.without)
     function = FunctionBuilder(module, module.void, faults=capabilities.traits.faults)
+    has = options.asked.has
+    function.folds, function.numbers = has(CONSTANT_FOLDING), has(VALUE_NUMBERING)
+    function.simplifies, function.carries_words = has(SIMPLIFICATION), has(CARRIED_WORDS)
     function.carries_matrices = capabilities.traits.carries_matrices
     if options.asked.debug_info or lines:
         function.lines = source_lines(kernel)

@@ -12,6 +12,7 @@ from ..analysis.code_size import multiply_adds
 from ..analysis.lazy_loads import lazy_loads
 from ..analysis.overwriting import ReadsFirst, reads_first
 from ..capabilities import Capabilities
+from ..optional import AXIS_INFO, LATE_LOADS
 from ..transforms.kernel import kernel_of
 from ..transforms.schedule import Options
 from ..ttgir.ir import Function, Module, Operation, Value
@@ -177,8 +178,11 @@ def plan_kernel(source: Module, capabilities: Capabilities, options: Options) ->
     else operations take less than they would like to."""
     kernel = kernel_of(source)
     operations = list(kernel.walk())
-    late = lazy_loads(kernel, options.matrices, options.matrix_loads)
-    axis_info = AxisInfoAnalysis(kernel)
+    asked = options.asked
+    late = frozenset[Operation]()
+    if asked.has(LATE_LOADS):
+        late = lazy_loads(kernel, options.matrices, options.matrix_loads)
+    axis_info = AxisInfoAnalysis(kernel if asked.has(AXIS_INFO) else None)
     warps, lanes = (int(source.attributes[name]) for name in ("ttg.num-warps", "ttg.threads-per-warp"))
     target = Target(capabilities, warps, lanes)
     pointers = plan_pointers(kernel, "bounds" in options.asked.checks)

@@ -32,8 +32,8 @@ class FunctionBuilder(InstructionBuilder):
         self.watch: tuple[Callable[[int], int], Callable[[int], None]] | None = None
         #: Called before a selection or loop begins, and where what it may leave out ends.
         self.settle: Callable[[], None] | None = None
-        #: Whether loops carry the matrices that they compute with.
-        self.carries_matrices = False
+        #: Whether loops carry the matrices that they compute with, and words rather than the elements in them.
+        self.carries_matrices, self.carries_words = False, True
 
     def label(self, block: int) -> None:
         """Starts a block."""
@@ -174,7 +174,7 @@ class FunctionBuilder(InstructionBuilder):
         """All instructions of the function, those without a use left out."""
         assert self._terminated, "the last block has no terminator"
         start: list[Instruction] = [[op.Label, 0, self._entry]]
-        body = carry_words(self.module, self._body, self._entry)
+        body = carry_words(self.module, self._body, self._entry) if self.carries_words else self._body
         if self.carries_matrices:
             body = carry_matrices(self.module, body, self._entry)
         return [*self._head, *start, *self._variables, *live(body), [op.FunctionEnd, 0, 0]]

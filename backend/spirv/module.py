@@ -100,6 +100,8 @@ class ModuleBuilder:
         self._declared: list[Instruction] = []
         self._entry: tuple[int, str] | None = None
         self._modes: list[list[Number]] = []
+        #: What an OpModuleProcessed says of how the module was made; there is none if it is empty.
+        self.processed = ""
         self._inputs: dict[int, int] = {}
         #: Constant id → its integer value (unsigned, of the type's width), float value, or bool.
         self.constants: dict[int, Number | Real | Boolean] = {}
@@ -387,5 +389,7 @@ class ModuleBuilder:
         head += [[op.String, 0, number, *string_words(text)] for text, number in self._strings.items()]
         names = [*self._names, *self._variable_names] if variables else self._names
         head += [entry for entry in names if entry[3] in live]
+        if self.processed:
+            head.append([op.ModuleProcessed, 0, 0, *string_words(self.processed)])
         head += [entry for entry in self._decorations if entry[3] in live]
         return encode(head + kept + list(self._described.values()) + functions, self._next)

@@ -52,6 +52,8 @@ class InstructionBuilder:
         self._hidden: set[int] = set()
         #: The places in the user's source, where the module is to have them.
         self.lines: SourceLines | None = None
+        #: Whether equal instructions are one, those on constants are folded, and others are simplified (optional.py).
+        self.numbers = self.folds = self.simplifies = True
 
     # -- single instructions -------------------------------------------------------------------------------------
     def emit(self, opcode: int, type_id: int, *operands: int) -> int:
@@ -61,7 +63,7 @@ class InstructionBuilder:
         if ways:
             if ways & fold.COMMUTES and operands[0] > operands[1]:
                 operands = (operands[1], operands[0])
-            if ways & fold.SIMPLIFIES:
+            if ways & fold.SIMPLIFIES and self.simplifies:
                 simpler = self._simplify(opcode, type_id, operands)
                 if simpler is not None:
                     return simpler
@@ -71,9 +73,11 @@ class InstructionBuilder:
             if self.lines is not None:
                 self.lines.reuse(known)
             return known
-        self._numbered[key] = result = self.effect(opcode, type_id, *operands)
-        if self._scopes:
-            self._scopes[-1].append(key)
+        result = self.effect(opcode, type_id, *operands)
+        if self.numbers:
+            self._numbered[key] = result
+            if self._scopes:
+                self._scopes[-1].append(key)
         if ways:
             if ways & fold.DEFINES:
                 self._definitions[result] = key
@@ -151,11 +155,13 @@ class InstructionBuilder:
             a, b, left, right = b, a, right, left
         if right is not None:
             width = module.kinds[type_id][1]
-            if left is not None:
+            if left is not None and self.folds:
                 rule = fold.BINARY.get(opcode)
                 value = rule(int(left), int(right), width) if rule else None
                 if value is not None:
                     return module.uint(value, width)
+            if not self.simplifies:
+                return self.emit(opcode, type_id, a, b)
             if fold.RIGHT_IDENTITY.get(opcode) == right:
                 return a
             if right == 0 and opcode in fold.ZERO_ABSORBS:
@@ -193,7 +199,7 @@ class InstructionBuilder:
         one of an equality that asks for the highest bit, too: both sides of any of 64 bits have that bit flipped."""
         constants = self.module.constants
         left, right = constants.get(a), constants.get(b)
-        if left is not None and right is not None:
+        if left is not None and right is not None and self.folds:
             width = self.module.kinds[self.module.type_of[a]][1]
             return self.module.boolean(fold.COMPARE[opcode](int(left), int(right), width))
         if opcode in fold.SIGNED_COMPARE:
@@ -339,7 +345,7 @@ class InstructionBuilder:
         if old == width:
             return value
         known = module.constants.get(value)
-        if known is not None:
+        if known is not None and self.folds:
             number = int(known)
             if opcode == op.SConvert and number >> (old - 1):
                 number -= 1 << old

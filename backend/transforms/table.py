@@ -69,7 +69,7 @@ def _always(device: Capabilities, options: Options) -> bool:
 class Transform:
     """One rewrite. ``run`` changes a module in place and says whether it did. It runs where the module has an operation
     of each of the sets ``operations`` and none of ``without``, and ``when`` gives something that is not zero or
-    empty."""
+    empty. ``needed``: nothing can be emitted without it; any other one a compilation may leave out, by its name."""
 
     name: str
     stage: Stage
@@ -77,6 +77,7 @@ class Transform:
     operations: tuple[frozenset[str], ...] = ()
     when: Callable[[Capabilities, Options], object] = _always
     without: frozenset[str] = frozenset()
+    needed: bool = False
 
     def suits(self, names: Collection[str]) -> bool:
         """Whether it runs on a module that has operations of these names."""
@@ -241,6 +242,7 @@ TRANSFORMS: tuple[Transform, ...] = (
         Stage.FRAGMENTS,
         lambda module, device, options: arrange_fragments(module, device.subgroup_size, options.units),
         when=lambda device, options: options.units,
+        needed=True,
     ),
     Transform(
         "store matrix operands without bank conflicts",
@@ -248,7 +250,7 @@ TRANSFORMS: tuple[Transform, ...] = (
         lambda module, device, options: reorder_storing_lanes(module, device.traits.stored_bytes),
         when=lambda device, options: options.schedule.padded and device.traits.stored_bytes,
     ),
-    Transform("structure branches and inline calls", Stage.PLANNING, _alone(one_block)),
+    Transform("structure branches and inline calls", Stage.PLANNING, _alone(one_block), needed=True),
     Transform(
         "load rows of loops by way of shared memory",
         Stage.PLANNING,
@@ -330,7 +332,12 @@ TRANSFORMS: tuple[Transform, ...] = (
 
 def wanted(stage: Stage, device: Capabilities, options: Options) -> list[Transform]:
     """The rewrites of a stage that run for a device and options, if a module has their operations."""
-    return [row for row in TRANSFORMS if row.stage is stage and row.when(device, options)]
+    asked = options.asked
+    return [
+        row
+        for row in TRANSFORMS
+        if row.stage is stage and (row.needed or asked.has(row.name)) and row.when(device, options)
+    ]
 
 
 def rewrite(module: Module, stage: Stage, device: Capabilities, options: Options) -> bool:

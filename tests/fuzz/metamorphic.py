@@ -1,14 +1,15 @@
 """One kernel compiled in many ways computes the same bits: no reference is needed.
 
-Ways: each rewrite of the transforms' table left out, long code in strips from 64 instructions on, less shared memory,
-one warp and four. Subgroups of other sizes are another device's: `TRITON_SPIRV_DEVICE=emulate:qualcomm-adreno7` before
-the command runs all sorts on them.
+Ways: each optional pass, rewrite and analysis left out, or all of them (reference.py), long code in strips from 64
+instructions on, less shared memory, one warp and four. Subgroups of other sizes are another device's:
+`TRITON_SPIRV_DEVICE=emulate:qualcomm-adreno7` before the command runs all sorts on them.
 """
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
+import os
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -19,17 +20,16 @@ from typing import Any
 import torch
 from triton import knobs
 from triton.backends.compiler import GPUTarget
+from triton.backends.spirv import reference
 from triton.backends.spirv.capabilities import Capabilities
 from triton.backends.spirv.driver import SPIRVDriver
-from triton.backends.spirv.transforms import table
+from triton.backends.spirv.settings import REFERENCE, WITHOUT, Setting
 
 from tests.fuzz import steps, tile_runs, tiles
 from tests.fuzz.families import FAMILIES
 from tests.fuzz.steps import Family
 from tests.fuzz.tiles import Tile
 
-#: A kernel of these rewrites alone is one that can be emitted.
-_NEEDED = ("structure branches and inline calls", "lay out matrix fragments")
 #: Families of integers, whose sums may be added up in any order.
 _SORTS = ("combining", "shapes", "dots", "overwriting", "aliasing", "integers")
 #: Errors of a way that has no room for a kernel, or no rule.
@@ -47,13 +47,16 @@ class Way:
 
 
 @contextlib.contextmanager
-def _without(row: table.Transform) -> Iterator[None]:
-    rows = table.TRANSFORMS
-    table.TRANSFORMS = tuple(one for one in rows if one is not row)  # type: ignore[misc]
+def _set(setting: Setting[Any], value: str) -> Iterator[None]:
+    """A setting has this value, and that of the caller afterwards."""
+    before = os.environ.get(setting.name)
+    os.environ[setting.name] = value
     try:
         yield
     finally:
-        table.TRANSFORMS = rows  # type: ignore[misc]
+        os.environ.pop(setting.name)
+        if before is not None:
+            os.environ[setting.name] = before
 
 
 @contextlib.contextmanager
@@ -77,11 +80,8 @@ def _shared_memory(size: int) -> Iterator[None]:
 def ways() -> list[Way]:
     """All of them but the usual one."""
     return [
-        *(
-            Way(f"without {row.name!r}", during=lambda row=row: _without(row))  # type: ignore[misc]
-            for row in table.TRANSFORMS
-            if row.name not in _NEEDED
-        ),
+        *(Way(f"without {name!r}", during=lambda name=name: _set(WITHOUT, name)) for name in reference.NAMES),  # type: ignore[misc]
+        Way("reference", during=lambda: _set(REFERENCE, "1")),
         Way("strips of 64 instructions", traits={"unrolled_elementwise": 64}),
         *(
             Way(f"{size} bytes of shared memory", during=lambda size=size: _shared_memory(size))  # type: ignore[misc]

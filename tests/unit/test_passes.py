@@ -38,12 +38,14 @@ def compared(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     left out."""
     left_out: list[str] = []
 
-    def run(module: Any, pipeline: passes.Pipeline, name: str, names: frozenset[str]) -> None:
+    def run(
+        module: Any, pipeline: passes.Pipeline, name: str, names: frozenset[str], without: tuple[str, ...] = ()
+    ) -> None:
         text = str(module)
         context = module.context
         assert _after(text, context, pipeline, names) == _after(text, context, pipeline, EVERYTHING)
         left_out.extend(row.name for row in pipeline if row.only_on and row.only_on.isdisjoint(names))
-        RUN(module, pipeline, name, names)
+        RUN(module, pipeline, name, names, without)
 
     monkeypatch.setattr(passes, "run", run)
     monkeypatch.setenv("TRITON_ALWAYS_COMPILE", "1")

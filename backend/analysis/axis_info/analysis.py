@@ -16,11 +16,12 @@ MAX_ROUNDS = 4
 
 
 class AxisInfoAnalysis:
-    """The claims about every value of ``function``: ``analysis[value]``. Runs once, over the whole function."""
+    """The claims about every value of ``function``: ``analysis[value]``. Runs once, over the whole function. Without
+    one nothing is known of any value."""
 
-    def __init__(self, function: Function) -> None:
+    def __init__(self, function: Function | None) -> None:
         self._known: dict[Value, AxisInfo] = {}
-        if function.body is not None:
+        if function is not None and function.body is not None:
             for argument, attributes in zip(function.body.entry.arguments, function.argument_attributes, strict=True):
                 self._known[argument] = with_hints(unknown(argument.type), attributes)
             self._region(function.body)
