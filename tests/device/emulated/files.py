@@ -58,7 +58,7 @@ KERNEL_TESTS = tuple(name for name in _with_tests() if name not in LEFT_OUT)
 EVERY_TIME = {
     "amd-rdna3": ("test_convert_layout.py", "test_dot_fragments.py"),
     "apple-m1": ("test_descriptors.py",),
-    "intel-xe": ("test_hints.py",),
+    "intel-xe": ("test_hints.py", "test_loop_reductions.py"),
     "nvidia-hopper": ("test_atomics.py", "test_dot_precision.py"),
     "nvk-ampere": ("test_barriers.py", "test_dot_fragments.py", "test_prefetch.py"),
     "qualcomm-adreno7": ("test_gather.py",),
