@@ -35,7 +35,7 @@ def test_passes_of_kernels_with_layouts_have_the_names_of_other_kernels_passes()
 
 
 def test_items_are_in_the_order_in_which_they_run() -> None:
-    order = ["coalesce", "optimize_thread_locality", "canonicalizer 2", "merge arrays", optional.WHOLE_ROUNDS]
+    order = ["coalesce", "remove_layout_conversions", "canonicalizer 2", "merge arrays", optional.WHOLE_ROUNDS]
     assert sorted(order, key=NAMES.index) == order
 
 
