@@ -20,6 +20,7 @@ from .inspection.doctor import run_doctor
 from .inspection.kernels import NotInCache, run_kernels
 from .inspection.listing import SHOWN, text_of
 from .inspection.nvidia_code import NoMachineCode
+from .inspection.optimise import add_opt, run_opt
 from .inspection.profile import add_profile, run_profile
 from .inspection.report import add_inspect, run_inspect
 from .matrices import MatrixConfiguration
@@ -197,6 +198,7 @@ def _run(arguments: Sequence[str] | None) -> int:
     add_profile(verbs.add_parser("profile", help="run a script and time each of its launches on the device"))
     add_warm(verbs.add_parser("warm", help="record the kernels of a program, and compile them before it runs"))
     add_inspect(verbs.add_parser("inspect", help="one HTML page about a kernel, from its source to the SPIR-V"))
+    add_opt(verbs.add_parser("opt", help="a file of TTIR or TTGIR after the compiler's passes, or some of them"))
     options = parser.parse_args(arguments)
     if options.verb == "compile":
         return command.run_compile(options)
@@ -214,6 +216,8 @@ def _run(arguments: Sequence[str] | None) -> int:
         return run_profile(options)
     if options.verb == "warm":
         return run_warm(options)
+    if options.verb == "opt":
+        return run_opt(options)
     if options.verb == "inspect":
         return run_inspect(options)
     if options.verb == "disassemble":

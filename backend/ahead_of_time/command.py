@@ -64,6 +64,12 @@ def add_request(parser: argparse.ArgumentParser, required: bool, several: bool =
         "':16' says that a value or address is a multiple of 16, 'i32:1' is the constant 1; an entry "
         "may go by name: BLOCK=64",
     )
+    add_target(parser, several)
+    add_choices(parser)
+
+
+def add_target(parser: argparse.ArgumentParser, several: bool = False) -> None:
+    """The option that says for which device; ``several`` as above."""
     parser.add_argument(
         "-t",
         "--target",
@@ -73,7 +79,6 @@ def add_request(parser: argparse.ArgumentParser, required: bool, several: bool =
         help="a profile's name (see `triton-spirv profiles`), a profile's JSON file, or 'device' for "
         "the device that is present (the default)",
     )
-    add_choices(parser)
 
 
 def run_compile(options: argparse.Namespace) -> int:

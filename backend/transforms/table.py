@@ -69,7 +69,8 @@ def _always(device: Capabilities, options: Options) -> bool:
 class Transform:
     """One rewrite. ``run`` changes a module in place and says whether it did. It runs where the module has an operation
     of each of the sets ``operations`` and none of ``without``, and ``when`` gives something that is not zero or
-    empty. ``needed``: nothing can be emitted without it; any other one a compilation may leave out, by its name."""
+    empty. ``needed``: nothing can be emitted without it; any other one a compilation may leave out, by its name.
+    ``reads``: the part of analysis/ whose claims it goes by, where there is one."""
 
     name: str
     stage: Stage
@@ -78,6 +79,7 @@ class Transform:
     when: Callable[[Capabilities, Options], object] = _always
     without: frozenset[str] = frozenset()
     needed: bool = False
+    reads: str = ""
 
     def suits(self, names: Collection[str]) -> bool:
         """Whether it runs on a module that has operations of these names."""
@@ -162,7 +164,13 @@ TRANSFORMS: tuple[Transform, ...] = (
         (_among("tt.dot", "tt.dot_scaled"),),
         lambda device, options: options.schedule.pieces,
     ),
-    Transform("send turned tiles of loops through buffers", Stage.ENCODED, _alone(buffer_turned_tiles), (TURNS, LOOPS)),
+    Transform(
+        "send turned tiles of loops through buffers",
+        Stage.ENCODED,
+        _alone(buffer_turned_tiles),
+        (TURNS, LOOPS),
+        reads="turned_tiles",
+    ),
     Transform(
         "give neighbouring lanes neighbouring elements",
         Stage.LANES,
@@ -180,6 +188,7 @@ TRANSFORMS: tuple[Transform, ...] = (
         Stage.LAYOUTS_CHOSEN,
         _alone(convert_turned_tiles),
         (TURNS, LOOPS, _among("ttg.local_alloc")),
+        reads="turned_tiles",
     ),
     Transform(
         "fill buffers late",
@@ -263,7 +272,13 @@ TRANSFORMS: tuple[Transform, ...] = (
         _fill_together,
         when=lambda device, options: device.traits.prefetch and device.traits.resident_shared,
     ),
-    Transform("prefetch dot operands", Stage.PLANNING, _prefetch, when=lambda device, options: device.traits.prefetch),
+    Transform(
+        "prefetch dot operands",
+        Stage.PLANNING,
+        _prefetch,
+        when=lambda device, options: device.traits.prefetch,
+        reads="overwriting",
+    ),
     Transform(
         "gather without conversions",
         Stage.PLANNING,
@@ -274,15 +289,21 @@ TRANSFORMS: tuple[Transform, ...] = (
         Stage.PLANNING,
         _alone(lambda module: carry_offsets(kernel_of(module))),
         when=lambda device, options: device.tile_products,
+        reads="places",
     ),
     Transform(
-        "multiply whole tiles", Stage.PLANNING, _multiply_tiles, when=lambda device, options: device.tile_products
+        "multiply whole tiles",
+        Stage.PLANNING,
+        _multiply_tiles,
+        when=lambda device, options: device.tile_products,
+        reads="places",
     ),
     Transform(
         "multiply the tiles of loops at once",
         Stage.PLANNING,
         _multiply_rounds,
         when=lambda device, options: device.tile_products and not (options.asked.checks or options.asked.disorder),
+        reads="places",
     ),
     Transform(
         "carry tensors in arrays",
@@ -302,6 +323,7 @@ TRANSFORMS: tuple[Transform, ...] = (
         Stage.PLANNING,
         lambda module, device, options: cut_in_strips(kernel_of(module), device.traits, bool(device.tile_products)),
         when=lambda device, options: device.traits.unrolled_elementwise,
+        reads="places",
     ),
     Transform(
         "merge arrays",
@@ -320,12 +342,14 @@ TRANSFORMS: tuple[Transform, ...] = (
         Stage.PLANNING,
         _alone(lambda module: mark_alike(kernel_of(module))),
         when=lambda device, options: device.tile_products,
+        reads="axis_info",
     ),
     Transform(
         "lay out buffers of dot operands",
         Stage.PLANNING,
         _alone(_place),
         when=lambda device, options: device.traits.shared_banks,
+        reads="lazy_loads",
     ),
 )
 
