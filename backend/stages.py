@@ -237,10 +237,10 @@ def plan_arranged(source: Module, capabilities: Capabilities, options: Options) 
 
 def _check_shape(source: Module, capabilities: Capabilities) -> None:
     try:
-        warps, lanes = int(source.attributes["ttg.num-warps"]), int(source.attributes["ttg.threads-per-warp"])
-    except KeyError as missing:
-        raise LoweringError(f"the module lacks the attribute {missing}: it is not TTGIR") from None
-    if int(source.attributes.get("ttg.num-ctas", 1)) != 1:
+        warps, lanes = source.warps, source.lanes
+    except AttributeError as missing:
+        raise LoweringError(f"{missing}: it is not TTGIR") from None
+    if int(source.attribute("ttg.num-ctas")) != 1:
         raise LoweringError("num_ctas must be 1: Vulkan has no clusters of workgroups")
     if lanes != capabilities.subgroup_size:
         raise LoweringError(

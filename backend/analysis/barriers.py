@@ -281,7 +281,7 @@ def _before_loads(
     if block is None:
         return found
     for earlier in reversed(block.operations[: block.operations.index(operation)]):
-        if AHEAD in earlier.attributes:
+        if earlier.flag(AHEAD):
             found = earlier
         elif (
             earlier in needs or earlier.regions or not definition_of(earlier).repeatable or effect(earlier) != NO_ACCESS

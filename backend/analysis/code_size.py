@@ -42,7 +42,7 @@ def length(operation: Operation, driver: Driver) -> int:
     if masks(operation):
         return driver.each_lane
     if operation.name == "tt.extern_elementwise":
-        form = form_of(operation.attributes["symbol"], [operand.type for operand in operation.operands])
+        form = form_of(operation.attribute("symbol"), [operand.type for operand in operation.operands])
         return 1 if form is None else form.length
     if operation.name == "math.fma" and fma_is_one_instruction(element_type(operation.result.type), driver):
         return 1
@@ -79,7 +79,7 @@ def reduced_bits(operation: Operation, unit: str) -> int:
         bases = layout_of(operation.operands[0].type).bases[unit]
     except LayoutError:
         return 1
-    return sum(point[operation.attributes["axis"]] != 0 for point in bases)
+    return sum(point[operation.attribute("axis")] != 0 for point in bases)
 
 
 def of_assembly(program: Program) -> int:

@@ -54,7 +54,7 @@ def _of_operation(
     if operation.name != "scf.for":
         return inner
     lower, upper, step = (constant(value) for value in operation.operands[:3])
-    if lower is None or upper is None or not step or ("unsignedCmp" in operation.attributes and min(lower, upper) < 0):
+    if lower is None or upper is None or not step or (operation.flag("unsignedCmp") and min(lower, upper) < 0):
         return None
     trips = max(0, -(-(upper - lower) // step))
     return trips * (inner + 1) + 1

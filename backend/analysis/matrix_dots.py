@@ -41,7 +41,7 @@ def split_of(operation: Operation) -> Split:
     a, b = (value.type for value in operation.operands[:2])
     assert isinstance(a, TensorType) and isinstance(b, TensorType)
     if a.element == b.element == FloatType("f32"):
-        return SPLITS.get(str(operation.attributes.get("inputPrecision")), WHOLE)
+        return SPLITS.get(str(operation.attribute("inputPrecision")), WHOLE)
     return WHOLE
 
 

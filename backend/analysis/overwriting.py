@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 from ..layouts.distributed import LANE, WARP, layout_of
 from ..ttgir.ir import Function, Operation, Value
-from ..ttgir.operations import OPERATIONS, Effect, Pointers, definition_of
+from ..ttgir.operations import OPERATIONS, Effect, Pointers, definition_of, memory_semantics
 from ..ttgir.types import TensorType, Type
 from .barriers import BARRIER, Access, MemoryEffect, Need, barrier_needs
 from .places import no_two_alike, same_pointer
@@ -68,7 +68,7 @@ def reads_first(
         return ReadsFirst()
 
     def with_its_own(operation: Operation) -> MemoryEffect:
-        if operation.attributes.get("sem") in _RELEASES:
+        if memory_semantics(operation) in _RELEASES:
             return MemoryEffect((), True, accesses.get(operation, ()))
         return MemoryEffect(accesses.get(operation, ()), orders_device_memory(operation))
 
@@ -95,7 +95,7 @@ def reads_first(
 
 def orders_device_memory(operation: Operation) -> bool:
     """Whether this is a barrier that the kernel has for more than workgroup memory."""
-    return operation.name == BARRIER and operation.attributes.get("addrSpace", "local") != "local"
+    return operation.name == BARRIER and operation.attribute("addrSpace") != "local"
 
 
 def _share(read: Operation, write: Operation, roots: Roots) -> bool:

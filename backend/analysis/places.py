@@ -23,7 +23,7 @@ def order_is_free(reshape: Operation) -> bool:
     """Whether the elements of a ``tt.reshape`` may come in any order: it says so, and no operation that is given the
     result pairs its elements with other tensors' elements. Upstream's add_combine lets a tt.reshape reorder whose users
     are reductions and histograms, these among them."""
-    return "allow_reorder" in reshape.attributes and not _pairs(reshape)
+    return reshape.flag("allow_reorder") and not _pairs(reshape)
 
 
 def _pairs(operation: Operation) -> bool:
@@ -117,7 +117,7 @@ def _product(operation: Operation, operands: list[tuple[int, ...]]) -> tuple[int
 
 
 def _expanded(operation: Operation, operands: list[tuple[int, ...]]) -> tuple[int, ...]:
-    axis = operation.attributes["axis"]
+    axis = operation.attribute("axis")
     return (*operands[0][:axis], 0, *operands[0][axis:])
 
 
@@ -125,7 +125,7 @@ def _expanded(operation: Operation, operands: list[tuple[int, ...]]) -> tuple[in
 _STEPS: dict[str, Callable[[Operation, list[tuple[int, ...]]], tuple[int, ...] | None]] = {
     "tt.make_range": lambda operation, operands: (1,),
     "tt.expand_dims": _expanded,
-    "tt.trans": lambda operation, operands: tuple(operands[0][dim] for dim in operation.attributes["order"]),
+    "tt.trans": lambda operation, operands: tuple(operands[0][dim] for dim in operation.attribute("order")),
     "arith.addi": _sum,
     "arith.subi": _sum,
     "tt.addptr": _sum,
@@ -159,7 +159,7 @@ def _number(value: Value) -> Any:
         return _number(owner.operands[0])
     if owner.name != "arith.constant":
         return None
-    number = owner.attributes["value"]
+    number = owner.attribute("value")
     if isinstance(number, DenseAttr):
         return number.values[0] if number.splat else None
     return number

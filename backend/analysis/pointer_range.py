@@ -86,8 +86,8 @@ def pointer_bases(function: Function) -> dict[Value, Value]:
     arguments = function.body.entry.arguments
     narrow = {
         argument
-        for argument, attributes in zip(arguments, function.argument_attributes, strict=True)
-        if attributes.get(RANGE) == RANGE_BITS and is_pointer(argument)
+        for index, argument in enumerate(arguments)
+        if function.argument_attribute(index, RANGE) == RANGE_BITS and is_pointer(argument)
     }
     if not narrow:
         return {}

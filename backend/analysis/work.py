@@ -76,10 +76,10 @@ class _Scalars:
     def _result(self, operation: Operation) -> int | None:
         name = operation.name
         if name == "arith.constant":
-            constant = operation.attributes["value"]
+            constant = operation.attribute("value")
             return int(constant) if isinstance(constant, int) else None
         if name in ("tt.get_program_id", "tt.get_num_programs"):
-            size = self._grid[_AXES.get(str(operation.attributes["axis"]), 0)]
+            size = self._grid[_AXES.get(str(operation.attribute("axis")), 0)]
             return size if name == "tt.get_num_programs" else size // 2
         if operation.regions or not operation.operands:
             return None

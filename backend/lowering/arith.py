@@ -141,7 +141,7 @@ def _float_constant(ctx: Lowering, type_: FloatType, value: Any) -> int:
 
 @lowers("arith.constant")
 def _constant(ctx: Lowering, operation: Operation) -> None:
-    result, value = operation.result, operation.attributes["value"]
+    result, value = operation.result, operation.attribute("value")
     if not isinstance(value, DenseAttr):
         ctx[result] = constant(ctx, result.type, value)
         return
@@ -215,7 +215,7 @@ def _is_narrow(value: Value) -> bool:
 def _careful(ctx: Lowering, operation: Operation) -> None:
     if element_type(operation.result.type) == BOOL:
         raise NotImplementedError("division and shifts of booleans are not supported; cast to int32 first")
-    rule, alike = CAREFUL[operation.name], operation.attributes.get(ALIKE)
+    rule, alike = CAREFUL[operation.name], operation.attribute(ALIKE)
     if alike is None:
         map_registers(ctx, operation, lambda a, b: rule(ctx, a, b))
         return
@@ -244,7 +244,7 @@ def _integer_choice(ctx: Lowering, operation: Operation) -> None:
 
 @lowers("arith.cmpi")
 def _compare_integers(ctx: Lowering, operation: Operation) -> None:
-    f, predicate = ctx.f, operation.attributes["predicate"]
+    f, predicate = ctx.f, operation.attribute("predicate")
     if element_type(operation.operands[0].type) != BOOL:
         opcode = INTEGER_PREDICATE[predicate]
         map_registers(ctx, operation, lambda a, b: f.compare(opcode, a, b))
@@ -364,7 +364,7 @@ def _float_choice(ctx: Lowering, operation: Operation) -> None:
 
 @lowers("tt.clampf")
 def _clamp(ctx: Lowering, operation: Operation) -> None:
-    propagate_nan = operation.attributes.get("propagateNan") == "all"
+    propagate_nan = operation.attribute("propagateNan") == "all"
     type_ = element_type(operation.result.type)
 
     def emit(value: int, low: int, high: int) -> int:
@@ -378,7 +378,7 @@ def _clamp(ctx: Lowering, operation: Operation) -> None:
 def _compare_floats(ctx: Lowering, operation: Operation) -> None:
     f, module = ctx.f, ctx.module
     type_ = element_type(operation.operands[0].type)
-    predicate = operation.attributes["predicate"]
+    predicate = operation.attribute("predicate")
     if predicate in ("true", "false"):
         map_registers(ctx, operation, lambda a, b: module.boolean(predicate == "true"))
         return

@@ -47,7 +47,7 @@ Update = Callable[[int], int]
 
 def _scope(ctx: Lowering, operation: Operation) -> int:
     ctx.module.capability(Capability_.VulkanMemoryModelDeviceScope)
-    return ctx.module.uint(SCOPES[operation.attributes["scope"]])
+    return ctx.module.uint(SCOPES[operation.attribute("scope")])
 
 
 def _relaxed(ctx: Lowering) -> int:
@@ -128,7 +128,7 @@ def new_value(ctx: Lowering, kind: str, type_: Type, value: int) -> Update:
 def _modify(ctx: Lowering, operation: Operation, scope: int, type_: Type, address: int, value: int) -> int:
     """One read-modify-write; gives the old element."""
     f, module = ctx.f, ctx.module
-    kind = operation.attributes["atomic_rmw_op"]
+    kind = operation.attribute("atomic_rmw_op")
     width = bits_in_memory(type_)
     type_id = ctx.type_id(type_)
     if width < 32:
@@ -174,7 +174,7 @@ def _act(
     ask for, and defines the result, of ``type_``, in all that hold the element. ``values``: the registers of each
     operand."""
     f, module, pointer = ctx.f, ctx.module, operation.operands[0]
-    sem = operation.attributes["sem"]
+    sem = operation.attribute("sem")
     owner = owns(ctx, pointer.type)
     zero = module.null(ctx.type_id(type_))
     if ctx.bounds is not None:

@@ -150,7 +150,7 @@ def _float_to_float(ctx: Lowering, operation: Operation) -> None:
 @lowers("tt.fp_to_fp")
 def _fp_to_fp(ctx: Lowering, operation: Operation) -> None:
     source, target = _types(operation)
-    rounding = operation.attributes.get("rounding")
+    rounding = operation.attribute("rounding")
     if rounding == "rtz":
         if source == FloatType("f64"):
             raise UnsupportedOperation(

@@ -89,13 +89,13 @@ def _for(ctx: Lowering, operation: Operation) -> None:
     f = ctx.f
     traits = ctx.capabilities.traits
     rolled = (
-        ROLLED in operation.attributes
+        operation.flag(ROLLED)
         or (traits.rolls_matrix_loops and any(_is_matrix_dot(ctx, one) for one in body.operations))
         or (traits.rolls_dot_loops and any(one.name == "tt.dot" for one in body.operations))
     )
     control = LOOP_CONTROL_DONT_UNROLL if rolled else LOOP_CONTROL_NONE
     start, end, increment = ctx.scalar(lower_bound), ctx.scalar(upper_bound), ctx.scalar(step)
-    unsigned = "unsignedCmp" in operation.attributes
+    unsigned = operation.flag("unsignedCmp")
     less = op.ULessThan if unsigned else op.SLessThan
 
     def run(counter: int, following: int, carried: list[int]) -> list[int]:

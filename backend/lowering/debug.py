@@ -22,7 +22,7 @@ def _assert(ctx: Lowering, operation: Operation) -> None:
     f = ctx.f
     reports = ctx.reports
     condition = operation.operands[0]
-    number = reports.message("assert", operation.location, text=operation.attributes["message"])
+    number = reports.message("assert", operation.location, text=operation.attribute("message"))
     failed = reduce(f.logical_or, map(f.logical_not, ctx.registers(condition)))
     reports.fail(ctx, f.logical_and(owns(ctx, condition.type), failed), number)
 
@@ -31,12 +31,12 @@ def _assert(ctx: Lowering, operation: Operation) -> None:
 def _print(ctx: Lowering, operation: Operation) -> None:
     """Each element is recorded by the one invocation that owns it."""
     reports, zero = ctx.reports, ctx.module.uint(0)
-    signed = operation.attributes.get("isSigned") or ()
+    signed = operation.attribute("isSigned") or ()
     number = reports.message(
         "print",
         operation.location,
-        prefix=operation.attributes["prefix"],
-        hex=bool(operation.attributes["hex"]),
+        prefix=operation.attribute("prefix"),
+        hex=bool(operation.attribute("hex")),
         operands=[
             {
                 "type": str(element_type(operand.type)),

@@ -193,7 +193,7 @@ def _arithmetic(form: Form) -> int:
 
 @lowers("tt.extern_elementwise")
 def _extern(ctx: Lowering, operation: Operation) -> None:
-    symbol = operation.attributes["symbol"]
+    symbol = operation.attribute("symbol")
     if symbol in READS:
         READS[symbol](ctx, operation)
         return

@@ -40,7 +40,7 @@ def _fp4_to_fp(ctx: Lowering, operation: Operation) -> None:
         raise UnsupportedOperation(
             operation, f"e2m1 numbers are not converted to {target}", "convert them to float16, bfloat16 or float32"
         )
-    axis = int(operation.attributes["axis"])
+    axis = int(operation.attribute("axis"))
     lookup: dict[int, int] = {}
     for register, place in zip(ctx.registers(source), ctx.layout(source.tensor).images("register"), strict=True):
         lookup.setdefault(place, register)

@@ -27,7 +27,7 @@ from .shuffle import shuffle
 def _gather(ctx: Lowering, operation: Operation) -> None:
     f, module = ctx.f, ctx.module
     source, indices = operation.operands
-    axis = int(operation.attributes["axis"])
+    axis = int(operation.attribute("axis"))
     last = source.tensor.shape[axis] - 1
     places = [f.and_(f.zero_extend(index, 32), module.uint(last)) for index in ctx.registers(indices)]
     result = ctx.layout(indices.type)

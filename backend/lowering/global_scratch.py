@@ -26,13 +26,13 @@ class GlobalScratch:
     @classmethod
     def of(cls, source: Module) -> GlobalScratch:
         """What upstream's allocation pass says of the module."""
-        size = int(source.attributes.get(SIZE, 0))
-        return cls(size, int(source.attributes[ALIGNMENT])) if size else cls()
+        size = int(source.attribute(SIZE))
+        return cls(size, int(source.attribute(ALIGNMENT))) if size else cls()
 
 
 @lowers("ttg.global_scratch_alloc")
 def _global_scratch_alloc(ctx: Lowering, operation: Operation) -> None:
-    if "third_party_allocation" in operation.attributes:
+    if operation.flag("third_party_allocation"):
         raise NotImplementedError(
             "only profilers ask for third-party memory, and the SPIR-V backend has none; compile without "
             "instrumentation"
@@ -47,4 +47,4 @@ def _global_scratch_alloc(ctx: Lowering, operation: Operation) -> None:
         extent = built_in(BuiltIn.NumWorkgroups, "num_workgroups", axis)
         program = f.add(f.mul(program, extent), built_in(BuiltIn.WorkgroupId, "workgroup_id", axis))
     place = f.mul(program, module.uint(GlobalScratch.of(ctx.source).size, 64))
-    ctx[operation.result] = f.add(f.add(ctx.global_scratch, place), module.uint(int(operation.attributes[OFFSET]), 64))
+    ctx[operation.result] = f.add(f.add(ctx.global_scratch, place), module.uint(int(operation.attribute(OFFSET)), 64))

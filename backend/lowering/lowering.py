@@ -69,7 +69,7 @@ class Lowering(Emitter):
         shared: SharedMemory,
         plan: KernelPlan,
     ) -> None:
-        warps, lanes = int(source.attributes["ttg.num-warps"]), int(source.attributes["ttg.threads-per-warp"])
+        warps, lanes = source.warps, source.lanes
         super().__init__(module, function, capabilities, options, warps, lanes)
         self.source = source
         self.shared = shared

@@ -11,7 +11,7 @@ from .registry import lowers
 
 @lowers("tt.map_elementwise")
 def _map_elementwise(ctx: Lowering, operation: Operation) -> None:
-    pack = int(operation.attributes["pack"])
+    pack = int(operation.attribute("pack"))
     block = operation.regions[0].entry
     operands = [ctx.registers(operand) for operand in operation.operands]
     count = len(operands[0])

@@ -8,8 +8,6 @@ from ..abi.report_buffer import SPARE_AT, ZERO_AT
 from ..layouts.element_sizes import element_type
 from ..planning.plans import GlobalAccess
 from ..ttgir.ir import Operation, Value
-from ..ttgir.types import TensorType
-from .errors import UnsupportedOperation
 from .global_memory import load_elements, store_elements
 from .linear import owns
 from .lowering import Lowering
@@ -19,11 +17,6 @@ from .registry import lowers
 def _optional(operation: Operation, group: int) -> Value | None:
     values = operation.operand_group(group)
     return values[0] if values else None
-
-
-def _refuse_block_pointer(operation: Operation) -> None:
-    if isinstance(operation.operands[0].type, TensorType) is False and operation.attributes.get("boundaryCheck"):
-        raise UnsupportedOperation(operation, "block pointers are not supported", "tensors of pointers or descriptors")
 
 
 def _checked(
@@ -39,13 +32,12 @@ def _checked(
 
 @lowers("tt.load")
 def _load(ctx: Lowering, operation: Operation) -> None:
-    _refuse_block_pointer(operation)
     pointer, mask, other = operation.operands[0], _optional(operation, 1), _optional(operation, 2)
     type_ = element_type(operation.result.type)
     width = ctx.plan_of(operation, GlobalAccess).width
     addresses = ctx.addresses(pointer, width)
     count = len(addresses) * width
-    volatile = bool(operation.attributes.get("isVolatile"))
+    volatile = bool(operation.attribute("isVolatile"))
     masks = ctx.registers(mask) if mask else [ctx.module.boolean(True)] * count
     # Without ``other`` the element is unspecified; zero is what upstream's GPU backends give.
     others = ctx.registers(other) if other else [ctx.module.null(ctx.type_id(type_))] * count
@@ -65,7 +57,6 @@ def _load(ctx: Lowering, operation: Operation) -> None:
 
 @lowers("tt.store")
 def _store(ctx: Lowering, operation: Operation) -> None:
-    _refuse_block_pointer(operation)
     pointer, value, mask = operation.operands[0], operation.operands[1], _optional(operation, 2)
     type_ = element_type(value.type)
     width = ctx.plan_of(operation, GlobalAccess).width

@@ -16,7 +16,7 @@ GRID = {
 @lowers(*GRID)
 def _grid(ctx: Lowering, operation: Operation) -> None:
     number, name = GRID[operation.name]
-    ctx[operation.result] = ctx.workgroup_built_in(number, name, int(operation.attributes["axis"]))
+    ctx[operation.result] = ctx.workgroup_built_in(number, name, int(operation.attribute("axis")))
 
 
 @lowers("llvm.intr.assume")

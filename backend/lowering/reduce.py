@@ -51,7 +51,7 @@ def _fold(ctx: Lowering, operation: Operation) -> None:
     f, count, counter = ctx.f, len(operation.results), ctx.scalar(operation.operands[-1])
     tiles, strips = ([ctx.registers(one) for one in operation.operands[first : first + count]] for first in (0, count))
     type_ = operation.operands[count].tensor
-    places = array_places(type_, int(operation.attributes["dim"]))
+    places = array_places(type_, int(operation.attribute("dim")))
     size = len(tiles[0])
     combine = combiner(ctx, operation)
     at_first = f.compare(op.IEqual, counter, ctx.module.uint(0))

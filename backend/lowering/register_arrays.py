@@ -10,6 +10,7 @@ from ..spirv import opcodes as op
 from ..spirv.function import LOOP_CONTROL_DONT_UNROLL
 from ..spirv.opcodes import StorageClass
 from ..ttgir.ir import Operation, Value
+from ..ttgir.types import TensorType
 from .lowering import Lowering, RegisterArray
 from .registry import lowers
 from .shuffle import of_lane
@@ -20,7 +21,7 @@ _FEW = 8
 
 def _made(ctx: Lowering, operation: Operation, type_id: int) -> RegisterArray:
     type_ = operation.result.tensor
-    dim = int(operation.attributes["dim"])
+    dim = int(operation.attribute("dim"))
     places = array_places(type_, dim)
     array = RegisterArray(ctx.f.variable(ctx.module.array(type_id, len(places))), type_id, places, dim)
     ctx[operation.result] = array
@@ -52,8 +53,9 @@ def _spill(ctx: Lowering, operation: Operation) -> None:
 
 def _strip_places(ctx: Lowering, operation: Operation, array: RegisterArray, counter: Value) -> list[int]:
     """Where the registers of the strip that begins at element ``counter`` are in the array."""
-    f, whole = ctx.f, operation.attributes.get("whole", operation.operands[0].type)
-    strips, dim = int(operation.attributes["strips"]), int(operation.attributes["dim"])
+    f, whole = ctx.f, operation.attribute("whole") or operation.operands[0].type
+    assert isinstance(whole, TensorType)
+    strips, dim = int(operation.attribute("strips")), int(operation.attribute("dim"))
     length = whole.shape[dim] // strips
     number = f.shr(ctx.scalar(counter), length.bit_length() - 1)
     bits = strip_bits(whole, dim, strips, array.dim)

@@ -224,7 +224,7 @@ def indexed_places(ctx: Lowering, buffer: SharedBuffer, indices: Value, axis: in
 
 @lowers("ttg.local_gather")
 def _local_gather(ctx: Lowering, operation: Operation) -> None:
-    buffer, axis = _buffer(ctx, operation, 0), int(operation.attributes["axis"])
+    buffer, axis = _buffer(ctx, operation, 0), int(operation.attribute("axis"))
     ctx.plan_of(operation, BufferAccess)
     places = indexed_places(ctx, buffer, operation.operands[1], axis)
     ctx.define(operation.result, [read(ctx, buffer, place, 1)[0] for place in places])
@@ -232,7 +232,7 @@ def _local_gather(ctx: Lowering, operation: Operation) -> None:
 
 @lowers("ttg.local_scatter")
 def _local_scatter(ctx: Lowering, operation: Operation) -> None:
-    buffer, axis = _buffer(ctx, operation, 0), int(operation.attributes["axis"])
+    buffer, axis = _buffer(ctx, operation, 0), int(operation.attribute("axis"))
     ctx.plan_of(operation, BufferAccess)
     places = indexed_places(ctx, buffer, operation.operands[2], axis)
     values = operation.operands[1]

@@ -40,7 +40,7 @@ def _local_atomic_scatter(ctx: Lowering, operation: Operation) -> None:
         )
     owner, zero = owns(ctx, tensor), module.null(ctx.type_id(type_))
     values = ctx.registers(operation.operands[1])
-    places = indexed_places(ctx, buffer, operation.operands[2], int(operation.attributes["axis"]))
+    places = indexed_places(ctx, buffer, operation.operands[2], int(operation.attribute("axis")))
     results: list[int] = []
     for place, value, mask in zip(places, values, masks_of(ctx, operation.operand_group(3), len(values)), strict=True):
         results += f.if_(
@@ -56,7 +56,7 @@ def _local_atomic_scatter(ctx: Lowering, operation: Operation) -> None:
 def _modify(ctx: Lowering, operation: Operation, buffer: SharedBuffer, type_: Type, place: int, value: int) -> int:
     """One read-modify-write of element ``place``; gives the old element."""
     f, module = ctx.f, ctx.module
-    kind, word, type_id = operation.attributes["atomic_rmw_op"], module.int(WORD), ctx.type_id(type_)
+    kind, word, type_id = operation.attribute("atomic_rmw_op"), module.int(WORD), ctx.type_id(type_)
     pointer = ctx.shared.word_pointer(ctx, WORD, place, buffer.view.start, buffer.view.end)
     scope, relaxed = module.uint(Scope.Workgroup), module.uint(Semantics.Relaxed)
     if kind == "exch" or isinstance(type_, IntegerType):

@@ -16,7 +16,7 @@ from .registry import lowers
 
 @lowers("tt.make_range")
 def _make_range(ctx: Lowering, operation: Operation) -> None:
-    start = ctx.module.uint(int(operation.attributes["start"]))
+    start = ctx.module.uint(int(operation.attribute("start")))
     wanted = ctx.plan.live.of(operation.result)
     positions = coordinates(ctx, ctx.layout(operation.result.type), 0, wanted)
     ctx.define(

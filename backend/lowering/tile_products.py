@@ -18,7 +18,7 @@ from .shuffle import of_lane
 def _multiply(ctx: Lowering, operation: Operation) -> None:
     c, a, b, *following = operation.operands
     arrays = [ctx[operand] for operand in (c, a, b)]
-    left, right = operation.attributes["turned"]
+    left, right = operation.attribute("turned")
     ahead = [_rows_ahead(ctx, pointers) for pointers in following]
     *batches, m, n = c.tensor.shape
     product = TileProduct(
@@ -27,7 +27,7 @@ def _multiply(ctx: Lowering, operation: Operation) -> None:
         m,
         n,
         a.tensor.shape[left[-1]],
-        bool(operation.attributes["adds"]),
+        bool(operation.attribute("adds")),
         _strides(c, tuple(range(c.tensor.rank))),
         _strides(a, left),
         _strides(b, right),
@@ -47,7 +47,7 @@ def _multiply_rounds(ctx: Lowering, operation: Operation) -> None:
     (c, a, b, *numbers), stored = operation.operands[:9], operation.operands[9:]
     array = ctx[c]
     assert isinstance(array, RegisterArray)
-    left, right = operation.attributes["turned"]
+    left, right = operation.attribute("turned")
     (m, n), strides = c.tensor.shape, memory_strides(c.tensor)
     assert strides is not None
     (a_type, a_step, a_starts), (b_type, b_step, b_starts) = (
@@ -62,7 +62,7 @@ def _multiply_rounds(ctx: Lowering, operation: Operation) -> None:
         strides[0],
         (a_type, a_step),
         (b_type, b_step),
-        bool(operation.attributes["neighbours"]),
+        bool(operation.attribute("neighbours")),
         sum(size for _, size, _ in ahead),
     )
     arguments = [array.variable, a_starts, b_starts, *map(ctx.scalar, numbers)]

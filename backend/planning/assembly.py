@@ -21,12 +21,11 @@ from .rolling import rounds
 
 def plan_assembly(operation: Operation, driver: Driver) -> Plan:
     """The plan of a ``tt.elementwise_inline_asm``. Raises UnsupportedOperation."""
-    attributes = operation.attributes
     try:
         plan = InlineAssembly(
-            constraints=parse_constraints(attributes["constraints"]),
-            program=parse(attributes["asm_string"]),
-            pack=int(attributes["packed_element"]),
+            constraints=parse_constraints(operation.attribute("constraints")),
+            program=parse(operation.attribute("asm_string")),
+            pack=int(operation.attribute("packed_element")),
         )
         _check(plan, "result", plan.constraints.results, operation.results)
         _check(plan, "argument", plan.constraints.arguments, operation.operands)

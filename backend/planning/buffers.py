@@ -256,7 +256,7 @@ def _step_of_index(operation: Operation) -> int:
 def _start_among_parts(operation: Operation) -> int:
     """``ttg.memdesc_subslice`` of an allocation's buffers: elements, padding included, in front of the first one.
     Raises UnsupportedOperation for a slice of each buffer."""
-    type_, offsets = operation.operands[0].type, tuple(operation.attributes["offsets"])
+    type_, offsets = operation.operands[0].type, tuple(operation.attribute("offsets"))
     assert isinstance(type_, MemDescType) and isinstance(operation.result.type, MemDescType)
     if any(offsets[1:]) or operation.result.type.shape[1:] != type_.shape[1:]:
         raise UnsupportedOperation(
@@ -276,7 +276,7 @@ def _step_of_slice(operation: Operation) -> int:
 
 def _slice_origin(operation: Operation) -> int:
     """The element offset, before padding, of a slice's first element within its source's layout."""
-    layout, offsets = buffer_layout(operation.operands[0].memdesc), tuple(operation.attributes["offsets"])
+    layout, offsets = buffer_layout(operation.operands[0].memdesc), tuple(operation.attribute("offsets"))
     return layout.offsets.apply_flat(**{f"dim{dim}": offset for dim, offset in enumerate(offsets)})
 
 

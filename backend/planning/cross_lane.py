@@ -122,7 +122,7 @@ def _few(
 def plan_reduce(operation: Operation, room: Room, target: Target) -> Plan:
     """``tt.reduce``: in as few rounds as the memory allows, because each has two barriers."""
     layout, sizes = layout_of(operation.operands[0].type), _sizes(operation)
-    axis, whole = int(operation.attributes["axis"]), layout.size * sum(sizes)
+    axis, whole = int(operation.attribute("axis")), layout.size * sum(sizes)
     steps = _least(lambda there: plan_reduction(layout, axis, sizes, there), room.free, whole)
     across = steps.across_warps
     if across is None:
@@ -136,7 +136,7 @@ def plan_scan_operation(operation: Operation, room: Room, target: Target) -> Pla
     """``tt.scan``, in another layout where its own cannot be scanned."""
     layout, sizes = layout_of(operation.operands[0].type), _sizes(operation)
     types = [element_type(operand.type) for operand in operation.operands]
-    axis, reverse = int(operation.attributes["axis"]), bool(operation.attributes["reverse"])
+    axis, reverse = int(operation.attribute("axis")), bool(operation.attribute("reverse"))
     scratch: list[Scratch] = []
     accesses: list[SharedAccess] = []
 
@@ -183,7 +183,7 @@ def plan_gather_operation(operation: Operation, room: Room, target: Target) -> P
     """``tt.gather``: by shuffles, else the whole source in workgroup memory."""
     source, indices = operation.operands
     layout = layout_of(source.type)
-    shuffles = plan_gather(layout, layout_of(indices.type), int(operation.attributes["axis"]))
+    shuffles = plan_gather(layout, layout_of(indices.type), int(operation.attribute("axis")))
     if shuffles is not None:
         return Gather((), (), "", shuffles)
     element = element_type(source.type)
@@ -223,7 +223,7 @@ def _is_instruction(operation: Operation, target: Target) -> bool:
     bits = bits_in_memory(element)
     if bits < 32 or isinstance(element, IntegerType):
         return bits >= 32
-    return operation.attributes["atomic_rmw_op"] == "fadd" and target.capabilities.has(f"float{bits}_atomic_add")
+    return operation.attribute("atomic_rmw_op") == "fadd" and target.capabilities.has(f"float{bits}_atomic_add")
 
 
 def plan_atomic(operation: Operation, room: Room, target: Target) -> Plan:

@@ -183,8 +183,7 @@ def plan_kernel(source: Module, capabilities: Capabilities, options: Options) ->
     if asked.has(LATE_LOADS):
         late = lazy_loads(kernel, options.matrices, options.matrix_loads)
     axis_info = AxisInfoAnalysis(kernel if asked.has(AXIS_INFO) else None)
-    warps, lanes = (int(source.attributes[name]) for name in ("ttg.num-warps", "ttg.threads-per-warp"))
-    target = Target(capabilities, warps, lanes)
+    target = Target(capabilities, source.warps, source.lanes)
     pointers = plan_pointers(kernel, "bounds" in options.asked.checks)
     roots = pointers.roots or {}
     groups = buffer_groups(operations)
@@ -210,7 +209,7 @@ def plan_kernel(source: Module, capabilities: Capabilities, options: Options) ->
 
     chosen = kernel_memory.laid_out(view_of(capabilities), given)
     if chosen.bytes <= chosen.view.limit:
-        chosen = _spread(kernel, chosen, late, warps * lanes)
+        chosen = _spread(kernel, chosen, late, source.warps * source.lanes)
     explicit, nowhere = chosen.view.explicit, kernel_memory.nowhere
     refused = plan_buffers(operations, groups, nowhere, explicit).refused
     plans = {

@@ -178,7 +178,7 @@ def _multiply(reading: _Reading, operation: Operation) -> None:
 
 def _rounds(reading: _Reading, operation: Operation) -> None:
     """Where each row of A and each column of B begins, and two rows of where C is stored."""
-    left, right = operation.attributes["turned"]
+    left, right = operation.attribute("turned")
     for pointers, dim in zip(operation.operands[1:3], (left[-1], right[-2]), strict=True):
         starts = line_starts(pointers.tensor, dim)
         assert starts is not None
@@ -197,9 +197,9 @@ _ROWS: dict[str, Callable[[_Reading, Operation], None]] = {
     "arith.constant": _made,
     "tt.broadcast": _rename(lambda operation: broadcast(_layout(operation.operands[0]).shape)),
     "tt.expand_dims": _rename(
-        lambda operation: expanded(_layout(operation.operands[0]).rank, int(operation.attributes["axis"]))
+        lambda operation: expanded(_layout(operation.operands[0]).rank, int(operation.attribute("axis")))
     ),
-    "tt.trans": _rename(lambda operation: transposed(list(operation.attributes["order"]))),
+    "tt.trans": _rename(lambda operation: transposed(list(operation.attribute("order")))),
     MULTIPLY: _multiply,
     ROUNDS: _rounds,
     "tt.load": _access,

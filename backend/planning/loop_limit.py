@@ -34,4 +34,4 @@ def _copies(operation: Operation) -> int | None:
     type_ = operation.results[0].type if operation.name == "tt.map_elementwise" else None
     if not isinstance(type_, TensorType):
         return None
-    return -(-register_count(type_) // int(operation.attributes["pack"]))
+    return -(-register_count(type_) // int(operation.attribute("pack")))

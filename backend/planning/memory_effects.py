@@ -12,7 +12,7 @@ from ..analysis.barriers import NO_ACCESS, Access, Frame, MemoryEffect
 from ..layouts.buffers import buffer_bytes, buffer_layout, tensor_offsets
 from ..layouts.element_sizes import bytes_in_memory
 from ..ttgir.ir import Operation, Value
-from ..ttgir.operations import OPERATIONS, TOUCHES_SHARED, Effect, End, definition_of
+from ..ttgir.operations import OPERATIONS, TOUCHES_SHARED, Effect, End, definition_of, memory_semantics
 from ..ttgir.types import MemDescType, TensorType, Type
 from .buffers import BufferView
 from .plans import Plan
@@ -51,7 +51,7 @@ class MemoryEffects:
             isinstance(value.type, MemDescType) for value in (*operation.operands, *operation.results)
         ):
             return _anything(operation)
-        return MemoryEffect(self._late_reads(operation), operation.attributes.get("sem") in _ORDERED)
+        return MemoryEffect(self._late_reads(operation), memory_semantics(operation) in _ORDERED)
 
     def _late_reads(self, operation: Operation) -> tuple[Access, ...]:
         loads = [owner for operand in operation.operands if (owner := operand.owner) in self.late]

@@ -47,11 +47,13 @@ def rounds(operation: Operation, each: int, registers: int, driver: Driver) -> R
 
 def unpacks(operation: object) -> bool:
     """Whether an operation gives a tensor of numbers of four or eight bits in a wider format."""
-    if not isinstance(operation, Operation) or not operation.results or operation.attributes.get("rounding") == "rtz":
+    if not isinstance(operation, Operation) or not operation.results:
         return False
     if operation.name == "ttg.fp4_to_fp":
         return True
-    return operation.name == "tt.fp_to_fp" and _narrow(operation) and isinstance(operation.result.type, TensorType)
+    if operation.name != "tt.fp_to_fp" or operation.attribute("rounding") == "rtz":
+        return False
+    return _narrow(operation) and isinstance(operation.result.type, TensorType)
 
 
 def _narrow(operation: Operation) -> bool:

@@ -40,7 +40,7 @@ def mark_alike(function: Function) -> bool:
     for division in divisions:
         how = _alike(division.result, known)
         if how and (division.name in _UNSIGNED or _is_address(division.result)):
-            division.attributes[ALIKE] = how
+            division.set_attribute(ALIKE, how)
             marked = True
     return marked
 

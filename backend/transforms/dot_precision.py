@@ -21,11 +21,11 @@ def share_precision(module: Module, split: bool) -> bool:
     rounded = [
         operation
         for operation in module.walk()
-        if operation.name == "tt.dot" and operation.attributes["inputPrecision"] != _EXACT
+        if operation.name == "tt.dot" and operation.attribute("inputPrecision") != _EXACT
     ]
-    asked = widest(dot.attributes["inputPrecision"] for dot in rounded)
+    asked = widest(dot.attribute("inputPrecision") for dot in rounded)
     for dot in rounded:
-        dot.attributes["inputPrecision"] = _KNOWN if split else _EXACT
+        dot.set_attribute("inputPrecision", _KNOWN if split else _EXACT)
     if split and asked is not None:
-        module.attributes[PRECISION] = asked
+        module.set_attribute(PRECISION, asked)
     return bool(rounded)

@@ -56,7 +56,7 @@ def _needed(fill: Operation, body: Block, above: set[Operation]) -> list[Operati
         owner = pending.pop().owner
         if not isinstance(owner, Operation) or owner.block is not body or owner in above or owner in found:
             continue
-        plain = owner.name == "tt.load" and not owner.attributes.get("isVolatile")
+        plain = owner.name == "tt.load" and not owner.attribute("isVolatile")
         if owner.regions or not (plain or definition_of(owner).repeatable):
             return None
         found.add(owner)

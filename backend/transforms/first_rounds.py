@@ -42,7 +42,7 @@ def _constant(value: Value) -> DenseAttr | None:
     owner = value.owner
     if not isinstance(owner, Operation) or owner.name != "arith.constant":
         return None
-    dense = owner.attributes["value"]
+    dense = owner.attribute("value")
     return dense if isinstance(dense, DenseAttr) and dense.splat else None
 
 
@@ -52,7 +52,7 @@ def _next_use(assign: Operation) -> Operation | None:
     assert block is not None
     for operation in block.operations[block.operations.index(assign) + 1 :]:
         if _uses(operation, array):
-            return operation if operation.name == "scf.for" and ROLLED not in operation.attributes else None
+            return operation if operation.name == "scf.for" and not operation.flag(ROLLED) else None
     return None
 
 
@@ -64,7 +64,7 @@ def _strips(array: Value, loop: Operation) -> list[Operation]:
     """What takes the array's strips in each round of ``loop``; nothing unless the round's first use of the array is a
     loop over strips, which writes each strip behind where it has read it."""
     user = next(one for one in loop.regions[0].entry.operations if _uses(one, array))
-    if user.name != "scf.for" or ROLLED not in user.attributes:
+    if user.name != "scf.for" or not user.flag(ROLLED):
         return []
     inside = user.regions[0].entry
     counter = inside.arguments[0]
@@ -91,7 +91,7 @@ def _begin(assign: Operation, loop: Operation, strips: list[Operation], constant
     for strip in strips:
         _choose(strip.result, first, constant)
     behind = Rewriter.after(loop)
-    none = _compare(behind, "uge" if "unsignedCmp" in loop.attributes else "sge", start, end)
+    none = _compare(behind, "uge" if loop.flag("unsignedCmp") else "sge", start, end)
     otherwise = Block()
     behind.make("scf.if", [none], regions=[region_of(otherwise), Region()])
     inside = behind.at_end(otherwise)

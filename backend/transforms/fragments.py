@@ -52,11 +52,11 @@ def arrange_fragments(source: Module, lanes: int, configurations: Sequence[Matri
     dots = [operation for operation in operations if is_matrix_dot(operation)]
     if not dots:
         return False
-    precision = source.attributes.get(PRECISION)
+    precision = source.attribute(PRECISION)
     for dot in dots:
-        if precision is not None and dot.attributes["inputPrecision"] != "ieee":
-            dot.attributes["inputPrecision"] = str(precision)
-    fold = lanes < int(source.attributes["ttg.threads-per-warp"])
+        if precision is not None and dot.attribute("inputPrecision") != "ieee":
+            dot.set_attribute("inputPrecision", str(precision))
+    fold = lanes < source.lanes
 
     def can_be(meanings: Meanings) -> bool:
         return all(
@@ -80,7 +80,7 @@ def arrange_fragments(source: Module, lanes: int, configurations: Sequence[Matri
         encode_again(source, lambda encoding: _meant(encoding, lanes, fold, meanings))
     if meanings:
         _convert_apart(operations)
-    source.attributes["ttg.threads-per-warp"] = lanes
+    source.set_attribute("ttg.threads-per-warp", lanes)
     return True
 
 
@@ -110,7 +110,7 @@ def _transpose_meanings(operations: Sequence[Operation], meanings: Meanings) -> 
     while True:
         later = []
         for operation in waiting:
-            order = tuple(operation.attributes["order"])
+            order = tuple(operation.attribute("order"))
             source, target = encoding_of(operation.operands[0].type), encoding_of(operation.result.type)
             known, wanted = _own(source, meanings), _own(target, meanings)
             if known is not None and isinstance(target, LinearEncoding):

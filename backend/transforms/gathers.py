@@ -30,7 +30,7 @@ def _take_as_they_are(gather: Operation) -> bool:
         source, wanted = (layout_of(operand.type) for operand in gather.operands)
     except LayoutError:
         return False  # refused where it is lowered
-    if plan_gather(source, wanted, int(gather.attributes["axis"])) is not None:
+    if plan_gather(source, wanted, int(gather.attribute("axis"))) is not None:
         return False
     conversions = dict.fromkeys(one.owner for one in gather.operands)
     type_ = TensorType(old.shape, old.element, indices.encoding)

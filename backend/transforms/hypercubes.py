@@ -103,10 +103,11 @@ class _Turn:
             place, attributes = Rewriter.before(operation), dict(operation.attributes)
             operands = [self._turned(operand, place) for operand in operation.operands]
             type_ = self._type_of(operation.result.tensor)
-            if "axis" in attributes:
-                attributes["axis"] = self._order.index(attributes["axis"])
-            if operation.name == "tt.reduce":
-                type_ = replace(type_, encoding=SliceEncoding(attributes["axis"], self._encoding))
+            if operation.name in ("tt.reduce", "tt.expand_dims"):
+                axis = self._order.index(operation.attribute("axis"))
+                attributes |= {"axis": axis}
+                if operation.name == "tt.reduce":
+                    type_ = replace(type_, encoding=SliceEncoding(axis, self._encoding))
             made = place.copy(operation, operands=operands, types=[type_], attributes=attributes)
             self._known[operation.result] = made.result
         inside = set(chosen)
@@ -139,7 +140,7 @@ class _Turn:
         if not self._cube.is_index(value) or not isinstance(owner, Operation):
             return place.make("tt.trans", [value], [type_], {"order": DenseArray(self._order)}).result
         if owner.name == "arith.constant":
-            dense = DenseAttr(type_, owner.attributes["value"].values, True)
+            dense = DenseAttr(type_, owner.attribute("value").values, True)
             return place.copy(owner, types=[type_], attributes={"value": dense}).result
         if owner.name in ("tt.reshape", "tt.splat"):
             return place.copy(owner, types=[type_]).result
@@ -194,7 +195,7 @@ class _Cube:
         form = self._form(self._rank - 1)
         for operation in chosen:
             if operation.name == "tt.reduce":
-                form = self._form(operation.attributes["axis"])
+                form = self._form(operation.attribute("axis"))
             self._rewrite(operation, form)
         inside = set(chosen)
         for operation in reversed(chosen):
@@ -233,7 +234,7 @@ class _Cube:
         if not isinstance(owner, Operation) or type_.rank != self._rank:
             return False
         if owner.name == "arith.constant":
-            return isinstance(owner.attributes["value"], DenseAttr) and owner.attributes["value"].splat
+            return isinstance(owner.attribute("value"), DenseAttr) and owner.attribute("value").splat
         if owner.name == "tt.reshape":
             return self._place(owner) is not None
         if owner.name == "tt.splat":
@@ -245,7 +246,7 @@ class _Cube:
     def _place(reshape: Operation) -> int | None:
         """The dimension along which a tensor holds the numbers 0 and 1."""
         made, type_ = reshape.operands[0].owner, reshape.result.tensor
-        if not isinstance(made, Operation) or made.name != "tt.make_range" or made.attributes["start"] != 0:
+        if not isinstance(made, Operation) or made.name != "tt.make_range" or made.attribute("start") != 0:
             return None
         return type_.shape.index(2) if type_.size == 2 else None
 
@@ -278,10 +279,10 @@ class _Cube:
         """Whether what is left along a dimension goes to both elements again."""
         if len(reduction.results) != 1 or reduction.operands[0].tensor.encoding != self._encoding:
             return False
-        axis = reduction.attributes["axis"]
+        axis = reduction.attribute("axis")
         return all(
             use.name == "tt.expand_dims"
-            and use.attributes["axis"] == axis
+            and use.attribute("axis") == axis
             and use.block is self._block
             and use.result.tensor.encoding == self._encoding
             and all(
@@ -306,13 +307,15 @@ class _Cube:
         operands = [self._in_form(operand, form, rewriter) for operand in operation.operands]
         attributes, type_ = dict(operation.attributes), value.tensor
         if operation.name == "tt.reduce":
-            axis = attributes["axis"] = form.joined(operation.attributes["axis"])
+            axis = form.joined(operation.attribute("axis"))
             shape = (*form.shape[:axis], *form.shape[axis + 1 :])
             made = TensorType(shape, type_.element, SliceEncoding(axis, form.encoding))
+            attributes |= {"axis": axis}
         elif operation.name == "tt.expand_dims":
-            axis = attributes["axis"] = form.joined(operation.attributes["axis"])
+            axis = form.joined(operation.attribute("axis"))
             shape = tuple(1 if place == axis else extent for place, extent in enumerate(form.shape))
             made = TensorType(shape, type_.element, form.encoding)
+            attributes |= {"axis": axis}
         else:
             made = form.type(type_)
         self._native[value] = form
@@ -335,7 +338,7 @@ class _Cube:
             self.is_index(value) or (owner.name == "tt.bitcast" and value in self._native)
         ):
             if owner.name == "arith.constant":
-                dense = DenseAttr(type_, owner.attributes["value"].values, True)
+                dense = DenseAttr(type_, owner.attribute("value").values, True)
                 return rewriter.copy(owner, types=[type_], attributes={"value": dense}).result
             if owner.name == "tt.reshape":
                 dim = self._place(owner)

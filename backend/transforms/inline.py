@@ -56,7 +56,7 @@ class _Inliner:
                     self._region(inner)
 
     def _inline(self, call: Operation, block: Block) -> None:
-        name = call.attributes["callee"]
+        name = call.attribute("callee")
         callee = self._module.functions[name]
         if callee.body is None:
             raise UnsupportedOperation(call, f"the function '{name}' has no body", "define it in this module")
@@ -65,9 +65,7 @@ class _Inliner:
             raise UnsupportedOperation(call, f"it is recursive ({chain})", "use a loop")
         if name not in self._finished:
             self.flatten(callee)
-        copier = _Copier(
-            call, block, {name: int(call.attributes[name]) for name in OFFSETS if call.attributes.get(name)}
-        )
+        copier = _Copier(call, block, {name: int(call.attribute(name) or 0) for name in OFFSETS})
         values = dict(zip(callee.body.entry.arguments, call.operands, strict=True))
         *operations, end = callee.body.entry.operations
         for operation in operations:
@@ -88,9 +86,9 @@ class _Copier(Rewriter):
 
     def attributes_of(self, source: Operation) -> dict[str, Any]:
         moved = {
-            name: _moved(source.attributes[name], offset)
+            name: _moved(place, offset)
             for name, offset in self._offsets.items()
-            if name in source.attributes
+            if offset and (place := source.attribute(name)) is not None
         }
         return source.attributes | moved
 

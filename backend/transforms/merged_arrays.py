@@ -58,7 +58,7 @@ def _copy_arrays(function: Function) -> None:
 
 def _dim_of(array: Value) -> int:
     assert isinstance(array.owner, Operation)
-    return int(array.owner.attributes["dim"])
+    return int(array.owner.attribute("dim"))
 
 
 @dataclass(eq=False)
@@ -101,10 +101,10 @@ def _step(operation: Operation) -> _Step | None:
         return _Step(writes={operands[0]}, whole=False)
     if name == MULTIPLY:
         total, *factors = operands[:3]
-        return _Step({*factors, total} if operation.attributes["adds"] else set(factors), {total})
+        return _Step({*factors, total} if operation.attribute("adds") else set(factors), {total})
     if name == ROUNDS:
         return _Step({operands[0]}, {operands[0]})
-    if name == "scf.for" and ROLLED in operation.attributes:
+    if name == "scf.for" and operation.flag(ROLLED):
         return _rolled(operation)
     return None
 
@@ -138,7 +138,7 @@ def _rolled(loop: Operation) -> _Step | None:
 def _cut_of(operation: Operation, counter: Value) -> tuple[object, ...] | None:
     """How an operation takes or puts the strip at the loop's ``counter``; None if it does neither."""
     if operation.name in ("spirv.strip", "spirv.put") and operation.operands[-1] is counter:
-        return operation.attributes["dim"], operation.attributes["strips"], operation.attributes.get("whole")
+        return operation.attribute("dim"), operation.attribute("strips"), operation.attribute("whole")
     return None
 
 

@@ -32,9 +32,9 @@ def neighbouring_lanes(module: Module) -> bool:
     """Gives the blocked encodings of a module of one subgroup a workgroup such lanes. Whether any changed. A kernel
     that computes several elements of a lane together keeps its own: they are to be those that lie together in
     memory."""
-    if int(module.attributes["ttg.num-warps"]) != 1 or any(map(_packs, module.walk())):
+    if module.warps != 1 or any(map(_packs, module.walk())):
         return False
-    chosen = _choose(module, int(module.attributes["ttg.threads-per-warp"]))
+    chosen = _choose(module, module.lanes)
     if all(encoding == other for encoding, other in chosen.items()):
         return False
     before = {value: value.type for value in module.values()}
@@ -46,7 +46,8 @@ def neighbouring_lanes(module: Module) -> bool:
 
 
 def _packs(operation: Operation) -> bool:
-    return any(int(str(operation.attributes.get(name, 1))) > 1 for name in ("packed_element", "pack"))
+    name = {"tt.elementwise_inline_asm": "packed_element", "tt.map_elementwise": "pack"}.get(operation.name)
+    return name is not None and int(operation.attribute(name)) > 1
 
 
 def row_major(shape: tuple[int, ...], order: tuple[int, ...], lanes: int) -> BlockedEncoding:
@@ -87,7 +88,7 @@ def _same_reach(trans: Operation, extents: dict[BlockedEncoding, tuple[int, ...]
     source, result = (value.tensor.encoding for value in (trans.operands[0], trans.result))
     if not (isinstance(source, BlockedEncoding) and isinstance(result, BlockedEncoding)):
         return False
-    order = trans.attributes["order"]
+    order = trans.attribute("order")
     forward = reaches(result, [extents[source][dim] for dim in order])
     back = reaches(source, [extents[result][order.index(dim)] for dim in range(len(order))])
     return bool(forward or back)
@@ -113,7 +114,7 @@ def _is_wrong(operation: Operation) -> bool:
     """Whether the encodings of an operation do not follow from each other any more."""
     if operation.name == "tt.reshape":
         types = operation.operands[0].tensor, operation.result.tensor
-        reorders = "allow_reorder" in operation.attributes and _copied_alike(*types)
+        reorders = operation.flag("allow_reorder") and _copied_alike(*types)
         return not reorders and not _same_elements(*types)
     return operation.name in _BY_RULES and not _joins(operation) or any(True for _ in apart(operation))
 

@@ -49,7 +49,7 @@ def prefetched_loops(function: Function, stages: int) -> list[Operation]:
         loop
         for loop in function.walk()
         if loop.name == "scf.for"
-        and int(loop.attributes.get("tt.num_stages", stages)) >= 2
+        and int(stages if (own := loop.attribute("tt.num_stages")) is None else own) >= 2
         and any(operation.name == "tt.dot" for operation in loop.regions[0].entry.operations)
         and _only_reads(loop.regions[0].entry)
     ]
@@ -70,7 +70,7 @@ def _only_reads(body: Block) -> bool:
 
 def _is_worth_it(operation: Operation) -> bool:
     """Whether an operation is a plain load whose value goes to shared memory and nowhere else, or is small."""
-    if operation.name != "tt.load" or operation.attributes.get("isVolatile"):
+    if operation.name != "tt.load" or operation.attribute("isVolatile"):
         return False
     type_ = operation.result.type
     if not isinstance(type_, TensorType) or type_.encoding is None or not operation.result.uses:
@@ -174,7 +174,7 @@ def _prefetch(loop: Operation, load: Operation, behind: bool) -> bool:
     body = loop.regions[0].entry
     induction, *carried = body.arguments
     terminator = body.terminator
-    predicate = "ult" if loop.attributes.get("unsignedCmp") else "slt"
+    predicate = "ult" if loop.flag("unsignedCmp") else "slt"
     if loop.block is None:
         return False
 
@@ -207,7 +207,7 @@ def _prefetch(loop: Operation, load: Operation, behind: bool) -> bool:
     Rewriter.before(loop).insert(first.made)
     reader = _first_dot(load.result, body) if behind else None
     if reader is not None:
-        late.attributes[AHEAD] = True
+        late.set_flag(AHEAD)
     Rewriter.before(reader or load).insert(now.made)
     old = list(terminator.operands)
     terminator.set_operands(

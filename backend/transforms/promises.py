@@ -16,7 +16,7 @@ _PROMISES = ("tt.contiguity", "tt.constancy")
 
 def leave_promises_out(module: Module) -> bool:
     """Takes the promises from all operations. Whether there was any."""
-    found = [operation for operation in module.walk() if any(name in operation.attributes for name in _PROMISES)]
+    found = [operation for operation in module.walk() if not operation.attributes.keys().isdisjoint(_PROMISES)]
     for operation in found:
         for name in _PROMISES:
             operation.attributes.pop(name, None)

@@ -185,9 +185,11 @@ def encode_again(module: Module, meant: Callable[[Encoding], Encoding | None]) -
         inputs, results = (tuple(map(again, types)) for types in (function.type.inputs, function.type.results))
         function.type = replace(function.type, inputs=inputs, results=results)
     for operation in module.walk():
-        for name, attribute in operation.attributes.items():
-            if isinstance(attribute, DenseAttr):
-                operation.attributes[name] = replace(attribute, type=again(attribute.type))
+        operation.attributes |= {
+            name: replace(attribute, type=again(attribute.type))
+            for name, attribute in operation.attributes.items()
+            if isinstance(attribute, DenseAttr)
+        }
 
 
 def erase_unused(operations: Collection[Operation]) -> None:

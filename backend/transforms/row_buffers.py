@@ -37,7 +37,7 @@ def buffer_rows(function: Function, stages: int, lanes: int, warps: int, most: i
 
 def _is_row(operation: Operation) -> bool:
     """Whether it loads numbers of one row in the layout of a matrix, too many a lane to be loaded ahead."""
-    if operation.name != "tt.load" or operation.attributes.get("isVolatile"):
+    if operation.name != "tt.load" or operation.attribute("isVolatile"):
         return False
     type_ = operation.result.type
     return (
@@ -108,7 +108,7 @@ def _sources(value: Value) -> list[Value] | None:
     if owner.name in ("tt.make_range", "tt.splat"):
         return []
     if owner.name == "arith.constant":
-        attribute = owner.attributes["value"]
+        attribute = owner.attribute("value")
         return [] if isinstance(attribute, DenseAttr) and attribute.splat else None
     row = definition_of(owner)
     plain = row.elementwise and row.repeatable and not owner.regions and len(owner.results) == 1
@@ -121,5 +121,5 @@ def _encoded(value: Value, encoding: Encoding, known: dict[Value, Value]) -> Val
     type_ = replace(value.tensor, encoding=encoding)
     attributes = dict(owner.attributes)
     if owner.name == "arith.constant":
-        attributes["value"] = replace(attributes["value"], type=type_)
+        attributes |= {"value": replace(owner.attribute("value"), type=type_)}
     return Rewriter.after(owner).copy(owner, dict(known), types=[type_], attributes=attributes).result

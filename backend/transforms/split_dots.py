@@ -51,7 +51,7 @@ def _cut(dot: Operation, halves: dict[tuple[Value, int], tuple[Value, Value]]) -
 
 def _shares_bytes(dot: Operation) -> bool:
     """Whether two elements of the left operand, of four bits each, share a byte along K."""
-    return dot.attributes.get("a_elem_type") == "e2m1" and dot.attributes.get("lhs_k_pack", True)
+    return dot.name == "tt.dot_scaled" and dot.attribute("a_elem_type") == "e2m1" and dot.attribute("lhs_k_pack")
 
 
 def _halves(

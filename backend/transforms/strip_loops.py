@@ -83,13 +83,13 @@ def roll(block: Block, run: Run, strips: int, arrays: dict[Key, Value], rows: bo
     }
     bounds = [rewriter.integer(value) for value in (0, extent, extent // strips)]
     first = [tile for reduction in run.folds for tile in first_tiles(rewriter, reduction)]
-    loop, inside_loop = rewriter.loop(bounds, first, {ROLLED: True})
+    loop, inside_loop = rewriter.loop(bounds, first, {ROLLED: None})
     body, (counter, *arguments) = rewriter.at_end(inside_loop), inside_loop.arguments
     known: dict[Key, Value] = {}
     for (value, dim), array in held.items():
         attributes: dict[str, object] = {"dim": dim, "strips": strips}
         if array.type != value.type:
-            attributes["whole"] = value.type
+            attributes |= {"whole": value.type}
         known[value, dim] = body.make(
             "spirv.strip", [array, counter], [strip_type(value.tensor, dim, strips)], attributes
         ).result
@@ -100,7 +100,7 @@ def roll(block: Block, run: Run, strips: int, arrays: dict[Key, Value], rows: bo
     carried, tiles = iter(arguments), []
     for reduction in run.folds:
         held_tiles = [next(carried) for _ in reduction.operands]
-        parts = [known[operand, reduction.attributes["axis"]] for operand in reduction.operands]
+        parts = [known[operand, reduction.attribute("axis")] for operand in reduction.operands]
         tiles += fold(body, reduction, held_tiles, parts, counter)
     body.make("scf.yield", tiles)
     inside = {operation for operation, _ in chosen}
@@ -140,7 +140,7 @@ def _array_of(block: Block, rewriter: Rewriter, value: Value, dim: int, arrays: 
 def unmoved(value: Value) -> Value | None:
     """The tensor that a ``tt.reshape`` is given whose result lies in an array in the order of rows as it does."""
     owner = value.owner
-    if not isinstance(owner, Operation) or owner.name != "tt.reshape" or owner.attributes.get("allow_reorder"):
+    if not isinstance(owner, Operation) or owner.name != "tt.reshape" or owner.flag("allow_reorder"):
         return None
     before = owner.operands[0]
     return (
@@ -171,9 +171,9 @@ def _copy(
     """The operation on strips. Operands that are not cut are used as they are."""
     inner = dim
     if operation.name == "tt.expand_dims":
-        inner = dim - (operation.attributes["axis"] < dim)
+        inner = dim - (operation.attribute("axis") < dim)
     elif operation.name == "tt.trans":
-        inner = operation.attributes["order"][dim]
+        inner = operation.attribute("order")[dim]
     elif operation.name == "tt.reduce":
         inner = reduced_dim(operation, dim)
     operands = [known.get((operand, inner), operand) for operand in operation.operands]
@@ -182,9 +182,9 @@ def _copy(
     ]
     attributes = of_strip(operation.attributes, types[0], dim) if types else dict(operation.attributes)
     if operation.name == "tt.make_range":
-        attributes["end"] = attributes["start"] + types[0].shape[0]
+        attributes |= {"end": operation.attribute("start") + types[0].shape[0]}
     elif operation.name == "arith.constant":
-        attributes["value"] = DenseAttr(types[0], attributes["value"].values, True)
+        attributes |= {"value": DenseAttr(types[0], operation.attribute("value").values, True)}
     results = body.copy(operation, operands=operands, types=types, attributes=attributes).results
     if operation.name == "tt.make_range":
         step = body.make("tt.splat", [counter], types, location=operation.location).result

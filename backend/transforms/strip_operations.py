@@ -45,9 +45,9 @@ def may_be_cut(operation: Operation) -> bool:
     """Whether a strip of the operation's tensors is computed from strips of its operands."""
     name = operation.name
     if name == "tt.load":
-        return not operation.attributes.get("isVolatile") and is_tensor(operation.result)
+        return not operation.attribute("isVolatile") and is_tensor(operation.result)
     if name == "arith.constant":
-        return isinstance(attribute := operation.attributes["value"], DenseAttr) and attribute.splat
+        return isinstance(attribute := operation.attribute("value"), DenseAttr) and attribute.splat
     if name == "tt.store":
         return is_tensor(operation.operands[0])
     return (

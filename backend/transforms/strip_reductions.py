@@ -46,13 +46,13 @@ def folds(operation: Operation) -> bool:
         operation.name == "tt.reduce"
         and not keeps_strips(operation)
         and not any(map(is_pointer, operation.operands))
-        and all(_cuts(operand, operation.attributes["axis"], 2) for operand in operation.operands)
+        and all(_cuts(operand, operation.attribute("axis"), 2) for operand in operation.operands)
     )
 
 
 def reduced_dim(operation: Operation, dim: int) -> int:
     """The dimension of a reduction's operands that is dimension ``dim`` of its results."""
-    return dim + int(dim >= operation.attributes["axis"])
+    return dim + int(dim >= operation.attribute("axis"))
 
 
 def _cuts(value: Value, dim: int, strips: int) -> bool:
@@ -61,7 +61,7 @@ def _cuts(value: Value, dim: int, strips: int) -> bool:
 
 def first_tiles(rewriter: Rewriter, reduction: Operation) -> list[Value]:
     """What the loop carries at first, for each operand: nothing that counts."""
-    dim, strips = reduction.attributes["axis"], 1
+    dim, strips = reduction.attribute("axis"), 1
     while all(_cuts(operand, dim, 2 * strips) for operand in reduction.operands):
         strips *= 2
     tiles = [strip_type(operand.type, dim, strips) for operand in reduction.operands]  # type: ignore[arg-type]
@@ -84,7 +84,7 @@ def fold(
         FOLD,
         [*tiles, *strips, counter],
         [tile.type for tile in tiles],
-        {"dim": reduction.attributes["axis"]},
+        {"dim": reduction.attribute("axis")},
         [body.copy_region(reduction.regions[0])],
         location=reduction.location,
     )

@@ -137,7 +137,7 @@ class _Strips:
         here: Block | None = block
         while here is not None:
             for operation in here.operations:
-                if operation.name == "spirv.collect" and operation.attributes["dim"] == ROWS:
+                if operation.name == "spirv.collect" and operation.attribute("dim") == ROWS:
                     found[operation.result, ROWS] = operation.operands[0]
             here = None if here.holder is None else here.holder.block
         return found
@@ -211,7 +211,7 @@ class _Strips:
     def _cut_run(self, block: Block, sinks: list[Operation]) -> bool:
         """Puts ``sinks`` and what they need into a loop, where that is long and can be cut."""
         shapes = {type_.shape for sink in sinks if isinstance(type_ := sunk(sink).type, TensorType)}
-        along = {sink.attributes["axis"] for sink in sinks if folds(sink)}
+        along = {sink.attribute("axis") for sink in sinks if folds(sink)}
         best, most = None, 1
         for dim in self._dims(sinks, min(len(shape) for shape in shapes)):
             extents = {shape[dim] for shape in shapes}
@@ -321,9 +321,9 @@ class _Strips:
         if owner.name == "tt.load":
             run.loads[owner] = None
         elif owner.name == "tt.expand_dims":
-            dim -= owner.attributes["axis"] < dim
+            dim -= owner.attribute("axis") < dim
         elif owner.name == "tt.trans":
-            dim = owner.attributes["order"][dim]
+            dim = owner.attribute("order")[dim]
         elif owner.name == "tt.reduce":
             dim = reduced_dim(owner, dim)
         return all(self._trace(operand, dim, run, whole) for operand in owner.operands)

@@ -141,7 +141,7 @@ class _Structurer:
                 into,
             )
         default, *cases = branch.successors
-        return self._cases(branch, list(zip(branch.attributes["case_values"], cases, strict=True)), default, into)
+        return self._cases(branch, list(zip(branch.attribute("case_values"), cases, strict=True)), default, into)
 
     def _cases(
         self, branch: Operation, cases: Sequence[tuple[int, Successor]], default: Successor, into: Block

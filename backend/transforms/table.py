@@ -97,7 +97,7 @@ def _prefetch(module: Module, device: Capabilities, options: Options) -> bool:
 
 def _warps(module: Module) -> int:
     """Subgroups of a workgroup, also of a kernel that names its layouts."""
-    return int(module.attributes["ttg.num-warps"])
+    return module.warps
 
 
 def _most_shared(module: Module, device: Capabilities) -> int:

@@ -56,7 +56,7 @@ def _source(operand: Value) -> _Source:
     value, order = operand, tuple(range(operand.tensor.rank))
     while isinstance(owner := value.owner, Operation):
         if owner.name == "tt.trans":
-            turned = owner.attributes["order"]
+            turned = owner.attribute("order")
             value, order = owner.operands[0], tuple(turned[dim] for dim in order)
         elif owner.name == "ttg.convert_layout":
             value = owner.operands[0]
@@ -71,7 +71,7 @@ def _filled_by(buffer: Value) -> _Source | None:
     """What a buffer, or a transposed view of one, was filled with when it was made; None if others write to it."""
     order = tuple(range(len(buffer.memdesc.shape)))
     while isinstance(owner := buffer.owner, Operation) and owner.name == "ttg.memdesc_trans":
-        turned = owner.attributes["order"]
+        turned = owner.attribute("order")
         buffer, order = owner.operands[0], tuple(turned[dim] for dim in order)
     if not isinstance(owner, Operation) or owner.name != "ttg.local_alloc" or not owner.operands:
         return None

@@ -44,7 +44,7 @@ def turn_dots(module: Module) -> bool:
 
 
 def _transposes(operation: Operation) -> bool:
-    return operation.name == "tt.trans" and tuple(operation.attributes["order"]) == _TURNED
+    return operation.name == "tt.trans" and tuple(operation.attribute("order")) == _TURNED
 
 
 def _feeds_dots(value: Value) -> bool:
@@ -75,7 +75,7 @@ def _is_elementwise(operation: Operation) -> bool:
 
 
 def _is_load(operation: Operation) -> bool:
-    return operation.name == "tt.load" and not operation.attributes.get("isVolatile")
+    return operation.name == "tt.load" and not operation.attribute("isVolatile")
 
 
 def _between(value: Value, known: dict[Value, bool | None]) -> set[Operation] | None:
@@ -114,7 +114,7 @@ def _sources(value: Value) -> list[Value] | None:
     if owner.name in ("tt.splat", "tt.expand_dims") or _transposes(owner):
         return []
     if owner.name == "arith.constant":
-        attribute = owner.attributes["value"]
+        attribute = owner.attribute("value")
         return [] if isinstance(attribute, DenseAttr) and attribute.splat else None
     if owner.name == "tt.dot":
         a, b, sums = owner.operands
@@ -170,9 +170,10 @@ def _made(value: Value, turned: dict[Value, Value]) -> Value:
         a, b = owner.operands[:2]
         operands[:2] = _transposed(b, owner, turned), _transposed(a, owner, turned)
     elif owner.name == "tt.expand_dims":
-        attributes["axis"] = 1 - int(attributes["axis"])
+        attributes |= {"axis": 1 - int(owner.attribute("axis"))}
     elif owner.name == "arith.constant":
-        attributes["value"] = replace(attributes["value"], type=_turned_type(attributes["value"].type))
+        value = owner.attribute("value")
+        attributes |= {"value": replace(value, type=_turned_type(value.type))}
     types = [_turned_type(value.type)]
     return Rewriter.after(owner).copy(owner, operands=operands, types=types, attributes=attributes).result
 

@@ -33,9 +33,10 @@ def type_faults(operation: Operation) -> Iterator[str]:
         if results is None:
             yield f"it has {len(operation.results)} results"
             return
-        if missing := [name for name in syntax.required if name not in operation.attributes]:
-            yield f"it lacks the attribute '{missing[0]}'"
-            return
+    if missing := operation.missing_attributes():
+        yield f"it lacks the attribute '{missing[0]}'"
+        return
+    if syntax is not None:
         yield from _unequal(operation, syntax)
     yield from hint_faults(operation)
     if row.types is not None and not row.types(operation):

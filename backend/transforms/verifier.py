@@ -28,7 +28,7 @@ def verify(module: Module, after: str = "") -> None:
 
 
 def _faults(module: Module) -> Iterator[tuple[Operation | None, str]]:
-    shape = (module.attributes.get("ttg.threads-per-warp"), module.attributes.get("ttg.num-warps"))
+    shape = (module.attribute("ttg.threads-per-warp"), module.attribute("ttg.num-warps"))
     for function in module.functions.values():
         if function.body is None:
             continue

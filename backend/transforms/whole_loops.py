@@ -96,7 +96,7 @@ class _Loop:
         self._loop, self._lanes, self._body = loop, lanes, loop.regions[0].entry
         self._step = constant(loop.operands[2]) or 0
         found = [one for one in self._body.operations if one.name == MULTIPLY]
-        if len(found) != 1 or self._step <= 0 or loop.attributes.get("unsignedCmp"):
+        if len(found) != 1 or self._step <= 0 or loop.flag("unsignedCmp"):
             raise _UnknownError
         self._multiply = found[0]
         #: Of each mask's conditions: the terms whose sum has to be less than 0.
@@ -113,7 +113,7 @@ class _Loop:
             raise _UnknownError
         array = self._multiply.operands[0]
         spill = array.owner
-        if not isinstance(spill, Operation) or spill.name != "spirv.spill" or not self._multiply.attributes["adds"]:
+        if not isinstance(spill, Operation) or spill.name != "spirv.spill" or not self._multiply.attribute("adds"):
             raise _UnknownError
         for number, (argument, following) in enumerate(zip(body.arguments[1:], body.terminator.operands, strict=True)):
             step = following.owner
@@ -134,7 +134,7 @@ class _Loop:
         total = body.arguments[1 + self._total] if self._total >= 0 else None
         if total is None or len(total.uses) != 1 or len(array.uses) != 2:
             raise _UnknownError
-        left, right = self._multiply.attributes["turned"]
+        left, right = self._multiply.attribute("turned")
         self._a, self._b = self._factor(1, left[-1]), self._factor(2, right[-2])
         c = memory_strides(array.tensor)
         (_, n), element = array.tensor.shape, str(array.tensor.element)
@@ -157,7 +157,7 @@ class _Loop:
             not isinstance(load, Operation)
             or load.name != "tt.load"
             or load.block is not self._body
-            or load.attributes.get("isVolatile")
+            or load.attribute("isVolatile")
             or load.result.tensor.rank != 2
             or str(load.result.tensor.element) not in FACTORS
         ):
@@ -233,7 +233,7 @@ class _Loop:
             if (inner := _dims_before(owner, dims)) is not None:
                 return self._terms(owner.operands[0], inner)
             if name == "tt.make_range":
-                start = owner.attributes["start"]
+                start = owner.attribute("start")
                 return [_Term(1, dim=dims[0]), *([_Term(start)] if start else [])]
         if not isinstance(value.type, TensorType):
             return [_Term(1, (value,))]
@@ -245,7 +245,7 @@ class _Loop:
     def _difference(self, compare: Operation, dims: tuple[int, ...]) -> _Sum:
         """The terms of a sum that is less than 0 where a comparison is true."""
         first, second = (self._terms(operand, dims) for operand in compare.operands)
-        turned, less = _DIFFERENCES[compare.attributes["predicate"]]
+        turned, less = _DIFFERENCES[compare.attribute("predicate")]
         if turned:
             first, second = second, first
         return (*first, *(replace(term, number=-term.number) for term in second), *([_Term(-1)] if less else []))
@@ -290,7 +290,7 @@ class _Loop:
         element = pointers[1].tensor.element
         assert isinstance(element, PointerType)
         down = emit.times(emit.term(self._b.down), FACTORS[str(element.pointee)])
-        attributes = {"turned": self._multiply.attributes["turned"], "neighbours": self._b.down == _Term(1)}
+        attributes = {"turned": self._multiply.attribute("turned"), "neighbours": self._b.down == _Term(1)}
         stored, needed = self._stored(emit, rewriter, lower)
         numbers = [down, steps, padded, rows, columns, needed]
         rewriter.make(ROUNDS, [array, *pointers, *numbers, *stored], attributes=attributes)
@@ -393,7 +393,7 @@ def _comparisons(mask: Value, dims: tuple[int, ...]) -> list[tuple[Operation, tu
         return _comparisons(owner.operands[0], inner)
     if owner.name == "arith.andi":
         return [found for operand in owner.operands for found in _comparisons(operand, dims)]
-    if owner.name == "arith.cmpi" and owner.attributes["predicate"] in _DIFFERENCES:
+    if owner.name == "arith.cmpi" and owner.attribute("predicate") in _DIFFERENCES:
         return [(owner, dims)]
     raise _UnknownError
 
@@ -402,9 +402,9 @@ def _dims_before(operation: Operation, dims: tuple[int, ...]) -> tuple[int, ...]
     """The dimensions of the operand of an operation that puts in, or takes out, dimensions of one element, or None for
     any other operation; ``dims``: those of the result."""
     if operation.name == "tt.expand_dims":
-        axis = operation.attributes["axis"]
+        axis = operation.attribute("axis")
         return dims[:axis] + dims[axis + 1 :]
-    if operation.name != "tt.reshape" or operation.attributes.get("allow_reorder"):
+    if operation.name != "tt.reshape" or operation.flag("allow_reorder"):
         return None
     before, after = operation.operands[0].tensor.shape, operation.result.tensor.shape
     wide = [dim for dim, extent in zip(dims, after, strict=True) if extent > 1]

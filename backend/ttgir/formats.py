@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from . import readers
+from .declared import REQUIRED, Declared
 from .enums import ENUMS
 from .ir import Operation, Value
 from .notation import Directive, Element, Literal, Variable, parse_format
@@ -33,6 +34,18 @@ _TYPE_FUNCTIONS: dict[str, Callable[[OperationReader, Type], Type | None]] = {
     "pointee": lambda parser, type_: parser.reader.pointee_like(type_),
     "element": lambda parser, type_: element_of(type_) if isinstance(type_, TensorType) else None,
 }
+
+
+def declared_attributes(text: str) -> Declared:
+    """The attributes that a row lists, in the language of ``Format``."""
+    flags: set[str] = set()
+    values: dict[str, Any] = {}
+    for name, optional, kind, default in _ATTRIBUTE.findall(text):
+        if kind == "unit":
+            flags.add(name)
+        else:
+            values[name] = _DEFAULTS.get(default, default) if default else None if optional else REQUIRED
+    return Declared(frozenset(flags), values)
 
 
 class Format:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from .declared import NOTHING, OF_ANY, OF_ARGUMENTS, OF_MODULES, OWN, REQUIRED, absent
 from .types import FunctionType, MemDescType, TensorType, Type
 
 
@@ -164,6 +165,37 @@ class Operation:
         start = sum(self.segments[:index])
         return self.operands[start : start + self.segments[index]]
 
+    def flag(self, name: str) -> bool:
+        """Whether it has a unit attribute. Raises AttributeError for a name that is no flag of such operations."""
+        if name not in OWN.get(self.name, NOTHING).flags and name not in OF_ANY.flags:
+            raise AttributeError(f"'{self.name}' declares no flag '{name}'")
+        return name in self.attributes
+
+    def attribute(self, name: str) -> Any:
+        """An attribute other than a flag; where it is absent, its default, else None. Raises AttributeError for one
+        that has to be there, and for a name that such operations do not declare."""
+        declared = OF_ANY.values if "." in name else OWN.get(self.name, NOTHING).values
+        if name in declared and name in self.attributes:
+            return self.attributes[name]
+        return absent(f"'{self.name}'", name, declared)
+
+    def missing_attributes(self) -> list[str]:
+        """The names of attributes that have to be there and are not."""
+        declared = OWN.get(self.name, NOTHING).values
+        return [name for name, value in declared.items() if value is REQUIRED and name not in self.attributes]
+
+    def set_flag(self, name: str) -> None:
+        """Gives it a unit attribute."""
+        if not self.flag(name):
+            self.attributes[name] = None
+
+    def set_attribute(self, name: str, value: Any) -> None:
+        """Gives an attribute that such operations declare, and that is no flag, another value."""
+        declared = OF_ANY.values if "." in name else OWN.get(self.name, NOTHING).values
+        if name not in declared:
+            absent(f"'{self.name}'", name, declared)
+        self.attributes[name] = value
+
     def set_operands(self, operands: Sequence[Value]) -> None:
         """Gives it other operands, as many."""
         assert len(operands) == len(self.operands), self.name
@@ -293,6 +325,11 @@ class Function:
         """Whether it can be called from outside of its module."""
         return self.visibility in ("", "public")
 
+    def argument_attribute(self, index: int, name: str) -> Any:
+        """An attribute of argument ``index``; None where it is absent."""
+        absent("an argument", name, OF_ARGUMENTS.values)
+        return self.argument_attributes[index].get(name)
+
     def walk(self) -> Iterator[Operation]:
         """All operations of the body, in program order."""
         if self.body is not None:
@@ -313,6 +350,33 @@ class Module:
     location: Location = UNKNOWN
     aliases: dict[str, Any] = field(default_factory=dict)
     location_aliases: dict[str, str] = field(default_factory=dict)
+
+    def attribute(self, name: str) -> Any:
+        """An attribute; where it is absent, its default. Raises AttributeError as ``Operation.attribute`` does."""
+        if name in OF_MODULES.values and name in self.attributes:
+            return self.attributes[name]
+        return absent("the module", name, OF_MODULES.values)
+
+    def set_attribute(self, name: str, value: Any) -> None:
+        """Gives an attribute that modules have another value."""
+        if name not in OF_MODULES.values:
+            absent("the module", name, OF_MODULES.values)
+        self.attributes[name] = value
+
+    @property
+    def warps(self) -> int:
+        """Subgroups of a workgroup, Triton's ``num_warps``."""
+        return self._number("ttg.num-warps")
+
+    @property
+    def lanes(self) -> int:
+        """Invocations of a subgroup."""
+        return self._number("ttg.threads-per-warp")
+
+    def _number(self, name: str) -> int:
+        if self.attribute(name) is None:
+            raise AttributeError(f"the module lacks the attribute '{name}'")
+        return int(self.attribute(name))
 
     def walk(self) -> Iterator[Operation]:
         """All operations of all functions, in program order."""

@@ -48,6 +48,20 @@ def test_reshape_that_may_reorder(shape: tuple[int, int], warps: int) -> None:
 
 
 @triton.jit
+def copied_in_any_order(x_ptr, y_ptr, P: tl.constexpr, Q: tl.constexpr):
+    at = tl.reshape(tl.arange(0, P * Q), (P, Q), can_reorder=True)
+    tl.store(y_ptr + at, tl.load(x_ptr + at))
+
+
+@pytest.mark.parametrize("shape", [(16, 16), (4, 64), (2, 512)])
+def test_indices_in_any_order_are_no_runs(shape: tuple[int, int]) -> None:
+    """Elements that lie next to each other have indices that do not, so that no vectors are loaded and stored."""
+    x, y = torch.randn(shape), torch.zeros(shape)
+    copied_in_any_order[(1,)](x, y, *shape)
+    assert torch.equal(y, x)
+
+
+@triton.jit
 def cat_sorted(x_ptr, y_ptr, z_ptr, N: tl.constexpr):
     offsets = tl.arange(0, N)
     both = tl.cat(tl.load(x_ptr + offsets), tl.load(y_ptr + offsets), can_reorder=True)

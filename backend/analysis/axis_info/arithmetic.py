@@ -73,7 +73,7 @@ def binary(operation: Operation, a: int, b: int) -> int | None:
 
 def compare(operation: Operation, a: int, b: int) -> bool:
     """The result of ``arith.cmpi``."""
-    predicate, type_ = operation.attributes["predicate"], operation.operands[0].type
+    predicate, type_ = operation.attribute("predicate"), operation.operands[0].type
     if predicate in ("eq", "ne"):
         return _COMPARISONS[predicate](a, b)
     if predicate[0] == "u":

@@ -61,7 +61,7 @@ def hint_faults(operation: Operation) -> Iterator[str]:
         return
     rank = len(shape_of(operation.result.type))
     for name in _HINTS:
-        hint = operation.attributes.get(name)
+        hint = operation.attribute(name)
         if hint is not None and len(_numbers(hint, rank)) != rank:
             yield f"the hint '{name}' has not one number for each of {rank} dimensions"
 

@@ -39,7 +39,7 @@ def _fold(operation: Operation, left: AxisInfo, right: AxisInfo) -> AxisInfo | N
 
 @rule("arith.constant")
 def _constant(operation: Operation, _: Sequence[AxisInfo]) -> AxisInfo:
-    value: Any = operation.attributes["value"]
+    value: Any = operation.attribute("value")
     type_ = operation.result.type
     if isinstance(value, DenseAttr):
         if not value.splat:
@@ -52,7 +52,7 @@ def _constant(operation: Operation, _: Sequence[AxisInfo]) -> AxisInfo:
 
 @rule("tt.make_range")
 def _make_range(operation: Operation, _: Sequence[AxisInfo]) -> AxisInfo:
-    start, end = int(operation.attributes["start"]), int(operation.attributes["end"])
+    start, end = int(operation.attribute("start")), int(operation.attribute("end"))
     return AxisInfo((power_of_two_divisor(end - start),), (power_of_two_divisor(start),), (1,))
 
 
@@ -219,7 +219,7 @@ def _min_max(operation: Operation, operands: Sequence[AxisInfo]) -> AxisInfo:
 @rule("arith.cmpi")
 def _compare(operation: Operation, operands: Sequence[AxisInfo]) -> AxisInfo:
     left, right = operands
-    predicate = operation.attributes["predicate"]
+    predicate = operation.attribute("predicate")
     kind = predicate if predicate in ("eq", "ne") else predicate[1:]
     if left.constant is not None and right.constant is not None:
         return constant(operation.result.type, arithmetic.compare(operation, left.constant, right.constant))

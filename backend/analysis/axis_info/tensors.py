@@ -42,7 +42,7 @@ def _broadcast(operation: Operation, operands: Sequence[AxisInfo]) -> AxisInfo:
 @rule("tt.expand_dims")
 def _expand_dims(operation: Operation, operands: Sequence[AxisInfo]) -> AxisInfo:
     (info,) = operands
-    axis = int(operation.attributes["axis"])
+    axis = int(operation.attribute("axis"))
     everywhere = best_divisor(info, operation.operands[0].type)
 
     def insert(entries: tuple[int, ...], entry: int) -> tuple[int, ...]:
@@ -56,7 +56,7 @@ def _expand_dims(operation: Operation, operands: Sequence[AxisInfo]) -> AxisInfo
 @rule("tt.trans")
 def _transpose(operation: Operation, operands: Sequence[AxisInfo]) -> AxisInfo:
     (info,) = operands
-    order = operation.attributes["order"]
+    order = operation.attribute("order")
     order = order.values if isinstance(order, DenseAttr) else order
     return replace(
         columns([(info.contiguity[dim], info.divisibility[dim], info.constancy[dim]) for dim in order]),
@@ -78,7 +78,7 @@ def _reshape(operation: Operation, operands: Sequence[AxisInfo]) -> AxisInfo:
     everywhere = best_divisor(info, before)
     rank = len(shape_of(after))
     claims = [(1, everywhere, 1)] * rank
-    if not operation.attributes.get("allow_reorder"):  # row-major: lines of the last dimension are cut or joined
+    if not operation.flag("allow_reorder"):  # row-major: lines of the last dimension are cut or joined
         extent = min(shape_of(before)[-1], shape_of(after)[-1])
         contiguity = min(info.contiguity[-1], extent)
         divisor = divisor_at(info, info.rank - 1, contiguity, step_of(before))
@@ -95,7 +95,7 @@ def _spill(operation: Operation, operands: Sequence[AxisInfo]) -> AxisInfo:
 def _strip(operation: Operation, operands: Sequence[AxisInfo]) -> AxisInfo:
     """It begins at its own multiple extent, a power of two."""
     info, type_ = operands[0], operation.result.type
-    if "whole" in operation.attributes:  # of another shape
+    if operation.attribute("whole") is not None:  # of another shape
         return unknown(type_)
     claims = []
     for dim, extent in enumerate(shape_of(type_)):
@@ -107,7 +107,7 @@ def _strip(operation: Operation, operands: Sequence[AxisInfo]) -> AxisInfo:
 
 @rule("tt.load")
 def _load(operation: Operation, operands: Sequence[AxisInfo]) -> AxisInfo:
-    if operation.attributes.get("isVolatile") or operation.operands[0].type == operation.result.type:
+    if operation.attribute("isVolatile") or operation.operands[0].type == operation.result.type:
         return unknown(operation.result.type)
     pointer = operands[0]
     if pointer.rank != len(shape_of(operation.result.type)):

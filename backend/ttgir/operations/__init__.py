@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ..declared import OWN
 from ..ir import Operation, Value
 from . import (
     arith,
@@ -57,6 +58,7 @@ __all__ = [
     "definition_of",
     "in_loop",
     "masks",
+    "memory_semantics",
     "takes_shared_memory",
 ]
 
@@ -79,6 +81,12 @@ def masks(operation: Operation) -> list[Value]:
     """The mask of an access to device memory, if it has one."""
     group = definition_of(operation).mask
     return operation.operand_group(group) if group else []
+
+
+def memory_semantics(operation: Operation) -> str | None:
+    """How an atomic operation orders other accesses; None of other operations."""
+    declared = OWN.get(operation.name)
+    return operation.attribute("sem") if declared is not None and "sem" in declared.values else None
 
 
 def takes_shared_memory(name: str) -> bool:

@@ -42,9 +42,9 @@ define("scf.while", "inits* -> results*", pointers=Pointers.CARRIED, loop=True,
        write=custom_printers.while_loop)
 define("cf.br", "destOperands*", end=End.BRANCH, rewritten="structured into scf.if and scf.while", read=custom.branch,
        write=custom_printers.branch)
-define("cf.cond_br", "condition trueDestOperands* falseDestOperands*", end=End.BRANCH,
+define("cf.cond_br", "condition trueDestOperands* falseDestOperands*", attributes="branch_weights?", end=End.BRANCH,
        rewritten="structured into scf.if and scf.while", read=custom.conditional_branch,
        write=custom_printers.conditional_branch)
-define("cf.switch", end=End.BRANCH, rewritten="structured into scf.if and scf.while", read=custom.switch,
-       write=custom_printers.switch)
+define("cf.switch", attributes="case_values", end=End.BRANCH, rewritten="structured into scf.if and scf.while",
+       read=custom.switch, write=custom_printers.switch)
 # fmt: on

@@ -12,8 +12,9 @@ from enum import Enum, Flag, auto
 from typing import Any, TypeAlias
 
 from .. import custom, custom_printers
+from ..declared import OWN
 from ..encodings import Encoding
-from ..formats import Format
+from ..formats import Format, declared_attributes
 from ..ir import Operation, Value
 
 
@@ -187,12 +188,14 @@ def define(
     read: custom.Rule | None = None,
     **facts: Any,
 ) -> None:
-    """A row for each of ``names``: its syntax (``formats.Format``), and what it does; what is not said is that it does
-    nothing."""
+    """A row for each of ``names``: its syntax (``formats.Format``), of which ``attributes`` counts where there is no
+    syntax, too, and what it does; what is not said is that it does nothing."""
     known: dict[str, Any] = {"effects": Effect.NOTHING, "memory": Memory.NONE, "loop": False, "layouts": Layouts.SLICES}
     known |= {"unbounded": False, **facts}
+    declared = declared_attributes(attributes)
     for name in names.split():
         assert name not in ROWS, name
         syntax = None if signature is None else Format(name, signature, text, attributes, equations, stripped)
         reader = syntax.read if read is None and syntax is not None and text else read
         ROWS[name] = Definition(name, syntax, reader, **known)
+        OWN[name] = declared

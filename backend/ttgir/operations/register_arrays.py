@@ -41,12 +41,12 @@ def _multiplies(one: Operation) -> bool:
 
 
 # fmt: off
-define("spirv.array", pointers=Pointers.KEPT)
-define("spirv.spill spirv.collect", pointers=Pointers.KEPT, types=_same_types)
-define("spirv.strip", pointers=Pointers.KEPT, types=_takes_strip)
-define("spirv.put", pointers=Pointers.KEPT, types=_puts_strip)
+define("spirv.array", attributes="dim", pointers=Pointers.KEPT)
+define("spirv.spill spirv.collect", attributes="dim", pointers=Pointers.KEPT, types=_same_types)
+define("spirv.strip", attributes="dim strips whole?", pointers=Pointers.KEPT, types=_takes_strip)
+define("spirv.put", attributes="dim strips whole?", pointers=Pointers.KEPT, types=_puts_strip)
 define("spirv.assign spirv.copy", types=_assigns)
-define("spirv.multiply", types=_multiplies)
-define("spirv.multiply_rounds", effects=Effect.READS_GLOBAL, types=_multiplies)
-define("spirv.fold", ended_by=("tt.reduce.return",))
+define("spirv.multiply", attributes="adds turned", types=_multiplies)
+define("spirv.multiply_rounds", attributes="turned neighbours", effects=Effect.READS_GLOBAL, types=_multiplies)
+define("spirv.fold", attributes="dim", ended_by=("tt.reduce.return",))
 # fmt: on

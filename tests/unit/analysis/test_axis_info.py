@@ -448,3 +448,13 @@ def test_pointer_bitcast_changes_the_step() -> None:
     analysis = builder.analysis()
     assert analysis[same] == AxisInfo((16,), (16,), (1,))
     assert analysis[other] == AxisInfo((1,), (4,), (1,))
+
+
+def test_a_reshape_that_may_reorder_keeps_no_runs() -> None:
+    """Upstream gives it an encoding of its own, by which elements come in another order."""
+    builder = Builder([(TensorType((256,), I32), {"tt.contiguity": 256, "tt.divisibility": 16})])
+    square = TensorType((16, 16), I32)
+    kept = builder.value("tt.reshape", [builder.arguments[0]], square)
+    mixed = builder.value("tt.reshape", [builder.arguments[0]], square, allow_reorder=None)
+    analysis = builder.analysis()
+    assert analysis[kept].contiguity == (1, 16) and analysis[mixed] == AxisInfo((1, 1), (1, 1), (1, 1))
