@@ -30,12 +30,15 @@ _BY_PROBABILITIES = Body(
     frozenset(("fault",)),
 )
 _FLOATS = (torch.float32, torch.float16, torch.bfloat16)
+_LARGEST = torch.finfo(torch.float32).max
 
 
 def _drawn(self: torch.Tensor, text: str, generator: Any, **numbers: float) -> torch.Tensor:
     source = philox_of(generator)
     if source is None or self.dtype not in _FLOATS:
         raise OnHost("a generator of the CPU's, or numbers that are not of 32 bits")
+    if not all(abs(value) <= _LARGEST for value in numbers.values()):
+        raise OnHost("parameters that are no numbers of 32 bits")
     target = self if self.is_contiguous() else torch.empty(self.shape, dtype=self.dtype, device=self.device)
     seed, first = source.draw(self.numel())
     operands = {name: float(value) for name, value in numbers.items()}
@@ -47,12 +50,12 @@ def _uniform(
     self: torch.Tensor, from_: float = 0.0, to: float = 1.0, *, generator: Any = None, **rest: Any
 ) -> torch.Tensor:
     low = rest.get("from", from_)
-    if not low <= to:
-        raise OnHost("a range that is refused")
     if self.dtype not in _FLOATS:
         raise OnHost("numbers of 64 bits")
-    # The largest numbers would be rounded to the end of the range, which is not in it.
     limits = torch.finfo(self.dtype)
+    if not (limits.min <= low <= to <= limits.max and to - low <= limits.max):
+        raise OnHost("a range that is refused")
+    # The largest numbers would be rounded to the end of the range, which is not in it.
     limit = to - limits.eps * abs(to) if to else -limits.smallest_normal
     text = _UNIFORM + "out = tl.minimum(low + u * (high - low), limit)"
     return _drawn(self, text, generator, low=low, high=to, limit=max(low, limit))
@@ -116,7 +119,10 @@ def _normal_of(mean: Any, std: Any = 1.0, *, generator: Any = None) -> torch.Ten
         raise OnHost("numbers that are refused, or of two types or devices")
     if not std >= 0 if not isinstance(std, torch.Tensor) else std.numel() and not bool((std >= 0).all()):
         raise OnHost("a deviation that is refused")
-    shape = torch.broadcast_shapes(*(t.shape for t in given))
+    try:
+        shape = torch.broadcast_shapes(*(t.shape for t in given))
+    except RuntimeError:
+        raise OnHost("shapes that are refused") from None
     drawn = _normal(torch.empty(shape, dtype=kind, device=device), generator=generator)
     return drawn.mul_(std).add_(mean)
 
@@ -185,7 +191,7 @@ def _random(self: torch.Tensor, *limits: int | None, generator: Any = None, **na
 
 def _permutation(n: int, *, generator: Any = None, out: torch.Tensor) -> torch.Tensor:
     """The order of 62 random bits for each."""
-    if philox_of(generator) is None or n < 1 or out.dtype not in _INTEGERS:
+    if philox_of(generator) is None or n < 1 or out.dtype not in _INTEGERS or n - 1 > torch.iinfo(out.dtype).max:
         raise OnHost("a generator of the CPU's, or a permutation that is refused")
     low, high = (
         torch.empty(n, dtype=torch.int64, device=out.device).random_(0, 1 << 31, generator=generator) for _ in range(2)
