@@ -77,6 +77,14 @@ class OutOfMemory(OutOfDeviceMemory, torch.OutOfMemoryError):
         )
 
 
+def allocate(context: Context, bytes_: int) -> Any:
+    """context.memory.allocate(), which raises OutOfMemory."""
+    try:
+        return context.memory.allocate(bytes_)
+    except OutOfDeviceMemory as error:
+        raise OutOfMemory(context, error) from None
+
+
 def is_ours(value: Any) -> bool:
     """Whether it is a tensor on this device."""
     return isinstance(value, torch.Tensor) and value.device.type == NAME
@@ -96,10 +104,7 @@ def _new(size: Sequence[int], stride: Sequence[int], dtype: torch.dtype, device:
     bytes_ = _bytes(size, stride, dtype)
     index = device_index(device)
     context = runtime.of_device(index)
-    try:
-        memory = context.memory.allocate(bytes_)
-    except OutOfDeviceMemory as error:
-        raise OutOfMemory(context, error) from None
+    memory = allocate(context, bytes_)
     made: torch.Tensor = torch._C._from_dlpack(
         torch_native().dlpack_capsule(memory, size, stride, index, DLPACK_CODES[dtype], 8 * dtype.itemsize)
     )

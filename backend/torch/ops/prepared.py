@@ -22,12 +22,12 @@ import torch
 from triton import knobs
 
 from ... import runtime
-from ...runtime import LaterLauncher, OutOfDeviceMemory, native
+from ...runtime import LaterLauncher, native
 from ..device import native_kernels
 from ..device.cpu_fallback import FALLBACKS
 from ..device.native_module import torch_native
 from ..device.random_state import GENERATOR
-from ..device.tensor_memory import BEFORE_READING, DLPACK_CODES, WATCHERS, WRITING, OutOfMemory, context_of, extent
+from ..device.tensor_memory import BEFORE_READING, DLPACK_CODES, WATCHERS, WRITING, allocate, context_of, extent
 from .shapes import share_memory
 
 _KEY = "PrivateUse1"
@@ -63,12 +63,9 @@ def tensors_like(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     """What torch.empty_like() makes of each."""
     if not WATCHERS:  # who are told of memory by itself
         context = context_of(tensors[0])
-        try:
-            made: list[torch.Tensor] | None = _shared().tensors_like(
-                tensors, context.index, context.memory.pool, context.memory.allocate
-            )
-        except OutOfDeviceMemory as error:
-            raise OutOfMemory(context, error) from None
+        made: list[torch.Tensor] | None = _shared().tensors_like(
+            tensors, context.index, context.memory.pool, partial(allocate, context)
+        )
         if made is not None:
             return made
     return [torch.empty_like(tensor) for tensor in tensors]
@@ -193,7 +190,7 @@ class _Recorder:
             device=context.native,
             index=context.index,
             pool=context.memory.pool,
-            allocate=context.memory.allocate,
+            allocate=partial(allocate, context),
             allocations=[bytes_ for _, bytes_ in memory],
         )
         owner, make = torch_native().Owner, torch_native().PreparedRange

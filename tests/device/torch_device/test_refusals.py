@@ -12,6 +12,7 @@ torch = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402
 from torch.nn import functional as F  # noqa: E402, N812
+from triton.backends.spirv import runtime  # noqa: E402
 
 from tests.device.processes import run  # noqa: E402
 
@@ -55,6 +56,39 @@ def test_memory_that_is_not_there() -> None:
     assert isinstance(caught.value, MemoryError) and f"of its {total} bytes are free" in str(caught.value)
     assert f"no room for {4 << 44} bytes" in str(caught.value)
     assert torch.spirv.memory_allocated() <= before and torch.ones(3, device="spirv").sum().item() == 3
+
+
+_TAKING_MEMORY: dict[str, Callable[[torch.Tensor], Any]] = {
+    "add": lambda x: x + x,
+    "mm": lambda x: x @ x,
+    "softmax": lambda x: x.softmax(1),
+    "half": lambda x: x.half(),
+    "contiguous": lambda x: x.t().contiguous(),
+    "index": lambda x: x[x > 0],
+    "foreach": lambda x: torch._foreach_add([x] * 3, 1.0),
+    "random": torch.rand_like,
+    "to": lambda x: torch.ones(1300, 1300).to("spirv"),
+}
+
+
+@pytest.mark.parametrize("name", _TAKING_MEMORY)
+def test_memory_that_is_not_there_for_repeated_calls(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = torch.randn(1100, 1100, device="spirv")
+    for _ in range(3):
+        _TAKING_MEMORY[name](x)
+    torch.spirv.synchronize()
+    memory = runtime.of_device(0).memory
+    memory.release_idle()
+
+    def refuse(bytes_: int) -> Any:
+        error: Any = RuntimeError(f"{bytes_} bytes are not there")
+        error.no_memory = True
+        raise error
+
+    with monkeypatch.context() as patch, pytest.raises(torch.OutOfMemoryError, match="spirv:0 is out of memory") as it:
+        patch.setattr(memory, "_allocate", refuse)
+        _TAKING_MEMORY[name](x)
+    assert isinstance(it.value, MemoryError)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="where torch has CUDA, DataParallel takes CUDA's devices")
