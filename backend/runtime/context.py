@@ -218,6 +218,13 @@ def devices() -> tuple[DeviceInfo, ...]:
     return (choose(all_devices())[0],) if is_chosen() else all_devices()
 
 
+def device_count() -> int:
+    """How many of devices() a program spreads its work over: the GPUs, which are the first of them, or all where there
+    is no GPU. Those behind them have an index, too. Raises as devices()."""
+    seen = devices()
+    return sum(device.is_gpu and not device.lacks for device in seen) or len(seen)
+
+
 class _Chosen(threading.local):
     index: int | None = None
 

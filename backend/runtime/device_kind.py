@@ -84,6 +84,11 @@ class DeviceInfo(ABC):
     compute_units: ComputeUnits = ComputeUnits()
 
     @property
+    def is_gpu(self) -> bool:
+        """Whether it is one, by its sort."""
+        return self.kind not in ("cpu", "other")
+
+    @property
     @abstractmethod
     def interface(self) -> str:
         """What it is reached by, such as ``Vulkan 1.3``."""

@@ -187,8 +187,8 @@ class DeviceInterface(WithoutVendorNames):
         vulkan_context.set_current_device(device_index(device))
 
     def device_count(self) -> int:
-        """Number of devices of this process."""
-        return len(vulkan_context.devices())
+        """Number of this process's GPUs, or of its devices where it has no GPU."""
+        return vulkan_context.device_count()
 
     def device(self, device: Any) -> AbstractContextManager[None]:
         """Make a device the current one of this thread for the block."""

@@ -97,7 +97,7 @@ class SPIRVInterface:
 
     @staticmethod
     def device_count() -> int:
-        """Number of devices of this process."""
+        """Number of this process's GPUs, or of its devices where it has no GPU."""
         return _vulkan.device_count() if is_active() else 0
 
     @staticmethod

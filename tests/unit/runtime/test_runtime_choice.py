@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import pytest
 from triton.backends.spirv import cli
-from triton.backends.spirv.runtime import device_choice
+from triton.backends.spirv.runtime import context, device_choice
 from triton.backends.spirv.runtime.device_choice import choose
 from triton.backends.spirv.runtime.device_kind import DeviceInfo
 from triton.backends.spirv.runtime.errors import DeviceUnavailable
+from triton.backends.spirv.runtime.streams import DeviceInterface
 from triton.backends.spirv.runtime.vulkan.devices import VulkanDeviceInfo
 
 
@@ -42,6 +43,15 @@ def test_ranks_share_the_devices_of_the_best_kind(monkeypatch: pytest.MonkeyPatc
     device, reason = choose(FOUND)
     assert device == FOUND[index]
     assert reason == f"LOCAL_RANK={rank}, of 2 discrete device(s)"
+
+
+def test_gpus_are_counted_and_the_rest_can_be_reached(monkeypatch: pytest.MonkeyPatch) -> None:
+    for found, count in ((FOUND, 2), (FOUND[1:], 1), (FOUND[2:3], 1), (FOUND[2:], 2), (FOUND[2:3] * 2, 2)):
+        monkeypatch.setattr(context, "devices", lambda found=found: found)
+        assert context.device_count() == DeviceInterface().device_count() == count
+        for index, device in enumerate(found):
+            if not device.lacks:
+                context._check(index)
 
 
 def test_a_wish_goes_before_the_rank(monkeypatch: pytest.MonkeyPatch) -> None:
