@@ -9,6 +9,7 @@ from typing import Any
 
 from ..abi.elements import ARRAY_TYPES
 from .context import NAME, Context, current
+from .interpreted import InterpretedBuffer
 
 Shape = int | Sequence[int]
 
@@ -163,6 +164,10 @@ class DeviceBuffer:
     def free(self) -> None:
         """Give the memory back now; it and its views are unusable from then on."""
         self._memory.free()
+
+    def interpreted(self) -> InterpretedBuffer:
+        """What stands for this buffer in a launch that Triton's interpreter runs (``TRITON_INTERPRET=1``)."""
+        return InterpretedBuffer(self)
 
     def __repr__(self) -> str:
         return f"DeviceBuffer({self.shape}, {self.dtype}, {self.device!r})"

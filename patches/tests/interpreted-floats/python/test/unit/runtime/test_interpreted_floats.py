@@ -1,0 +1,91 @@
+"""bfloat16 and fp8 in the interpreter, in a process of its own: what @triton.jit makes depends on TRITON_INTERPRET."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = """
+import sys
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def cast(x, out, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(out + i, tl.load(x + i).to(out.dtype.element_ty))
+
+
+@triton.jit
+def dot(a, b, c, N: tl.constexpr):
+    i = tl.arange(0, N)
+    p = i[:, None] * N + i[None, :]
+    tl.store(c + p, tl.dot(tl.load(a + p), tl.load(b + p)))
+
+
+@triton.jit
+def add(x, y, out, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(out + i, tl.load(x + i) + tl.load(y + i))
+
+
+@triton.jit
+def sums(x, total, running, largest, N: tl.constexpr):
+    i = tl.arange(0, N)
+    a = tl.load(x + i)
+    tl.store(total, tl.sum(a, 0))
+    tl.store(running + i, tl.cumsum(a, 0))
+    tl.store(largest, tl.argmax(a, 0))
+
+
+@triton.jit
+def count(out, N: tl.constexpr):
+    one = tl.full((N,), 1.0, tl.bfloat16)
+    tl.atomic_add(out + tl.arange(0, N) // N, one)
+
+
+bf16 = torch.bfloat16
+what = sys.argv[1]
+if what == "dot":
+    a, c = torch.full((16, 16), 2.0, dtype=bf16), torch.zeros(16, 16)
+    dot[(1,)](a, a, c, 16)
+    assert (c == 64).all(), c
+elif what == "integer":
+    out = torch.zeros(16, dtype=bf16)
+    cast[(1,)](torch.full((16,), 3, dtype=torch.int32), out, 16)
+    assert (out == 3).all(), out
+elif what == "rounding":
+    x, out = torch.linspace(-3.0, 3.0, 1024), torch.zeros(1024, dtype=bf16)
+    cast[(1,)](x, out, 1024)
+    assert torch.equal(out, x.to(bf16))
+elif what == "fp8":
+    x, out = torch.linspace(-400.0, 400.0, 1024), torch.zeros(1024, dtype=torch.float8_e4m3fn)
+    cast[(1,)](x, out, 1024)
+    assert torch.equal(out.float(), x.to(torch.float8_e4m3fn).float())
+elif what == "add":
+    x, y, out = torch.full((16,), 1.5, dtype=bf16), torch.full((16,), -4.0, dtype=bf16), torch.zeros(16, dtype=bf16)
+    add[(1,)](x, y, out, 16)
+    assert (out == -2.5).all(), out
+elif what == "sums":
+    x = torch.tensor([1.0, -3.0, 2.0, -1.0], dtype=bf16)
+    total, running, largest = torch.zeros(1, dtype=bf16), torch.zeros(4, dtype=bf16), torch.zeros(1, dtype=torch.int32)
+    sums[(1,)](x, total, running, largest, 4)
+    assert total.item() == -1 and largest.item() == 2, (total, largest)
+    assert running.tolist() == [1, -2, 0, -1], running
+elif what == "atomic":
+    out = torch.zeros(1, dtype=bf16)
+    count[(1,)](out, 16)
+    assert out.item() == 16, out
+"""
+
+
+@pytest.mark.parametrize("what", ["dot", "integer", "rounding", "fp8", "add", "sums", "atomic"])
+def test_narrow_floats_compute_with_their_values(what, tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    environment = {**os.environ, "TRITON_INTERPRET": "1"}
+    done = subprocess.run([sys.executable, str(program), what], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,1 @@
+"""Triton's interpreter (TRITON_INTERPRET=1) with the queue's patches."""
