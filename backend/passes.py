@@ -81,8 +81,8 @@ def encodings(num_warps: int, subgroup_size: int, num_ctas: int) -> Pipeline:
     return (Pass(passes.ttir, "add_convert_to_ttgpuir", (TARGET, num_warps, subgroup_size, num_ctas), needed=True),)
 
 
-#: Tensors get the encodings that suit memory and each other. Without upstream's add_optimize_thread_locality: it takes any
-#: update of what a loop carries for the reduction's own, and so gives wrong values (triton-lang/triton#11305).
+#: Tensors get the encodings that suit memory and each other. Upstream's add_optimize_thread_locality is not among them:
+#: it takes any update of what a loop carries for the reduction's own, so values are wrong (triton-lang/triton#11305).
 LAYOUTS: Pipeline = (Pass(passes.ttgpuir, "add_coalesce"), Pass(passes.ttgpuir, "add_remove_layout_conversions"))
 
 #: Block-scaled dots (``tt.dot_scaled``) to plain ones.

@@ -95,6 +95,8 @@ def _for(ctx: Lowering, operation: Operation) -> None:
     )
     control = LOOP_CONTROL_DONT_UNROLL if rolled else LOOP_CONTROL_NONE
     start, end, increment = ctx.scalar(lower_bound), ctx.scalar(upper_bound), ctx.scalar(step)
+    if ctx.module.constants.get(increment) == 0:
+        raise UnsupportedOperation(operation, "its step is 0", "a step other than 0")
     unsigned = operation.flag("unsignedCmp")
     less = op.ULessThan if unsigned else op.SLessThan
 

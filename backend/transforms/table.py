@@ -38,6 +38,7 @@ from .schedule import Options
 from .sink_buffers import sink_buffers
 from .sink_loads import APART, sink_loads
 from .split_dots import split_dots
+from .steps import check_steps
 from .store_lanes import reorder_storing_lanes
 from .strips import cut_in_strips
 from .tile_dots import multiply_tiles
@@ -69,8 +70,8 @@ def _always(device: Capabilities, options: Options) -> bool:
 class Transform:
     """One rewrite. ``run`` changes a module in place and says whether it did. It runs where the module has an operation
     of each of the sets ``operations`` and none of ``without``, and ``when`` gives something that is not zero or
-    empty. ``needed``: nothing can be emitted without it; any other one a compilation may leave out, by its name.
-    ``reads``: the part of analysis/ whose claims it goes by, where there is one."""
+    empty. ``needed``: nothing can be emitted without it, or a kernel asks for it; any other one a compilation may leave
+    out, by its name. ``reads``: the part of analysis/ whose claims it goes by, where there is one."""
 
     name: str
     stage: Stage
@@ -258,6 +259,13 @@ TRANSFORMS: tuple[Transform, ...] = (
         Stage.PLANNING,
         lambda module, device, options: reorder_storing_lanes(module, device.traits.stored_bytes),
         when=lambda device, options: options.schedule.padded and device.traits.stored_bytes,
+    ),
+    Transform(
+        "check steps of loops",
+        Stage.PLANNING,
+        _alone(check_steps),
+        when=lambda device, options: options.asked.debug or "bounds" in options.asked.checks,
+        needed=True,
     ),
     Transform("structure branches and inline calls", Stage.PLANNING, _alone(one_block), needed=True),
     Transform(

@@ -9,6 +9,7 @@ import pytest
 import torch
 import triton
 import triton.language as tl
+from triton.backends.spirv.errors import UnsupportedOperation
 from triton.backends.spirv.runtime.context import current
 from triton.backends.spirv.runtime.reports.failures import KernelAssertionError, LoopLimitExceeded
 
@@ -252,3 +253,62 @@ def test_assertion_is_about_what_the_owner_of_an_element_loaded():
     assert x.tolist() == [1] * 16
     with pytest.raises(KernelAssertionError):
         count_kernel[(1,)](x, debug=True, num_warps=4)
+
+
+@triton.jit
+def _turns(n, step):
+    count = 0
+    for _ in range(0, n, step):
+        count += 1
+    return count
+
+
+@triton.jit
+def turns_kernel(out_ptr, n, step, TYPE: tl.constexpr, INNER: tl.constexpr):
+    n, step = n.to(TYPE), step.to(TYPE)
+    if INNER:
+        count = 0
+        for _ in range(2):
+            count += _turns(n, step)
+    else:
+        count = _turns(n, step)
+    tl.store(out_ptr, count)
+
+
+CHECKED_STEPS = [{"debug": True}, {"check_bounds": True}]
+
+
+@pytest.mark.parametrize("type_", [tl.int32, tl.int64, tl.uint32], ids=str)
+@pytest.mark.parametrize("inner", [False, True])
+@pytest.mark.parametrize("options", CHECKED_STEPS, ids=lambda options: next(iter(options)))
+def test_a_step_of_zero_is_an_error(options, inner, type_):
+    out = torch.full((1,), 77, dtype=torch.int32)
+    with pytest.raises(KernelAssertionError, match=r"test_debug\.py:\d+: .*the step of a range is 0"):
+        turns_kernel[(1,)](out, 10, 0, type_, inner, **options)
+    turns_kernel[(1,)](out, 10, 3, type_, inner, **options)
+    assert out.item() == (8 if inner else 4)
+
+
+@pytest.mark.parametrize("options", CHECKED_STEPS, ids=lambda options: next(iter(options)))
+def test_a_negative_step_that_is_no_constant_is_an_error(options):
+    out = torch.full((1,), 77, dtype=torch.int32)
+    for n in (10, -10):
+        with pytest.raises(KernelAssertionError, match="negative and no tl.constexpr"):
+            turns_kernel[(1,)](out, n, -1, tl.int32, False, **options)
+
+
+@triton.jit
+def constant_steps_kernel(out_ptr, STEP: tl.constexpr):
+    count = 0
+    for _ in range(9 if STEP < 0 else 0, 0 if STEP < 0 else 9, STEP):
+        count += 1
+    tl.store(out_ptr, count)
+
+
+def test_constant_steps():
+    out = torch.zeros(1, dtype=torch.int32)
+    for step in (1, 4, -1, -4):
+        constant_steps_kernel[(1,)](out, step, debug=True)
+        assert out.item() == (9 if abs(step) == 1 else 3)
+    with pytest.raises(UnsupportedOperation, match="'scf.for': its step is 0"):
+        constant_steps_kernel[(1,)](out, 0)
