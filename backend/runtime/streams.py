@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import operator
 import time
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from . import context as vulkan_context
@@ -172,11 +170,51 @@ def _context_of(device: Any) -> vulkan_context.Context:
     return vulkan_context.of_device(device_index(device))
 
 
+class OnDevice:
+    """A device is the current one of this thread for a block, as with ``torch.cuda.device``. ``idx``: its index; a
+    negative one changes nothing."""
+
+    def __init__(self, device: Any) -> None:
+        self.idx = device_index(device)
+        self.prev_idx = -1
+
+    def __enter__(self) -> None:
+        if self.idx >= 0:
+            self.prev_idx = vulkan_context.current_device()
+            vulkan_context.set_current_device(self.idx)
+
+    def __exit__(self, *_: object) -> None:
+        if self.idx >= 0:
+            vulkan_context.set_current_device(self.prev_idx)
+
+
+class OnDeviceOf(OnDevice):
+    """The same for the device of a tensor or storage; one of another kind of device changes nothing."""
+
+    def __init__(self, obj: Any) -> None:
+        super().__init__(obj.get_device() if obj.device.type == vulkan_context.NAME else -1)
+
+
+class StreamContext:
+    """A block for a stream: launches go to the device's queue in any case."""
+
+    def __init__(self, stream: Any) -> None:
+        self.stream = stream
+
+    def __enter__(self) -> None:
+        """Nothing changes."""
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing changes."""
+
+
 class DeviceInterface(WithoutVendorNames):
     """What triton.testing, and code written for ``torch.cuda``, asks of a device."""
 
     Event = staticmethod(make_event)
     Stream = Queue
+    device = OnDevice
+    device_of = OnDeviceOf
 
     def current_device(self) -> int:
         """Index of the device that this thread's launches go to."""
@@ -189,10 +227,6 @@ class DeviceInterface(WithoutVendorNames):
     def device_count(self) -> int:
         """Number of this process's GPUs, or of its devices where it has no GPU."""
         return vulkan_context.device_count()
-
-    def device(self, device: Any) -> AbstractContextManager[None]:
-        """Make a device the current one of this thread for the block."""
-        return vulkan_context.on_device(device_index(device))
 
     def synchronize(self, device: Any = None) -> None:
         """Wait for all work submitted to a device: the current one for None. Raises what kernels of torch's operations
@@ -216,10 +250,7 @@ class DeviceInterface(WithoutVendorNames):
         if stream is not None:
             self.set_device(stream)
 
-    @contextmanager
-    def stream(self, stream: Any) -> Iterator[None]:
-        """Launches go to the queue in any case."""
-        yield
+    stream = StreamContext
 
 
 class IdleInterface(WithoutVendorNames):

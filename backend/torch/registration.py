@@ -23,6 +23,7 @@ from ..autoload.versions import OLDEST_TORCH, is_too_old
 from ..runtime import NAME
 from . import ops
 from .device import tensor_memory
+from .device.as_cuda import has_cuda
 from .device.autocast import enter_autocast
 from .device.autograd_engine import run_backward_in_this_thread
 from .device.cpu_fallback import FALLBACKS, fallback
@@ -65,10 +66,9 @@ def _pin_memory(self: torch.Tensor, device: Any = None) -> torch.Tensor:
     """aten::_pin_memory of CPU tensors: for this device a copy that is not pinned, so that loaders that are to pin
     their batches serve. torch asks the device from outside first, and for an allocator that only C++ can give; CUDA's
     is asked where it is there."""
-    if device is None and torch.cuda.is_available():
-        device = torch.device("cuda")
-    if device is None or device.type == NAME:
+    if not has_cuda() or device is not None and device.type == NAME:
         return self.clone()
+    device = torch.device("cuda") if device is None else device
     keys = torch._C.DispatchKeySet(torch._C.DispatchKey.CUDA)  # torch's own kernel, as with every other key
     pinned: torch.Tensor = _aten._pin_memory.default.redispatch(keys, self, device)
     return pinned

@@ -1,12 +1,18 @@
-"""``torch.spirv.as_cuda()``: the device under the names of CUDA, for libraries that ask for nothing else."""
+"""``torch.spirv.as_cuda()``: the device under the names of CUDA, for libraries that ask for nothing else.
+
+Three things make the name "cuda" mean this device. A mode of torch's renames it where functions are given devices, so
+that tensors are made and moved as on "spirv". Kernels of torch's CUDA key make tensors where no mode is asked. Rows of
+cuda_names.py answer for ``torch.cuda``, and rename types of devices where torch takes them as words.
+"""
 
 from __future__ import annotations
 
+import functools
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
-from types import ModuleType
 from typing import Any
 from unittest import mock
 
@@ -14,23 +20,17 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from ...runtime import NAME
+from .cuda_names import CAPABILITY, answers, renamed, takers
 
-#: What libraries take as a GPU that has bfloat16 and copies in the background, and no instructions of Hopper's.
-CAPABILITY = (8, 0)
+__all__ = ["CAPABILITY", "as_cuda"]
+
 _VERSION = "12.4"
+#: What makes a tensor without being given one: torch's other factories, and copies, call these.
+_FACTORIES = ("empty.memory_format", "empty_strided", "_efficientzerotensor")
+_C: Any = torch._C
 _lock = threading.Lock()
 _depth = 0
-_patches: list[Any] = []
-
-
-def _renamed(value: Any) -> Any:
-    """A device of CUDA as one of Vulkan: of its name, of an object, and in lists."""
-    if isinstance(value, torch.device):
-        return torch.device(NAME, value.index) if value.type == "cuda" else value
-    if isinstance(value, str):
-        name, colon, index = value.partition(":")
-        return NAME + colon + index if name == "cuda" else value
-    return value
+_undo: list[Callable[[], Any]] = []
 
 
 class _Devices(TorchFunctionMode):
@@ -41,53 +41,89 @@ class _Devices(TorchFunctionMode):
     ) -> Any:
         if func is torch.Tensor.cuda:
             return _cuda(*args, **(kwargs or {}))
-        named = {name: _renamed(value) if name == "device" else value for name, value in (kwargs or {}).items()}
+        if func is torch.Tensor.backward:  # which runs code of the program, for which this mode holds, too
+            with self:
+                return _backward(*args, **(kwargs or {}))
+        named = {name: renamed(value) if name == "device" else value for name, value in (kwargs or {}).items()}
         if func is torch.Tensor.to:
-            args = [_renamed(value) for value in args]
+            args = [renamed(value) for value in args]
         return func(*args, **named)
 
 
 def _cuda(tensor: torch.Tensor, device: Any = None, non_blocking: bool = False, **how: Any) -> torch.Tensor:
-    place = torch.device(NAME, device) if isinstance(device, int) else _renamed(device or NAME)
+    place = torch.device(NAME, device) if isinstance(device, int) else renamed(device or NAME)
     return tensor.to(place, non_blocking=non_blocking, **how)
+
+
+def _backward(
+    tensor: torch.Tensor, gradient: Any = None, retain_graph: Any = None, create_graph: bool = False, inputs: Any = None
+) -> None:
+    torch.autograd.backward(tensor, gradient, retain_graph, create_graph, inputs=inputs)
+
+
+def _is_overridden(arguments: Any) -> bool:
+    """has_torch_function() of torch.autograd's own functions, which do not ask modes: those stay while gradients are
+    computed."""
+    kinds = {type(value) for value in arguments} - {torch.Tensor}
+    plain = _C._disabled_torch_function_impl
+    return any(getattr(kind, "__torch_function__", plain) is not plain for kind in kinds)
 
 
 def _is_cuda(tensor: torch.Tensor) -> bool:
     return tensor.device.type in ("cuda", NAME)
 
 
-def _device_of(tensor: torch.Tensor) -> Any:
-    """The device of a tensor while a block runs, as torch.cuda.device_of() has it."""
-    module = getattr(torch, NAME)
-    return module.device(tensor.device.index if tensor.device.type == NAME else None)
+def _make(operation: Any) -> Callable[..., torch.Tensor]:
+    def make(*args: Any, device: Any = None, **how: Any) -> torch.Tensor:
+        made: torch.Tensor = operation(*args, device=renamed(device), **how)
+        return made
+
+    return make
 
 
-def _answers(module: Any) -> dict[str, Any]:
-    """Names of torch.cuda → what answers: all that ``torch.spirv`` has, and what only CUDA has."""
-    names = [name for name in dir(torch.cuda) if not name.startswith("_") and hasattr(module, name)]
-    found = {name: getattr(module, name) for name in names if not isinstance(getattr(torch.cuda, name), ModuleType)}
-    return found | {
-        "device_of": _device_of,
-        "_lazy_init": module.init,
-        "_is_in_bad_fork": module._is_in_bad_fork,
-        "get_arch_list": list,
-        "is_tf32_supported": lambda: False,
-        "default_generators": module.default_generators,
-    }
+def _start(own: Callable[..., None]) -> Callable[..., None]:
+    """threading.Thread.start() for threads that begin in the region: the name means the device in them, too."""
+
+    @functools.wraps(own)
+    def start(thread: threading.Thread) -> None:
+        run = thread.run
+
+        def run_with_names() -> None:
+            if not _depth:
+                return run()
+            with _Devices():
+                run()
+
+        thread.run = run_with_names  # type: ignore[method-assign]
+        own(thread)
+
+    return start
+
+
+def _restored(storage: Any, location: str) -> Any:
+    """torch.load() of what CUDA saved, or is asked for at a CUDA device."""
+    place = renamed(location)
+    return None if place == location else torch.serialization.default_restore_location(storage, place)
+
+
+def has_cuda() -> bool:
+    """Whether torch has CUDA devices of its own: what torch.cuda says in as_cuda() is of this device."""
+    return not _depth and torch.cuda.is_available()
 
 
 @contextmanager
 def as_cuda() -> Iterator[None]:
-    """While it runs, in all threads, ``torch.cuda`` answers for the Vulkan devices, and their tensors have ``is_cuda``.
-    In the thread that runs it, devices that calls name "cuda" are Vulkan's. Libraries must be imported inside, too, if
-    they ask when they are imported. ``tensor.device.type`` stays "spirv".
+    """While it runs, in all threads, ``torch.cuda`` answers for the Vulkan devices, their tensors have ``is_cuda``, and
+    tensors that are made on "cuda" are theirs. In the thread that runs it, and those that start meanwhile, "cuda" also
+    means them where tensors are moved. Libraries must be imported inside, too, if they ask when they are imported.
+    ``tensor.device.type`` stays "spirv".
 
     Raises RuntimeError if torch has CUDA devices of its own.
     """
     global _depth
     with _lock:
         if not _depth:
-            if torch.cuda.is_available():
+            if has_cuda():
                 raise RuntimeError("torch.spirv.as_cuda(): torch has CUDA devices of its own; name 'spirv' instead")
             _begin()
         _depth += 1
@@ -98,17 +134,44 @@ def as_cuda() -> Iterator[None]:
         with _lock:
             _depth -= 1
             if not _depth:
-                while _patches:
-                    _patches.pop().stop()
+                while _undo:
+                    _undo.pop()()
 
 
 def _begin() -> None:
     # Triton's NVIDIA driver asks torch.cuda whether it is the one: Triton chooses before that answers.
     import_module("triton.runtime.driver").driver.active  # noqa: B018
-    answers = _answers(getattr(torch, NAME))
-    made = [mock.patch.object(torch.cuda, name, value, create=True) for name, value in answers.items()]
-    made.append(mock.patch.object(torch.version, "cuda", torch.version.cuda or _VERSION))
-    made.append(mock.patch.object(torch.Tensor, "is_cuda", property(_is_cuda), create=True))
-    for patch in made:
+    made: list[tuple[Any, str, Any]] = [
+        (torch.cuda, name, value) for name, value in answers(getattr(torch, NAME)).items()
+    ]
+    made += takers()
+    made += [(driver, "is_active", staticmethod(lambda: False)) for driver in _other_drivers()]
+    made += [
+        (torch.version, "cuda", torch.version.cuda or _VERSION),
+        (torch.Tensor, "is_cuda", property(_is_cuda)),
+        (torch.autograd, "has_torch_function", _is_overridden),
+        (torch.serialization, "_package_registry", [(0, lambda _: None, _restored), *_packages()]),
+        (threading.Thread, "start", _start(threading.Thread.start)),
+        (_C, "_cuda_getCurrentRawStream", lambda device: 0),
+    ]
+    for owner, name, value in made:
+        patch = mock.patch.object(owner, name, value, create=True)
         patch.start()
-        _patches.append(patch)
+        _undo.append(patch.stop)
+    library = torch.library.Library("aten", "IMPL", "CUDA")
+    _undo.append(library._destroy)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a torch with CUDA has kernels of its own there
+        for name in _FACTORIES:
+            overload, _, which = name.partition(".")
+            library.impl(name, _make(getattr(getattr(torch.ops.aten, overload), which or "default")))
+
+
+def _packages() -> Any:
+    return torch.serialization._package_registry
+
+
+def _other_drivers() -> list[Any]:
+    """The drivers of Triton that are not this backend's: those are not active meanwhile."""
+    backends = import_module("triton.backends").backends
+    return [backend.driver for name, backend in backends.items() if name != NAME and backend.driver is not None]

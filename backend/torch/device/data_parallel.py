@@ -8,6 +8,7 @@ import torch
 import torch.nn.parallel.comm
 
 from ...runtime import NAME
+from .as_cuda import has_cuda
 
 
 def scatter_to_one() -> None:
@@ -16,7 +17,7 @@ def scatter_to_one() -> None:
     scatter = comm.scatter
 
     def scatter_here(tensor: torch.Tensor, devices: Any = None, *args: Any, **how: Any) -> Any:
-        if devices is None or torch.cuda.is_available() and tensor.device.type != NAME:
+        if devices is None or has_cuda() and tensor.device.type != NAME:
             return scatter(tensor, devices, *args, **how)
         if len(devices) > 1:
             raise RuntimeError(

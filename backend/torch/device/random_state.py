@@ -102,7 +102,7 @@ class Generator(_C.Generator):  # type: ignore[misc]
 
     def clone_state(self) -> Generator:
         """Another generator in the same state."""
-        twin = Generator(self._device)
+        twin = type(self)(self._device)
         return twin.set_state(self.get_state())
 
     def get_offset(self) -> int:
@@ -117,9 +117,23 @@ class Generator(_C.Generator):  # type: ignore[misc]
         return f"<torch.Generator device={self._device!s} seed={self.philox.seed}>"
 
 
-def default_generator(device: Any) -> Generator:
+class CudaGenerator(Generator):
+    """A generator whose state is CUDA's, 16 bytes: the seed, and how many numbers were drawn. That of operations that
+    run on the CPU is not in it."""
+
+    def get_state(self) -> torch.Tensor:
+        """The seed and the number of draws: 16 bytes."""
+        return self.philox.words()
+
+    def set_state(self, new_state: torch.Tensor) -> CudaGenerator:
+        """Set what get_state() gave; the generator."""
+        self.philox.set_words(new_state)
+        return self
+
+
+def default_generator(device: Any, kind: type[Generator] = Generator) -> Generator:
     """The generator that calls without one draw from, and its seed."""
-    made = Generator(device)
+    made = kind(device)
     made.philox = GENERATOR
     return made
 

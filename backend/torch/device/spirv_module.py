@@ -14,8 +14,9 @@ import torch
 from ... import runtime
 from ...runtime import DeviceInterface, DeviceUnavailable, device_index, selected
 from . import torch_streams
-from .as_cuda import CAPABILITY, as_cuda
+from .as_cuda import as_cuda
 from .cpu_fallback import FALLBACKS
+from .cuda_names import CAPABILITY
 from .random_state import GENERATOR, Generator, default_generator
 
 #: Figures that Vulkan has no query for. Of the cache, as much as a larger integrated GPU has.
@@ -240,6 +241,10 @@ class DeviceModule(DeviceInterface):
         index = device_index(device)
         free, total = runtime.devices()[index].memory()
         return max(0, total - runtime.of_device(index).memory.pool.reserved) if free is None else free, total
+
+    def memory_summary(self, device: Any = None, abbreviated: bool = False) -> str:
+        """The figures of memory_stats() as lines."""
+        return "\n".join(f"{name:28}{value:>16,}" for name, value in self.memory_stats(device).items())
 
     def empty_cache(self) -> None:
         """Give memory that no tensor uses back to the device."""

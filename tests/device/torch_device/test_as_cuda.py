@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import concurrent.futures
+import io
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +14,9 @@ import pytest
 import torch
 import triton
 import triton.language as tl
+from triton.backends import backends
 from triton.backends.spirv.torch import registration
+from triton.backends.spirv.torch.device import cuda_names
 
 from tests.vendor import cuda_packages
 
@@ -75,8 +81,258 @@ def test_cuda_names_the_device(name: str) -> None:
         assert torch.zeros(1, device="cpu").device.type == "cpu"
 
 
+def _with_default() -> torch.Tensor:
+    torch.set_default_device("cuda")
+    try:
+        return torch.ones(2)
+    finally:
+        torch.set_default_device(None)
+
+
+#: What takes a device, or the type of one, as a word, where torch asks no mode about it: name → what it gives, and
+#: what that must be.
+_WORDS: dict[str, tuple[Callable[[], Any], Any]] = {
+    "default device": (lambda: _with_default().device.type, "spirv"),
+    "generator": (lambda: torch.Generator("cuda").device.type, "spirv"),
+    "generator of the CPU": (lambda: torch.Generator().device.type, "cpu"),
+    "its state": (lambda: torch.Generator("cuda:0").get_state().numel(), 16),
+    "accelerator": (lambda: torch.accelerator.set_device_index("cuda:0"), None),
+    "memory of the accelerator": (lambda: torch.accelerator.memory_allocated("cuda:0") >= 0, True),
+    "autocast": (lambda: _autocast(torch.autocast("cuda", dtype=torch.bfloat16)), torch.bfloat16),
+    "autocast's default": (lambda: _autocast(torch.autocast("cuda")), torch.float16),
+    "autocast off": (lambda: _autocast(torch.autocast("cuda", enabled=False)), torch.float32),
+    "autocast of the CPU": (lambda: _autocast(torch.autocast("cpu", dtype=torch.bfloat16)), torch.float32),
+    "autocast is available": (lambda: torch.amp.is_autocast_available("cuda"), True),
+    "type of autocast": (lambda: _in_autocast(lambda: torch.get_autocast_dtype("cuda")), torch.bfloat16),
+    "autocast is enabled": (lambda: _in_autocast(lambda: torch.is_autocast_enabled("cuda")), True),
+    "custom_fwd": (lambda: _custom(None), (torch.bfloat16, torch.bfloat16)),
+    "custom_fwd that casts": (lambda: _custom(torch.float32), (torch.float32, torch.float32)),
+    "scaler": (lambda: _scaled(), 0.75),
+    "random numbers apart": (lambda: _forked(), True),
+    "loaded": (lambda: _loaded(torch.ones(2), map_location="cuda").device.type, "spirv"),
+    "loaded at a number": (lambda: _loaded(torch.ones(2), map_location="cuda:0").device.type, "spirv"),
+    "loaded as saved": (lambda: _loaded(torch.ones(2, device="cuda")).device.type, "spirv"),
+    "pinned for": (lambda: _pinned(), [0.0, 1.0, 2.0, 3.0]),
+    "profiled": (lambda: _profiled(), True),
+    "module of the device": (lambda: torch.get_device_module("cuda") is torch.cuda, True),
+}
+
+
+def _autocast(block: torch.autocast) -> torch.dtype:
+    x = torch.ones(16, 16, device="cuda")
+    with block:
+        return (x @ x).dtype
+
+
+def _in_autocast(ask: Callable[[], Any]) -> Any:
+    with torch.autocast("cuda", dtype=torch.bfloat16):
+        return ask()
+
+
+def _custom(cast_inputs: torch.dtype | None) -> tuple[torch.dtype, torch.dtype]:
+    """Types that a product has in the forward and in the backward part of a function of the user's."""
+    seen = []
+
+    class Product(torch.autograd.Function):
+        @staticmethod
+        @torch.amp.custom_fwd(device_type="cuda", cast_inputs=cast_inputs)
+        def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+            seen.append((x @ x).dtype)
+            return x.clone()
+
+        @staticmethod
+        @torch.amp.custom_bwd(device_type="cuda")
+        def backward(ctx: Any, gradient: torch.Tensor) -> torch.Tensor:
+            seen.append((gradient @ gradient).dtype)
+            return gradient
+
+    x = torch.ones(16, 16, device="cuda", requires_grad=True)
+    with torch.autocast("cuda", dtype=torch.bfloat16):
+        y = Product.apply(x)
+    y.sum().backward()
+    return seen[0], seen[1]
+
+
+def _scaled() -> float:
+    """A weight of 1 after a step of SGD with rate 1/8 and gradient 2, scaled and unscaled."""
+    weight = torch.nn.Parameter(torch.ones(1, device="cuda"))
+    optimizer = torch.optim.SGD([weight], lr=0.125)
+    scaler = torch.amp.GradScaler("cuda")
+    assert scaler.is_enabled()
+    scaler.scale((weight * 2).sum()).backward()  # type: ignore[no-untyped-call]
+    scaler.step(optimizer)
+    scaler.update()
+    return float(weight.item())
+
+
+def _forked() -> bool:
+    torch.manual_seed(3)
+    with torch.random.fork_rng(device_type="cuda"):
+        inside = torch.rand(4, device="cuda")
+    return torch.equal(inside, torch.rand(4, device="cuda"))
+
+
+def _loaded(tensor: torch.Tensor, **how: Any) -> torch.Tensor:
+    file = io.BytesIO()
+    torch.save(tensor, file)
+    file.seek(0)
+    loaded: torch.Tensor = torch.load(file, **how)
+    assert loaded.tolist() == [1, 1]
+    return loaded
+
+
+def _pinned() -> list[float]:
+    loader = torch.utils.data.DataLoader(torch.arange(4.0), batch_size=2, pin_memory=True)
+    return [value for batch in loader for value in batch.to("cuda", non_blocking=True).tolist()]
+
+
+def _profiled() -> bool:
+    activities = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
+    with torch.profiler.profile(activities=activities) as profile:
+        torch.ones(3, device="cuda").add_(1)
+    return any("add_" in event.key for event in profile.key_averages())
+
+
+@pytest.mark.parametrize("name", _WORDS)
+def test_words_for_devices(name: str) -> None:
+    ask, expected = _WORDS[name]
+    with torch.spirv.as_cuda():
+        assert ask() == expected
+    assert torch.Generator().device.type == "cpu"
+
+
+class _Doubled(torch.autograd.Function):
+    """Twice its argument, through tensors that are made on "cuda" and moved there."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        return x + torch.empty_like(x, device="cuda:0").copy_(x)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> torch.Tensor:
+        assert gradient.to("cuda").data_ptr() == gradient.data_ptr()
+        return torch.zeros_like(gradient, device="cuda:0").add_(gradient.cuda()) * 2
+
+
+def test_names_hold_in_backward() -> None:
+    with torch.spirv.as_cuda():
+        x = torch.ones(3, device="cuda", requires_grad=True)
+        _Doubled.apply(x).sum().backward()
+        assert x.grad is not None and x.grad.tolist() == [2, 2, 2]
+        (gradient,) = torch.autograd.grad(_Doubled.apply(x).sum(), x)
+        torch.autograd.backward(_Doubled.apply(x).sum())
+        assert gradient.tolist() == [2, 2, 2] and x.grad.tolist() == [4, 4, 4]
+
+
+def test_names_hold_in_threads_that_begin_inside() -> None:
+    seen: list[Any] = []
+
+    def run() -> None:
+        x = torch.ones(3, device="cuda")
+        seen.append((x.device.type, x.to("cuda").data_ptr() == x.data_ptr(), torch.ones(2).cuda().tolist()))
+
+    with torch.spirv.as_cuda():
+        thread = threading.Thread(target=run)
+        thread.start()
+        thread.join()
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            pool.submit(run).result()
+    assert seen == [("spirv", True, [1, 1])] * 2
+    after = threading.Thread(target=lambda: seen.append(torch.overrides._len_torch_function_stack()))
+    after.start()
+    after.join()
+    assert seen[2] == 0
+
+
+def _twice(x: torch.Tensor) -> torch.Tensor:
+    return (x * 2.0).relu() + torch.ones(4, device=x.device.type if x.device.type == "cpu" else "cuda")
+
+
+def test_functions_compile_inside() -> None:
+    torch._dynamo.reset()
+    compiled = torch.compile(_twice, fullgraph=True)
+    assert compiled(torch.ones(4)).tolist() == [3] * 4
+    with torch.spirv.as_cuda():
+        for _ in range(2):
+            given = torch.ones(4, device="cuda")
+            got = compiled(given)
+            assert got.device.type == "spirv" and got.tolist() == [3] * 4
+    with pytest.raises(Exception, match="cuda|CUDA"):  # the name means nothing outside, whatever was compiled
+        compiled(torch.ones(4, device="spirv"))
+    assert compiled(torch.ones(4)).tolist() == [3] * 4
+    torch._dynamo.reset()
+
+
+#: Functions of torch.cuda that are torch's own in the region: they ask no device.
+_TORCHS = {"classproperty", "memory_stats_as_nested_dict", "current_device", "graph"}
+_SPELLINGS = ("cuda", "cuda:0", torch.device("cuda"), torch.device("cuda:0"), 0, None)
+#: What is called with something else than a device, or changes what other tests see.
+_OTHERS = {"set_rng_state", "set_rng_state_all", "can_device_access_peer", "manual_seed", "manual_seed_all", "seed"}
+_OTHERS |= {"seed_all", "init", "current_device", "device_count", "stream", "set_stream", "is_bf16_supported"}
+_OTHERS |= {"is_available", "is_initialized", "default_generators", "get_rng_state_all", "initial_seed", "empty_cache"}
+_OTHERS |= {"is_current_stream_capturing", "ExternalStream", "get_stream_from_external", "Event", "device_of"}
+
+
+def _functions() -> list[str]:
+    """The public functions of torch.cuda."""
+    names = [name for name in dir(torch.cuda) if not name.startswith("_")]
+    own = [name for name in names if str(getattr(getattr(torch.cuda, name), "__module__", "")).startswith("torch")]
+    return [
+        name for name in own if callable(getattr(torch.cuda, name)) and not isinstance(getattr(torch.cuda, name), type)
+    ]
+
+
+def test_each_function_of_cuda_answers_or_says_why_not() -> None:
+    refused = {name for names in cuda_names.REFUSED.values() for name in names.split()}
+    with torch.spirv.as_cuda():
+        answered = set(cuda_names.answers(torch.spirv))
+    assert not sorted(set(_functions()) - answered - _TORCHS)
+    with torch.spirv.as_cuda():
+        for name in refused & set(_functions()):
+            with pytest.raises(RuntimeError, match=f"torch.cuda.{name}\\(\\) on device 'spirv': "):
+                getattr(torch.cuda, name)("cuda")
+        for name in sorted(answered - refused - _OTHERS - set(cuda_names.CONSTANT)):
+            if not name.startswith("_"):
+                for spelling in _SPELLINGS:
+                    getattr(torch.cuda, name)(spelling)
+
+
+def test_classes_of_cuda_are_classes() -> None:
+    with torch.spirv.as_cuda():
+        assert torch.cuda.device("cuda:0").idx == 0 and torch.cuda.device(-1).idx == -1
+        with torch.cuda.device_of(torch.ones(1, device="cuda")) as entered, torch.cuda.device_of(torch.ones(1)):
+            assert entered is None
+        assert isinstance(torch.cuda.device_of(torch.ones(1)), torch.cuda.device)
+        assert isinstance(torch.cuda.stream(None), torch.cuda.StreamContext)
+        assert isinstance(torch.cuda.current_stream("cuda"), torch.cuda.Stream)
+        assert isinstance(torch.Generator(), torch.Generator) and torch.cuda.get_rng_state().numel() == 16
+        state = torch.cuda.get_rng_state()
+        first = torch.rand(5, device="cuda")
+        torch.cuda.set_rng_state(state)
+        assert torch.equal(first, torch.rand(5, device="cuda"))
+
+
+def test_one_driver_of_triton_is_active() -> None:
+    def active() -> list[str]:
+        return [name for name, backend in backends.items() if backend.driver and backend.driver.is_active()]
+
+    before = active()
+    with torch.spirv.as_cuda():
+        assert active() == before == ["spirv"]
+    assert active() == before
+
+
+def test_python_may_end_inside() -> None:
+    program = "import sys, torch\nfrom triton.backends.spirv.torch import registration\nregistration.register()\n"
+    program += "block = torch.spirv.as_cuda()\nblock.__enter__()\nprint(torch.ones(2, device='cuda').sum().item())\n"
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert (ended.returncode, ended.stdout) == (0, "2.0\n") and "Error" not in ended.stderr
+
+
 def test_nothing_is_left_afterwards() -> None:
     before = {name: getattr(torch.cuda, name) for name in dir(torch.cuda) if callable(getattr(torch.cuda, name, None))}
+    others = [getattr(owner, name) for owner, name, _ in cuda_names.takers()]
+    others += [threading.Thread.start, torch.autograd.has_torch_function, torch.serialization._package_registry]
     with torch.spirv.as_cuda(), torch.spirv.as_cuda():
         assert torch.cuda.device_count() == torch.spirv.device_count() and torch.version.cuda
         seen: list[Any] = []
@@ -89,6 +345,11 @@ def test_nothing_is_left_afterwards() -> None:
     assert {name: getattr(torch.cuda, name) for name in before} == before
     assert not torch.cuda.is_available() and torch.version.cuda is None
     assert not torch.ones(1, device="spirv").is_cuda and "is_cuda" not in vars(torch.Tensor)
+    left = [getattr(owner, name) for owner, name, _ in cuda_names.takers()]
+    left += [threading.Thread.start, torch.autograd.has_torch_function, torch.serialization._package_registry]
+    assert all(a is b for a, b in zip(left, others, strict=True))
+    with pytest.raises((AssertionError, RuntimeError)):
+        torch.ones(1, device="cuda")
 
 
 def test_cudas_own_devices_are_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,6 +37,24 @@ def own_code(module: Any) -> None:
         module._recompile_re()
 
 
+#: What of this package torch's compiler traces: a mode of torch's, which it does not leave alone.
+_TRACED = frozenset(
+    str(Path(__file__).resolve().parents[2] / "device" / name) for name in ("as_cuda.py", "cuda_names.py")
+)
+
+
+def traced_code(module: Any) -> None:
+    """The mode of ``torch.spirv.as_cuda()`` is traced, so that functions compile within it."""
+    original = module.check_file
+
+    def check_file(filename: str | None, is_inlined_call: bool = False) -> Any:
+        if is_inlined_call and filename is not None and str(Path(filename).resolve()) in _TRACED:
+            return module.SkipResult(False, "the mode of as_cuda()")
+        return original(filename, is_inlined_call)
+
+    module.check_file = check_file
+
+
 def device_interface(module: Any) -> None:
     from ..interface import SPIRVInterface
 

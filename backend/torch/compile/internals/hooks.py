@@ -26,6 +26,13 @@ HOOKS = (
         otherwise="functions of this package are compiled, too, where it does not lie in Triton's folder",
     ),
     Hook(
+        "traced_code",
+        "torch._dynamo.trace_rules",
+        ("check_file", "SkipResult"),
+        devices.traced_code,
+        otherwise="functions are not compiled in torch.spirv.as_cuda()",
+    ),
+    Hook(
         "device_interface",
         "torch._dynamo.device_interface",
         ("DeviceInterface", "register_interface_for_device"),

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from ....autoload.placeholder import NAME
+from ...device.as_cuda import has_cuda
 from .hook import first_module
 
 #: Where torch has its tables of configurations; until 2.14 they had the other name.
@@ -117,7 +118,7 @@ def flex_decoding(module: Any) -> None:
     original = module.get_split_k
 
     def get_split_k(batch: Any, heads: Any, keys: Any) -> Any:
-        if torch.cuda.is_available() or torch.xpu.is_available():
+        if has_cuda() or torch.xpu.is_available():
             return original(batch, heads, keys)
         from .. import choices
         from ..interface import properties_of

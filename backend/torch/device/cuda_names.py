@@ -1,0 +1,172 @@
+"""What answers for CUDA in ``torch.spirv.as_cuda()``: a row for each name, and what each name of a device becomes."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import torch
+
+from ...runtime import NAME
+from .random_state import GENERATOR, CudaGenerator, Generator, default_generator
+
+#: What libraries take as a GPU that has bfloat16 and copies in the background, and no instructions of Hopper's.
+CAPABILITY = (8, 0)
+
+#: Functions and methods of torch that are given a device, or the type of one, and ask no mode of torch's about it:
+#: (module, dotted name there). Names that a version of torch lacks are left out.
+TAKE_DEVICES = (
+    ("torch", "set_default_device"),
+    ("torch", "is_autocast_enabled"),
+    ("torch", "set_autocast_enabled"),
+    ("torch", "get_autocast_dtype"),
+    ("torch", "set_autocast_dtype"),
+    ("torch._C", "_is_autocast_available"),
+    ("torch.amp.autocast_mode", "autocast.__init__"),
+    ("torch.amp.autocast_mode", "_cast"),
+    ("torch.amp.grad_scaler", "GradScaler.__init__"),
+    ("torch.accelerator", "_get_device_index"),
+    ("torch.accelerator.memory", "_get_device_index"),
+)
+
+#: Functions of torch.cuda that have no meaning here, by the reason: they raise RuntimeError.
+REFUSED: dict[str, str] = {
+    "graphs of launches are recorded by triton.backends.spirv.runtime.Graph": """
+        graph_pool_handle make_graphed_callables
+    """,
+    "memory comes from this device's own pool": """
+        caching_allocator_alloc caching_allocator_delete caching_allocator_disabled caching_allocator_enable
+        change_current_allocator get_per_process_memory_fraction host_memory_stats host_memory_stats_as_nested_dict
+        memory_snapshot reset_accumulated_host_memory_stats reset_peak_host_memory_stats
+        set_per_process_memory_fraction use_mem_pool
+    """,
+    "Vulkan does not report it": """
+        clock_rate device_memory_used list_gpu_processes memory_usage power_draw temperature utilization
+    """,
+    "there is no CUDA library to hand out": "check_error cudart current_blas_handle current_solver_handle",
+}
+
+#: Functions of torch.cuda that torch.spirv has under another name.
+_SAME = {
+    "memory_cached": "memory_reserved",
+    "max_memory_cached": "max_memory_reserved",
+    "reset_max_memory_allocated": "reset_peak_memory_stats",
+    "reset_max_memory_cached": "reset_peak_memory_stats",
+    "reset_accumulated_memory_stats": "reset_peak_memory_stats",
+    "_lazy_init": "init",
+    "_is_in_bad_fork": "_is_in_bad_fork",
+}
+
+#: Functions that torch.cuda has and torch.spirv need not, by what they return.
+CONSTANT: dict[str, Any] = {
+    "get_arch_list": [],
+    "get_gencode_flags": "",
+    "get_sync_debug_mode": 0,
+    "set_sync_debug_mode": None,
+    "get_allocator_backend": "native",
+    "is_tf32_supported": False,
+    "ipc_collect": None,
+}
+
+
+def renamed(value: Any) -> Any:
+    """A device of CUDA as one of Vulkan: of its name, of an object; other values are returned as they are."""
+    if isinstance(value, torch.device):
+        return torch.device(NAME, value.index) if value.type == "cuda" else value
+    if isinstance(value, str):
+        name, colon, index = value.partition(":")
+        return NAME + colon + index if name == "cuda" else value
+    return value
+
+
+def renaming(function: Callable[..., Any]) -> Callable[..., Any]:
+    """``function``, whose arguments may name CUDA devices."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return function(*map(renamed, args), **{name: renamed(value) for name, value in kwargs.items()})
+
+    return call
+
+
+def _renaming_class(kind: Any) -> Any:
+    """A class whose constructor's arguments may name CUDA devices. It makes objects of ``kind``, and they are its
+    own."""
+
+    class Named(type(kind)):  # type: ignore[misc]
+        def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+            return renaming(kind if cls is made else super().__call__)(*args, **kwargs)
+
+        def __instancecheck__(cls, instance: Any) -> bool:
+            return isinstance(instance, kind) if cls is made else super().__instancecheck__(instance)
+
+    made: Any = Named(kind.__name__, (kind,), {"__doc__": kind.__doc__, "__module__": kind.__module__})
+    return made
+
+
+def _generators(own: Any) -> Any:
+    """torch.Generator, which makes a CudaGenerator where a call names CUDA."""
+
+    class Named(type(own)):  # type: ignore[misc]
+        def __call__(cls, device: Any = "cpu", **kwargs: Any) -> Any:
+            is_named = str(device).partition(":")[0] == "cuda"
+            return CudaGenerator(renamed(device)) if is_named else own(device, **kwargs)
+
+        def __instancecheck__(cls, instance: Any) -> bool:
+            return isinstance(instance, own)
+
+    return Named("Generator", (own,), {"__doc__": own.__doc__, "__module__": "torch"})
+
+
+def under_cuda(value: Any) -> Any:
+    """What ``torch.spirv`` or torch has under a name, as code that says "cuda" calls it."""
+    if isinstance(value, type):
+        return _renaming_class(value)
+    return renaming(value) if callable(value) else value
+
+
+def _refusing(name: str, reason: str) -> Callable[..., Any]:
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise RuntimeError(f"torch.cuda.{name}() on device '{NAME}': {reason}")
+
+    return refuse
+
+
+def _constant(value: Any) -> Callable[..., Any]:
+    return lambda *_, **__: value
+
+
+def answers(module: Any) -> dict[str, Any]:
+    """Names of torch.cuda → what answers. ``module``: torch.spirv."""
+    names = [name for name in dir(torch.cuda) if not name.startswith("_") and hasattr(module, name)]
+    own = {name: getattr(module, name) for name in names if not isinstance(getattr(torch.cuda, name), ModuleType)}
+    same = {name: getattr(module, other) for name, other in _SAME.items()}
+    found = {name: under_cuda(value) for name, value in (own | same).items()}
+    found |= {name: _constant(value) for name, value in CONSTANT.items()}
+    found |= {name: _refusing(name, reason) for reason, names in REFUSED.items() for name in names.split()}
+    return found | {
+        "StreamContext": module.stream,
+        "get_stream_from_external": found["ExternalStream"],
+        "default_generators": _default_generators(module),
+        "get_rng_state": lambda device=NAME: GENERATOR.words(),
+        "set_rng_state": lambda new_state, device=NAME: GENERATOR.set_words(new_state),
+        "get_rng_state_all": lambda: [GENERATOR.words()] * module.device_count(),
+        "set_rng_state_all": lambda new_states: GENERATOR.set_words(new_states[0]),
+    }
+
+
+def _default_generators(module: Any) -> tuple[Generator, ...]:
+    return tuple(default_generator(torch.device(NAME, index), CudaGenerator) for index in range(module.device_count()))
+
+
+def takers() -> list[tuple[Any, str, Any]]:
+    """(owner, name, what takes its place) of TAKE_DEVICES."""
+    found = []
+    for module, dotted in TAKE_DEVICES:
+        owner, _, name = dotted.rpartition(".")
+        place = functools.reduce(getattr, [*module.split(".")[1:], *([owner] if owner else [])], torch)
+        if hasattr(place, name):
+            found.append((place, name, renaming(getattr(place, name))))
+    return [*found, (torch, "Generator", _generators(torch.Generator))]
