@@ -15,6 +15,7 @@ from typing import Any
 from .ahead_of_time import command
 from .ahead_of_time.stubs import run_stubs
 from .capabilities import FEATURES
+from .inspection.bisect import add_bisect, run_bisect
 from .inspection.device_report import add_report, run_profile_of, run_report
 from .inspection.doctor import run_doctor
 from .inspection.kernels import NotInCache, run_kernels
@@ -198,6 +199,7 @@ def _run(arguments: Sequence[str] | None) -> int:
     add_profile(verbs.add_parser("profile", help="run a script and time each of its launches on the device"))
     add_warm(verbs.add_parser("warm", help="record the kernels of a program, and compile them before it runs"))
     add_inspect(verbs.add_parser("inspect", help="one HTML page about a kernel, from its source to the SPIR-V"))
+    add_bisect(verbs.add_parser("bisect", help="run a script, and name the pass or rewrite that changes a value"))
     add_opt(verbs.add_parser("opt", help="a file of TTIR or TTGIR after the compiler's passes, or some of them"))
     options = parser.parse_args(arguments)
     if options.verb == "compile":
@@ -216,6 +218,8 @@ def _run(arguments: Sequence[str] | None) -> int:
         return run_profile(options)
     if options.verb == "warm":
         return run_warm(options)
+    if options.verb == "bisect":
+        return run_bisect(options)
     if options.verb == "opt":
         return run_opt(options)
     if options.verb == "inspect":

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from .settings import (
     CHECK_BOUNDS,
     CHECK_RACES,
+    CHECK_VALUES,
     DEBUG_INFO,
     DISORDER,
     MATRIX_UNITS,
@@ -107,6 +108,8 @@ class SPIRVOptions:
         setting=CHECK_RACES,
         fact="races checked",
     )
+    #: Launches are compared with those of the reference: launching/values/.
+    check_values: bool = choice(False, setting=CHECK_VALUES, recorded=False)
     #: Subgroups in another order, by a number, so that a missing barrier shows.
     disorder: int = choice(0, setting=DISORDER, recorded=False)
     #: Source lines and names of variables in the module.
@@ -153,9 +156,11 @@ class SPIRVOptions:
 
     @property
     def checks(self) -> frozenset[str]:
-        """What a kernel checks while it runs: the names of the options ``check_…`` that are on."""
+        """What a kernel checks while it runs: the names of the options ``check_…`` that are on. Values are compared
+        around it, and its code is the usual one."""
         prefix = "check_"
-        return frozenset(name[len(prefix) :] for name in _NAMES if name.startswith(prefix) and getattr(self, name))
+        checks = {name[len(prefix) :] for name in _NAMES if name.startswith(prefix) and getattr(self, name)}
+        return frozenset(checks - {"values"})
 
     def hash(self) -> str:
         """A digest of all options that decide the code."""

@@ -165,6 +165,14 @@ CHECK_RACES = Setting(
     "1",
     "check every access to shared memory: an error with both lines if two invocations race",
 )
+CHECK_VALUES = Setting(
+    "TRITON_SPIRV_CHECK_VALUES",
+    flag,
+    False,
+    "1",
+    "run each launch by the reference pipeline, too: an error with the pass or rewrite that changes a value "
+    "([debugging.md](debugging.md#check-values))",
+)
 REFERENCE = Setting(
     "TRITON_SPIRV_REFERENCE",
     flag,

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import argparse
 import html
-import importlib.util
 import json
 import math
-import runpy
 import sys
 import threading
 import time
@@ -27,6 +25,7 @@ from ..runtime.emulated.counting import Counts, counted
 from ..runtime.files import given_path, write_whole
 from ..ttgir.ir import Function
 from .known import Launched, figures
+from .programs import add_program, exit_status, named, not_there, run_program
 from .speed import PEAKS, module_digest
 
 if TYPE_CHECKING:
@@ -127,25 +126,15 @@ class Recorder:
             here.scalars = tuple(arg if isinstance(arg, int | float) else None for arg in args)
             return original(kernel, grid, stream, *args)
 
-        raised: BaseException | None = None
-        saved = sys.argv, sys.path[0]
-        folder = program.resolve().parent if isinstance(program, Path) else Path.cwd()
-        sys.argv, sys.path[0] = [str(program), *arguments], str(folder)
         CompiledKernel.launch_metadata = with_grid
         knobs.runtime.launch_enter_hook.add(self.enter)
         knobs.runtime.launch_exit_hook.add(self.leave)
         try:
-            if isinstance(program, Path):
-                runpy.run_path(str(program), run_name="__main__")
-            else:
-                runpy.run_module(program, run_name="__main__", alter_sys=True)
-        except BaseException as error:  # the launches up to here are worth showing, whatever ended the script
-            raised = error
+            raised = run_program(program, arguments)
         finally:
             knobs.runtime.launch_enter_hook.remove(self.enter)
             knobs.runtime.launch_exit_hook.remove(self.leave)
             CompiledKernel.launch_metadata = original
-            sys.argv, sys.path[0] = saved
             self._read(len(self._pending))
         estimate(self.launches)
         return raised
@@ -416,30 +405,7 @@ def add_profile(parser: argparse.ArgumentParser) -> None:
         help="then measure what the device reaches at best, for --trace and `triton-spirv inspect --launches`",
     )
     parser.add_argument("--html", type=given_path, metavar="FILE.html", help="also write a timeline as one HTML page")
-    parser.add_argument(
-        "-m", dest="module", nargs=argparse.REMAINDER, metavar="MODULE …", help="run a module, as python -m does"
-    )
-    parser.add_argument(
-        "script", type=given_path, nargs="?", metavar="SCRIPT.py", help="the script, which is run as it is"
-    )
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="…", help="its arguments")
-
-
-def _not_there(options: argparse.Namespace) -> str:
-    """What is wrong with the program that was asked for; "" if nothing is."""
-    if not options.module:
-        if options.script is None:
-            return "name a script, or a module with -m"
-        return "" if options.script.is_file() else f"there is no file {options.script}"
-    name, before = options.module[0], sys.path[0]
-    sys.path[0] = str(Path.cwd())
-    try:
-        found = importlib.util.find_spec(name)
-    except ModuleNotFoundError:
-        found = None
-    finally:
-        sys.path[0] = before
-    return "" if found is not None else f"there is no module {name}"
+    add_program(parser)
 
 
 def _banks() -> int:
@@ -451,7 +417,7 @@ def _banks() -> int:
 @requested_here()
 def run_profile(options: argparse.Namespace) -> int:
     """``triton-spirv profile``: the script's own exit status, 1 where it could not be profiled."""
-    if wrong := _not_there(options):
+    if wrong := not_there(options):
         print(f"triton-spirv profile: error: {wrong}", file=sys.stderr)
         return 1
     for output in filter(None, (options.trace, options.html)):
@@ -468,10 +434,9 @@ def run_profile(options: argparse.Namespace) -> int:
         return 1
     recorder, banks = Recorder(), _banks() if emulated else 0
     with counted(banks) if emulated else nullcontext():
-        if options.module:
-            title, raised = options.module[0], recorder.run(options.module[0], options.module[1:])
-        else:
-            title, raised = options.script.name, recorder.run(options.script, options.arguments)
+        program, arguments = named(options)
+        title = program.name if isinstance(program, Path) else program
+        raised = recorder.run(program, arguments)
     launches = recorder.launches
     if launches and emulated:
         print(figures([_launched(name, of) for name, of in by_kernel(launches).items()], banks), file=sys.stderr)
@@ -492,8 +457,4 @@ def run_profile(options: argparse.Namespace) -> int:
         write_whole(options.trace, chrome_trace(launches, peaks).encode())
     if options.html is not None:
         write_whole(options.html, timeline(title, launches).encode())
-    if isinstance(raised, SystemExit):
-        return raised.code if isinstance(raised.code, int) else int(raised.code is not None)
-    if raised is not None:
-        raise raised
-    return 0
+    return exit_status(raised)

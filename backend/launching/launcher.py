@@ -43,12 +43,13 @@ def _make_tensordesc_arg(arg: Any, metadata: Any, _: Any) -> list[Any]:
     return decompose_descriptor(arg)  # type: ignore[no-any-return]
 
 
-def launcher(src: Any, metadata: Any, later: bool = False) -> Callable[..., None]:
+def launcher(src: Any, metadata: Any, later: bool = False, flat: bool = False) -> Callable[..., None]:
     """The callable that a CompiledKernel runs: ``make_launcher`` for the kernel's source and metadata.
 
     ``later``: launches need not wait to learn of a failed assertion or a loop that the driver cut short:
     runtime/reports/launchers.py has raise_reports(), which says so, and which the caller calls before what they wrote
-    is read on the host. Launches with CPU or CUDA tensors wait.
+    is read on the host. Launches with CPU or CUDA tensors wait. ``flat``: it is called with the parts of tensor
+    descriptors in their place.
 
     ``metadata.arguments``: [index into flat_signature, type] of each passed argument; without it all but the
     constexprs are passed. ``metadata.indirect_arguments``: the block goes into a buffer.
@@ -85,7 +86,11 @@ def launcher(src: Any, metadata: Any, later: bool = False) -> Callable[..., None
         launch = kind(context, metadata.name, launch, reports, entries)
     if scratch_bytes:
         launch = ScratchLauncher(metadata.name, launch, scratch_bytes, metadata.global_scratch_align)
-    if not any(has_descriptor(type_) for type_ in signature.values()):
+    if getattr(metadata, "check_values", False):
+        from .values.launcher import ValuesLauncher
+
+        launch = ValuesLauncher(context, launch, src, metadata, entries, partial(launcher, src, flat=True))
+    if flat or not any(has_descriptor(type_) for type_ in signature.values()):
         return launch
     unpack = wrap_handle_tensordesc_impl(
         lambda *args: launch(*args[:-1], *args[-1]), signature, tensordesc_meta, _make_tensordesc_arg

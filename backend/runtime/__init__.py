@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     )
     from .cuda import cuda_index
     from .device_choice import selected
-    from .errors import DeviceUnavailable, KernelRejected, ValidationError
+    from .errors import DeviceUnavailable, KernelRejected, ValidationError, ValuesDiffer
     from .launches.graph import Graph
     from .measuring.measured import capabilities_of
     from .memory.allocator import OutOfDeviceMemory
@@ -53,6 +53,7 @@ _MODULES = {
     "SharedMemoryRace": "reports.races",
     "TensorDescriptor": "compiled.ahead_of_time",
     "ValidationError": "errors",
+    "ValuesDiffer": "errors",
     "DeviceUnavailable": "errors",
     "array": "arrays",
     "empty": "buffer",
@@ -105,6 +106,7 @@ __all__ = [
     "SharedMemoryRace",
     "TensorDescriptor",
     "ValidationError",
+    "ValuesDiffer",
     "DeviceUnavailable",
     "array",
     "capabilities_of",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 
 class DeviceUnavailable(RuntimeError):
@@ -32,6 +33,35 @@ class NotShareable(ValueError):
 
 class ValidationError(RuntimeError):
     """What the Khronos validation layer reported under TRITON_SPIRV_VALIDATE=1."""
+
+
+class ValuesDiffer(RuntimeError):
+    """A kernel that computes something else by the reference pipeline, which leaves out all that is optional.
+
+    ``kernel``, ``argument``: names. ``index``: of the first element that differs, counted from where the argument
+    begins. ``usual``, ``reference``: its values. ``file``, ``line``: of the store, or of the kernel; "" and 0 if
+    neither is known. ``items``: what changes the value, by the names of the option ``without``; empty if that was not
+    found. ``report``: what a report of it needs."""
+
+    def __init__(self, message: str, **facts: Any) -> None:
+        super().__init__(message)
+        self.kernel: str = facts["kernel"]
+        self.argument: str = facts["argument"]
+        self.index: int = facts["index"]
+        self.usual: float | int = facts["usual"]
+        self.reference: float | int = facts["reference"]
+        self.file: str = facts["file"]
+        self.line: int = facts["line"]
+        self.items: tuple[str, ...] = facts["items"]
+        self.report: dict[str, Any] = facts["report"]
+        self._facts = facts
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _values_differ, (str(self), self._facts)
+
+
+def _values_differ(message: str, facts: dict[str, Any]) -> ValuesDiffer:
+    return ValuesDiffer(message, **facts)
 
 
 def raise_first(calls: Iterable[Callable[[], object]]) -> None:

@@ -61,7 +61,7 @@ class InstructionBuilder:
         decorated so that the driver neither contracts nor reassociates it."""
         ways = _ways_of(opcode)
         if ways:
-            if ways & fold.COMMUTES and operands[0] > operands[1]:
+            if ways & fold.COMMUTES and operands[0] > operands[1] and self.numbers:
                 operands = (operands[1], operands[0])
             if ways & fold.SIMPLIFIES and self.simplifies:
                 simpler = self._simplify(opcode, type_id, operands)

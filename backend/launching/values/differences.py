@@ -1,0 +1,127 @@
+"""Whether what two compilations of a kernel wrote is the same: integers bit by bit, floats as far as rounding goes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...abi.elements import FLOATS, FloatElement
+from ...abi.scalars import SCALARS
+from .memory import Pointer
+
+#: What upstream calls a type of CUDA's that MLIR has no name for.
+_E4B15 = FloatElement("fp8e4b15", 8, "fp8e4b15", mantissa=3, bias=15)
+_FLOATS = {one.triton: one for one in (*FLOATS.values(), _E4B15) if one.triton}
+
+#: Bits of a mantissa → by how much a result may differ from the reference's, relative to it. Sums in another order, and
+#: multiplications that are fused with additions, are rounded otherwise.
+_TOLERANCES = {52: 1e-9, 23: 1e-4, 10: 5e-3, 7: 4e-2, 3: 0.3, 2: 0.6}
+
+#: Results near 0 may differ by so much of the largest one, times the tolerance: they are what sums left over.
+_OF_LARGEST = 0.01
+
+
+def tolerance(pointee: str, computed: Iterable[str] = ()) -> float:
+    """How much elements of a Triton type may differ, of a kernel that computes in these float types (MLIR's names); 0
+    for integers. tf32 has the mantissa of f16."""
+    stored = _FLOATS.get(pointee)
+    if stored is None:
+        return 0.0
+    mantissas = [10 if name == "tf32" else FLOATS[name].mantissa for name in computed]
+    return _TOLERANCES[min([stored.mantissa, *(bits for bits in mantissas if bits)])]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The first element of an argument that differs: at ``index``, counted in elements from where the argument begins.
+    ``usual`` and ``reference``: its values; ``count``: how many differ, of ``written`` ones."""
+
+    pointer: Pointer
+    index: int
+    usual: float | int
+    reference: float | int
+    count: int
+    written: int
+
+
+def difference(
+    pointers: Sequence[Pointer],
+    before: Sequence[Any],
+    usual: Sequence[Any],
+    reference: Sequence[Any],
+    computed: set[str],
+) -> Difference | None:
+    """The first argument that differs, with its first element; None if all are the same. ``before``, ``usual``,
+    ``reference``: the bytes of all storages before a launch, and after it was run in both ways. ``computed``: the float
+    types that the kernel computes in."""
+    for pointer in pointers:
+        storage = pointer.storage
+        found = _of(pointer, before[storage], usual[storage], reference[storage], tolerance(pointer.pointee, computed))
+        if found is not None:
+            return found
+    return None
+
+
+def _of(pointer: Pointer, before: Any, usual: Any, reference: Any, allowed: float) -> Difference | None:
+    import numpy
+
+    if numpy.array_equal(usual, reference):
+        return None
+    before, usual, reference = (_elements(pointer, one) for one in (before, usual, reference))
+    unequal = numpy.flatnonzero(usual != reference)
+    if not len(unequal):
+        return None  # bytes that are no whole element
+    written = numpy.flatnonzero((usual != before) | (reference != before))
+    x, y = _values(pointer, usual[unequal]), _values(pointer, reference[unequal])
+    differ = numpy.ones(len(unequal), bool)
+    if allowed:
+        values = numpy.abs(_values(pointer, reference[written]))
+        largest = values[numpy.isfinite(values)].max(initial=0.0)
+        with numpy.errstate(invalid="ignore", over="ignore"):
+            near = numpy.abs(x - y) <= allowed * (numpy.abs(y) + _OF_LARGEST * largest)
+        differ = ~((near & numpy.isfinite(x) & numpy.isfinite(y)) | (x == y) | (numpy.isnan(x) & numpy.isnan(y)))
+    places = numpy.flatnonzero(differ)
+    if not len(places):
+        return None
+    size = usual.itemsize
+    first = places[0]
+    # Elements of the argument itself come before those that lie in front of it in its storage.
+    inside = places[unequal[places] >= pointer.start // size]
+    if len(inside):
+        first = inside[0]
+    index = int(unequal[first]) - pointer.start // size
+    return Difference(pointer, index, x[first].item(), y[first].item(), len(places), len(written))
+
+
+def _elements(pointer: Pointer, storage: Any) -> Any:
+    """The elements of a storage as unsigned integers, so that they are compared by their bits."""
+    import numpy
+
+    known = _FLOATS.get(pointer.pointee)
+    size = known.bytes if known is not None else SCALARS[pointer.pointee].bytes if pointer.pointee in SCALARS else 1
+    rest = storage[pointer.start % size :]
+    return rest[: len(rest) // size * size].view(numpy.dtype(f"u{size}"))
+
+
+def _values(pointer: Pointer, bits: Any) -> Any:
+    """What bits mean."""
+    import numpy
+
+    known = _FLOATS.get(pointer.pointee)
+    if known is None:
+        signed = pointer.pointee.startswith("i") and pointer.pointee != "i1"
+        return bits.view(f"i{bits.itemsize}") if signed else bits
+    if known.name in ("f16", "f32", "f64"):
+        return bits.view(f"f{bits.itemsize}").astype(numpy.float64)
+    if known.name == "bf16":
+        return (bits.astype(numpy.uint32) << 16).view(numpy.float32).astype(numpy.float64)
+    return numpy.array([_small(known, number) for number in range(256)])[bits]
+
+
+def _small(of: FloatElement, bits: int) -> float:
+    """The number that 8 bits are. What stands for NaN or an infinity in some types is a large number here: bits that
+    differ then differ by much."""
+    fraction, exponent = bits & ((1 << of.mantissa) - 1), (bits & 0x7F) >> of.mantissa
+    scale = 2.0 ** (max(exponent, 1) - of.bias - of.mantissa)
+    return (-1.0 if bits & 0x80 else 1.0) * (fraction + ((1 << of.mantissa) if exponent else 0)) * scale

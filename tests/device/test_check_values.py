@@ -1,0 +1,201 @@
+"""TRITON_SPIRV_CHECK_VALUES: launches that are compared with the reference's, and what changes a value is named."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import triton
+import triton.language as tl
+from triton.backends.spirv import cli, runtime
+from triton.backends.spirv.launching.values import launcher
+from triton.backends.spirv.reference import item_of
+from triton.backends.spirv.runtime import ValuesDiffer
+from triton.tools.tensor_descriptor import TensorDescriptor
+
+from tests.device.seeded_faults import FAULTS
+
+ROOT = Path(__file__).parents[2]
+#: Faults that act on code of a GPU alone.
+DEVICES = {"axis": "emulate:intel-xe"}
+
+
+def _process(fault: str, folder: Path, *arguments: str) -> str:
+    """What a process with a fault in its compiler prints."""
+    environment = {
+        **os.environ,
+        "TRITON_CACHE_DIR": str(folder),
+        "TRITON_SPIRV_BACKEND": "1",
+        "TRITON_SPIRV_CHECK_VALUES": "1",
+        "TRITON_SPIRV_DEVICE": DEVICES.get(fault, "cpu"),
+    }
+    command = [sys.executable, "-m", "tests.device.seeded_faults", fault, *arguments]
+    done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_is_named(fault: str, tmp_path: Path) -> None:
+    _, _, item = FAULTS[fault]
+    said = json.loads(_process(fault, tmp_path))
+    assert said["items"] == [item]
+    assert said["message"].startswith(f"seeded_faults.py:{said['line']}: kernel '{said['kernel']}': out[")
+    assert f"without it alone the optimised kernel is right: launch it with without=('{item}',)" in said["message"]
+    if fault != "upstream":
+        reads = item_of(item).reads
+        assert (f"it goes by analysis/{reads}, whose claims" in said["message"]) == bool(reads)
+
+
+def test_without_a_fault_no_value_differs(tmp_path: Path) -> None:
+    assert _process("alike", tmp_path, "--right") == ""
+
+
+@triton.jit
+def add(x, y, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + i, mask=i < n) + tl.load(y + i, mask=i < n), mask=i < n)
+
+
+@triton.jit
+def in_place(x, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(x + i, tl.load(x + i, mask=i < n) + 1, mask=i < n)
+
+
+@triton.jit
+def tickets(counter, out):
+    tl.store(out + tl.program_id(0), tl.atomic_add(counter, 1))
+
+
+@triton.jit
+def summed(x, out, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.atomic_add(out, tl.sum(tl.load(x + tl.program_id(0) * BLOCK + i)))
+
+
+@triton.jit
+def copied(source, target, BLOCK: tl.constexpr):
+    target.store([0, 0], source.load([0, 0]))
+
+
+@pytest.fixture
+def compared() -> Any:
+    """A function that says how many launches were compared since the last call."""
+    last = launcher.compared_here
+
+    def since() -> int:
+        nonlocal last
+        before, last = last, launcher.compared_here
+        return last - before
+
+    return since
+
+
+def test_what_a_launch_wrote_stays(compared: Any) -> None:
+    x = torch.arange(100, dtype=torch.int32)
+    for launch in range(3):
+        in_place[(1,)](x, 90, BLOCK=128, check_values=True)
+        assert compared() == 1
+        expected = np.arange(100) + (np.arange(100) < 90) * (launch + 1)
+        np.testing.assert_array_equal(x.numpy(), expected)
+    in_place[(1,)](x, 90, BLOCK=128, check_values=False)
+    assert compared() == 0
+
+
+def test_arrays_of_the_runtime(compared: Any) -> None:
+    x, y = (np.random.default_rng(1).random(100, np.float32) for _ in range(2))
+    device, out = runtime.from_numpy(y), runtime.empty(120, "float32").fill(7)
+    add[(1,)](runtime.array(x), device, out, 100, BLOCK=128, check_values=True)
+    assert compared() == 1
+    np.testing.assert_array_equal(out.to_numpy(), np.concatenate([x + y, np.full(20, 7, np.float32)]))
+
+
+def test_tensor_descriptors(compared: Any) -> None:
+    source, target = torch.randn(16, 32), torch.zeros(16, 32)
+    descriptors = [TensorDescriptor.from_tensor(one, [16, 32]) for one in (source, target)]
+    copied[(1,)](*descriptors, BLOCK=16, check_values=True)
+    assert compared() == 1 and torch.equal(source, target)
+
+
+def test_what_is_not_compared_is_said(compared: Any, caplog: pytest.LogCaptureFixture) -> None:
+    launcher._told.clear()
+    with caplog.at_level(logging.WARNING, logger=launcher.__name__):
+        counter, out = torch.zeros(1, dtype=torch.int32), torch.zeros(8, dtype=torch.int32)
+        for _ in range(2):
+            tickets[(8,)](counter, out, check_values=True)
+    assert compared() == 0 and counter.item() == 16
+    assert [record.message for record in caplog.records] == [
+        "kernel 'tickets': its values are not compared: it uses what atomic operations return, which depends on the "
+        "order of programs"
+    ]
+
+
+def test_atomic_sums_of_floats(compared: Any) -> None:
+    out = torch.zeros(1)
+    summed[(64,)](torch.rand(64 * 64), out, BLOCK=64, check_values=True)
+    assert compared() == 1
+
+
+def test_an_error_can_be_sent_to_another_process() -> None:
+    facts = dict(kernel="k", argument="x", index=3, usual=1.0, reference=2.0, file="f.py", line=4, items=("a",))
+    error = pickle.loads(pickle.dumps(ValuesDiffer("message", **facts, report={})))  # type: ignore[arg-type]
+    assert (str(error), error.index, error.items) == ("message", 3, ("a",))
+
+
+# -- triton-spirv bisect ---------------------------------------------------------------------------------------------
+SCRIPT = """
+import sys
+import torch
+from tests.device import seeded_faults as faults
+seed, launch, _ = faults.FAULTS[sys.argv[1]]
+if "--right" not in sys.argv:
+    seed()
+try:
+    launch()
+except RuntimeError:
+    pass  # a program may catch what it likes
+"""
+
+
+def _bisect(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    script = folder / "script.py"
+    script.write_text(SCRIPT)
+    environment = {**os.environ, "TRITON_CACHE_DIR": str(folder / "cache"), "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "triton.backends.spirv.cli", "bisect", *arguments]
+    index = next((at for at, one in enumerate(command) if one in FAULTS), len(command))
+    command.insert(index, str(script))
+    environment["TRITON_SPIRV_DEVICE"] = "cpu"
+    return subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, check=False)
+
+
+def test_a_script_with_a_wrong_value(tmp_path: Path) -> None:
+    done = _bisect(tmp_path, "--data", "simplification")
+    assert done.returncode == 2, done.stderr
+    assert "the emission's 'simplification' (number" in done.stderr
+    assert done.stderr.endswith("triton-spirv bisect: doubled.values.json is for a report\n")
+    told = json.loads((tmp_path / "doubled.values.json").read_text())
+    assert told["items"] == ["simplification"] and told["kernel"] == "doubled" and told["grid"] == [1, 1, 1]
+    assert "tt.func public @doubled" in told["ttir"] and told["versions"]["triton"]
+    assert [(one["name"], one["type"]) for one in told["arguments"]] == [("x", "*i32"), ("out", "*i32")]
+    assert told["arguments"][0]["shape"] == [64] and len(told["data"]) == 2
+
+
+def test_a_script_without_one(tmp_path: Path) -> None:
+    done = _bisect(tmp_path, "simplification", "--right")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.endswith("triton-spirv bisect: launches that were compared: 1; no value differs\n")
+
+
+def test_a_script_that_is_not_there(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert cli.main(["bisect", str(tmp_path / "none.py")]) == 1
+    assert "triton-spirv bisect: error: there is no file" in capsys.readouterr().err

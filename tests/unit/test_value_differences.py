@@ -1,0 +1,82 @@
+"""What counts as the same value, by its type."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from triton.backends.spirv.launching.values.differences import Difference, difference, tolerance
+from triton.backends.spirv.launching.values.memory import Pointer
+
+DTYPES = {
+    "fp64": np.float64, "fp32": np.float32, "fp16": np.float16, "bf16": ml_dtypes.bfloat16,
+    "fp8e4nv": ml_dtypes.float8_e4m3fn, "fp8e5": ml_dtypes.float8_e5m2, "i32": np.int32, "u8": np.uint8, "i1": np.bool_,
+}  # fmt: skip
+
+
+def _compare(
+    pointee: str, usual: Any, reference: Any, before: Any = None, start: int = 0, computed: Any = ()
+) -> Difference | None:
+    arrays = [np.asarray(one, DTYPES[pointee]) for one in (usual, reference)]
+    first = np.full_like(arrays[0], 77) if before is None else np.asarray(before, DTYPES[pointee])
+    storages = [[one.view(np.uint8)] for one in (first, *arrays)]
+    return difference([Pointer("out", pointee, 0, start, 0)], *storages, set(computed))
+
+
+@pytest.mark.parametrize("pointee", ["fp64", "fp32", "fp16", "bf16", "fp8e4nv", "fp8e5"])
+def test_floats_are_the_same_as_far_as_rounding_goes(pointee: str) -> None:
+    allowed = tolerance(pointee)
+    number = 4.0
+    assert _compare(pointee, [number * (1 + allowed / 2)], [number]) is None
+    found = _compare(pointee, [number * (1 + allowed * 2)], [number])
+    assert found is not None and found.reference == number and found.usual != number
+    assert (found.index, found.count, found.written) == (0, 1, 1)
+
+
+def test_what_is_left_of_a_sum_is_measured_by_the_largest_result() -> None:
+    assert _compare("fp32", [1000.0, 2e-4], [1000.0, 1e-4]) is None
+    assert _compare("fp32", [1.0, 2e-4], [1.0, 1e-4]) is not None
+    # Not by what no kernel wrote.
+    assert _compare("fp32", [1e9, 2e-4], [1e9, 1e-4], before=[1e9, 0.0]) is not None
+
+
+def test_infinities_and_nan() -> None:
+    special = [np.inf, -np.inf, np.nan, 1.0]
+    assert _compare("fp32", special, special) is None
+    for wrong in ([-np.inf, -np.inf, np.nan, 1], [np.inf, -np.inf, 0, 1], [np.inf, 3.4e38, np.nan, 1]):
+        assert _compare("fp32", wrong, special) is not None
+    assert _compare("fp32", [np.nan], [0.0]) is not None and _compare("fp32", [np.inf], [1.0]) is not None
+
+
+def test_nan_of_other_bits_and_zeros_of_other_signs_are_the_same() -> None:
+    usual = np.array([0x7FC00001, 0x80000000], np.uint32).view(np.float32)
+    reference = np.array([0x7FC00000, 0], np.uint32).view(np.float32)
+    assert _compare("fp32", usual, reference) is None
+
+
+@pytest.mark.parametrize(("pointee", "usual"), [("i32", 1_000_001), ("u8", 7), ("i1", 1)])
+def test_integers_are_compared_bit_by_bit(pointee: str, usual: int) -> None:
+    found = _compare(pointee, [0, usual], [0, usual - 1])
+    assert found is not None and (found.index, found.usual, found.reference) == (1, usual, usual - 1)
+
+
+def test_negative_integers_are_shown_as_such() -> None:
+    found = _compare("i32", [-5], [3])
+    assert found is not None and (found.usual, found.reference) == (-5, 3)
+
+
+def test_what_a_kernel_computes_in_counts() -> None:
+    assert _compare("fp32", [1.001], [1.0]) is not None
+    assert _compare("fp32", [1.001], [1.0], computed={"f32", "f16"}) is None
+    assert _compare("fp32", [1.001], [1.0], computed={"tf32"}) is None
+    assert tolerance("i32", {"bf16"}) == 0
+
+
+def test_the_index_is_the_arguments() -> None:
+    usual, reference = [1.0, 5.0, 1.0, 6.0], [1.0, 1.0, 1.0, 1.0]
+    found = _compare("fp32", usual, reference, start=8)
+    assert found is not None and (found.index, found.usual, found.count) == (1, 6.0, 2)
+    found = _compare("fp32", usual[:3], reference[:3], start=8)
+    assert found is not None and found.index == -1
