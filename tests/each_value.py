@@ -32,6 +32,7 @@ FILES: dict[str, str] = {
     "tests/device/test_gather.py": "types by axes and shapes",
     "tests/device/test_gluon_buffers.py": "layouts by types",
     "tests/device/test_integers.py": "operations by types",
+    "tests/device/test_loop_bounds.py": "types and ends by steps",
     "tests/device/test_loop_reductions.py": "updates by types and first values",
     "tests/device/test_narrowed_results.py": "operations by types",
     "tests/device/test_random.py": "distributions by types and sizes",

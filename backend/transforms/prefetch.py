@@ -190,7 +190,9 @@ def _prefetch(loop: Operation, load: Operation, behind: bool) -> bool:
     # A yielded value is computed later in the body; what of it is needed is repeated here with today's values.
     today = _Cloner(body, {argument: argument for argument in body.arguments}, now.made)
     ahead = _Cloner(body, {}, now.made)
-    inside = now.make("arith.cmpi", [following, upper], [BOOL], {"predicate": predicate}, load).result
+    # The counter is below the bound here, and their distance fits where the next counter may wrap around.
+    left = now.make("arith.subi", [upper, induction], [induction.type], {}, load).result
+    inside = now.make("arith.cmpi", [left, step], [BOOL], {"predicate": "ugt"}, load).result
     late: Operation | None = None
     for argument in _arguments_used(body, load):
         tomorrow = following if argument is induction else today.value(yields[argument])

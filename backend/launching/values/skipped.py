@@ -51,7 +51,7 @@ def computed_in(module: Module) -> set[str]:
                 element = result.type.element if isinstance(result.type, TensorType) else result.type
                 if isinstance(element, FloatType):
                     found.add(element.name)
-        if operation.name == "tt.dot" and "tf32" in str(operation.attributes.get("inputPrecision", "")):
+        if operation.name == "tt.dot" and "tf32" in str(operation.attribute("inputPrecision")):
             found.add("tf32")
     return found
 
@@ -75,4 +75,4 @@ def adds_floats_in_any_order(module: Module) -> bool:
 
 
 def _atomic_kind(operation: Operation) -> str:
-    return str(operation.attributes["atomic_rmw_op"]) if operation.name == "tt.atomic_rmw" else ""
+    return str(operation.attribute("atomic_rmw_op")) if operation.name == "tt.atomic_rmw" else ""

@@ -79,10 +79,10 @@ def test_next_load_is_for_the_following_iteration_and_is_carried(behind: bool):
 
 def _check_inside(condition: Value, loop: Operation) -> None:
     """Whether the following iteration is one."""
-    position, upper = condition.owner.operands
-    assert upper is loop.operands[1]
-    assert position.owner.name == "arith.addi"
-    assert position.owner.operands == [loop.regions[0].entry.arguments[0], loop.operands[2]]
+    left, step = condition.owner.operands
+    assert condition.owner.attributes["predicate"] == "ugt" and step is loop.operands[2]
+    assert left.owner.name == "arith.subi"
+    assert left.owner.operands == [loop.operands[1], loop.regions[0].entry.arguments[0]]
 
 
 def test_pointers_that_are_used_after_the_loop_go_on():
