@@ -9,6 +9,7 @@ from typing import Any
 from ..ttgir.ir import Block, DenseAttr, FloatBits, Operation, Value
 from ..ttgir.operations import definition_of
 from ..ttgir.types import IntegerType, TensorType
+from .combinations import commutes
 from .pointer_roots import Roots
 
 
@@ -21,14 +22,16 @@ def elementwise(operation: Operation) -> bool:
 
 def order_is_free(reshape: Operation) -> bool:
     """Whether the elements of a ``tt.reshape`` may come in any order: it says so, and no operation that is given the
-    result pairs its elements with other tensors' elements. Upstream's add_combine lets a tt.reshape reorder whose users
-    are reductions and histograms, these among them."""
+    result pairs its elements with other tensors' elements, or combines them in their order. Upstream's add_combine lets
+    a tt.reshape reorder whose users are reductions and histograms, these among them."""
     return reshape.flag("allow_reorder") and not _pairs(reshape)
 
 
 def _pairs(operation: Operation) -> bool:
     for use in operation.result.uses:
         if use.name in ("tt.reduce", "tt.histogram") and len(use.operands) > 1:
+            return True
+        if use.name == "tt.reduce" and not commutes(use.regions[0]):
             return True
         if use.name == "ttg.convert_layout" and _pairs(use):
             return True

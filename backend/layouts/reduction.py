@@ -4,15 +4,21 @@ Three steps, each of which may be empty: registers of a lane are combined, then 
 with the lane whose number differs in a mask), then subgroups (through workgroup memory). Elements that several
 registers, lanes or subgroups hold are combined once.
 
-Registers are combined in ascending order of their coordinate along the dimension, and so are the subgroups' parts; but
-lanes may hold interleaved parts, so the combination must be commutative as well as associative, as upstream demands.
+Registers and the subgroups' parts are combined in the order of their coordinates. Of two lanes that exchange, each puts
+its own part first. Where that may matter, the results of the lanes are not their own, but the first lane's, which has
+combined them in the order of their coordinates.
+
+Any order will do for a combination that commutes. Otherwise the order is the one of the elements, which upstream does
+not promise: where registers hold higher coordinates than lanes do, as they do in a tile that is repeated, a reduction
+has several parts along the dimension, the lowest coordinates first (``extents_in_order``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, reduce
+from operator import or_
 
 from .distributed import LANE, REGISTER, WARP
 from .gf2 import Span, annihilator, combine, dual, inverse, kernel, parity, span_values
@@ -52,11 +58,14 @@ class PartialResults:
 class ReductionPlan:
     """``groups[g]``: the source registers that are combined into group g, in ascending order along the dimension.
     ``lane_masks``: for each mask, combine with the value of the lane whose number is the own one ^ mask, one mask after
-    the other. ``across_warps``: the step through workgroup memory, or None. ``results[i]``: the group that result
-    register i takes. ``result``: the layout of the result, its registers numbered as in a slice encoding."""
+    the other. ``first_lane``: (register, lane, warp) to the number of the lane that has then combined the elements in
+    their order, where ``register`` numbers the groups; None where the own value will do. ``across_warps``: the step
+    through workgroup memory, or None. ``results[i]``: the group that result register i takes. ``result``: the layout of
+    the result, its registers numbered as in a slice encoding."""
 
     groups: tuple[tuple[int, ...], ...]
     lane_masks: tuple[int, ...]
+    first_lane: LinearLayout | None
     across_warps: PartialResults | None
     results: tuple[int, ...]
     result: LinearLayout
@@ -64,48 +73,82 @@ class ReductionPlan:
 
 @lru_cache(maxsize=512)
 def plan_reduction(
-    layout: LinearLayout, axis: int, element_bytes: tuple[int, ...], scratch_bytes: int = 0
+    layout: LinearLayout, axis: int, element_bytes: tuple[int, ...], scratch_bytes: int = 0, agreed: bool = False
 ) -> ReductionPlan:
-    """How to reduce tensors of ``layout`` along ``axis``.
+    """How to reduce tensors of ``layout`` along ``axis``. ``agreed``: all lanes take the first one's result, which is
+    in the order of the elements if the dimension is one of ``extents_in_order``.
 
     ``element_bytes``: size in memory of an element of each operand. ``scratch_bytes``: workgroup memory that the
     operation owns. Raises ReductionError for a layout in which a lane's place along ``axis`` depends on its place along
     other dimensions, and where ``scratch_bytes`` does not suffice.
     """
-    if not 0 <= axis < layout.rank:
-        raise ReductionError(f"a reduction along dimension {axis} of a tensor of rank {layout.rank}")
-    others = layout.drop_dim(axis)
-    along = {name: [point[axis] for point in points] for name, points in layout.bases.items()}
-
+    others, along = _parted(layout, axis)
     groups, group_bits = _groups(others.inputs[REGISTER], along[REGISTER])
     # ``seen``: the steps along the axis whose elements a lane has combined so far.
-    seen = Span(combine(along[REGISTER], mask) for mask in kernel(others.inputs[REGISTER]))
+    own = [combine(along[REGISTER], mask) for mask in kernel(others.inputs[REGISTER])]
+    seen = Span(own)
     lane_masks = _steps(others.inputs[LANE], along[LANE], seen)
     combined = seen.basis()
     warp_masks = _steps(others.inputs[WARP], along[WARP], seen)
     axis_bits = layout.shape[axis].bit_length() - 1
     if seen.rank != axis_bits:
-        raise ReductionError(
-            f"a reduction along dimension {axis} of {layout}: the place of a lane along the dimension "
-            "depends on its place along others; convert the layout to a blocked one"
-        )
+        raise _mixed(layout, axis)
 
     registers = {
         REGISTER: [others.inputs[REGISTER][bit] for bit in group_bits],
         LANE: others.inputs[LANE],
         WARP: others.inputs[WARP],
     }
+    places = {REGISTER: [along[REGISTER][bit] for bit in group_bits], LANE: along[LANE], WARP: along[WARP]}
+    first_lane = _first_lane(places, lane_masks, Span(own)) if agreed and lane_masks else None
     across = None
     if warp_masks:
-        places = {REGISTER: [along[REGISTER][bit] for bit in group_bits], LANE: along[LANE], WARP: along[WARP]}
         steps = [combine(along[WARP], mask) for mask in warp_masks]
         across = _across_warps(
             registers, places, combined, steps, axis_bits, others.output_bits, element_bytes, scratch_bytes
         )
+        if first_lane is not None and _stored_by_first(first_lane, across.duplicate_lanes):
+            first_lane = None
     result = others.without_zeros(REGISTER)
     group_of = {point: group for group, point in enumerate(span_values(registers[REGISTER]))}
-    return ReductionPlan(
-        groups, lane_masks, across, tuple(group_of[point] for point in span_values(result.inputs[REGISTER])), result
+    results = tuple(group_of[point] for point in span_values(result.inputs[REGISTER]))
+    return ReductionPlan(groups, lane_masks, first_lane, across, results, result)
+
+
+def extents_in_order(layout: LinearLayout, axis: int) -> tuple[int, ...]:
+    """The extents of the parts of dimension ``axis``, the lowest coordinates first, that can be reduced in the order of
+    the elements one after the other: in each, lanes hold higher coordinates than registers, and warps than lanes.
+    Raises ReductionError for a layout in which none of the three holds the elements of some bit of the coordinate, or
+    in which the order of a lane's registers depends on the lane."""
+    others, along = _parted(layout, axis)
+    leads = [
+        {step.bit_length() for step in Span(combine(along[name], mask) for mask in kernel(others.inputs[name])).basis()}
+        for name in (REGISTER, LANE, WARP)
+    ]
+    extents, last = [1], 0
+    threads = reduce(or_, (*along[LANE], *along[WARP]), 0)
+    for lead in range(1, layout.shape[axis].bit_length()):
+        kind = next((number for number, found in enumerate(leads) if lead in found), None)
+        if kind is None or kind == 0 and threads >> lead - 1 & 1:
+            raise _mixed(layout, axis)
+        if kind < last:
+            extents.append(1)
+        extents[-1] *= 2
+        last = kind
+    return tuple(extents)
+
+
+def _parted(layout: LinearLayout, axis: int) -> tuple[LinearLayout, dict[str, list[int]]]:
+    """The places of a layout along the other dimensions, and along ``axis``."""
+    if not 0 <= axis < layout.rank:
+        raise ReductionError(f"a reduction along dimension {axis} of a tensor of rank {layout.rank}")
+    return layout.drop_dim(axis), {name: [point[axis] for point in points] for name, points in layout.bases.items()}
+
+
+def _mixed(layout: LinearLayout, axis: int) -> ReductionError:
+    return ReductionError(
+        f"a reduction along dimension {axis} of {layout}: the place of a lane along the dimension "
+        "depends on its place along others; convert the layout to a blocked one"
     )
 
 
@@ -121,9 +164,47 @@ def _groups(others: Sequence[int], along: Sequence[int]) -> tuple[tuple[tuple[in
 
 
 def _steps(others: Sequence[int], along: Sequence[int], seen: Span) -> tuple[int, ...]:
-    """Masks that stay in place along the other dimensions and reach elements that were not seen, which they now are."""
-    masks = sorted(kernel(others), key=lambda mask: combine(along, mask))
-    return tuple(mask for mask in masks if seen.add(combine(along, mask)))
+    """Masks that stay in place along the other dimensions and reach elements that were not seen, which they now are.
+    Apart from what was seen before, each reaches a leading bit of the coordinate that no other one reaches, in
+    ascending order."""
+    rows: dict[int, tuple[int, int]] = {}  # leading bit -> (step along the dimension, mask)
+    for mask in sorted(kernel(others), key=lambda mask: combine(along, mask)):
+        row = seen.reduce(combine(along, mask))[0], mask
+        for lead, found in rows.items():
+            row = _without(row, lead, found)
+        if row[0]:
+            lead = row[0].bit_length()
+            rows = {other: _without(found, lead, row) for other, found in rows.items()}
+            rows[lead] = row
+    for step, _ in rows.values():
+        seen.add(step)
+    return tuple(rows[lead][1] for lead in sorted(rows))
+
+
+def _without(row: tuple[int, int], lead: int, other: tuple[int, int]) -> tuple[int, int]:
+    return (row[0] ^ other[0], row[1] ^ other[1]) if row[0] >> lead - 1 & 1 else row
+
+
+def _first_lane(places: Mapping[str, Sequence[int]], lane_masks: Sequence[int], own: Span) -> LinearLayout:
+    """The lane that a group's partner with the lowest coordinates is. ``places``: of groups, lanes and warps along the
+    dimension; ``own``: the steps between the elements that a lane combines by itself."""
+    leads = [own.reduce(combine(places[LANE], mask))[0].bit_length() - 1 for mask in lane_masks]
+
+    def toward_first(place: int) -> int:
+        rest, _ = own.reduce(place)
+        return combine(lane_masks, sum((rest >> lead & 1) << bit for bit, lead in enumerate(leads)))
+
+    inputs = {name: [toward_first(place) for place in found] for name, found in places.items()}
+    inputs[LANE] = [mask ^ 1 << bit for bit, mask in enumerate(inputs[LANE])]
+    return LinearLayout.from_flat(inputs, (1 << len(inputs[LANE]),))
+
+
+def _stored_by_first(first_lane: LinearLayout, duplicate_lanes: int) -> bool:
+    """Whether the lanes that store a partial result are the first ones, each for itself."""
+    inputs = first_lane.inputs
+    stays = all(mask in (0, 1 << bit) for bit, mask in enumerate(inputs[LANE]))
+    moved = sum(1 << bit for bit, mask in enumerate(inputs[LANE]) if not mask)
+    return stays and not any((*inputs[REGISTER], *inputs[WARP])) and not moved & ~duplicate_lanes
 
 
 def _across_warps(

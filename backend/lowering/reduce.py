@@ -19,7 +19,7 @@ from .lowering import Lowering
 from .regions import combiner
 from .registry import lowers
 from .scratch import take
-from .shuffle import shuffle_xor
+from .shuffle import shuffle, shuffle_xor
 
 Combine = Callable[[list[int], list[int]], list[int]]
 
@@ -28,20 +28,21 @@ Combine = Callable[[list[int], list[int]], list[int]]
 def _reduce(ctx: Lowering, operation: Operation) -> None:
     types = [element_type(operand.type) for operand in operation.operands]
     planned = ctx.plan_of(operation, Reduction)
-    plan = planned.steps
-    assert plan is not None
-    starts = [take(ctx, place) for place in planned.scratch]
     combine = combiner(ctx, operation)
-    operands = [ctx.registers(operand) for operand in operation.operands]
-    totals = [
-        _in_pairs(combine, [[operand[register] for operand in operands] for register in group]) for group in plan.groups
-    ]
-    for mask in plan.lane_masks:
-        totals = [combine(total, [shuffle_xor(ctx, value, mask) for value in total]) for total in totals]
-    if plan.across_warps:
-        totals = _across_warps(ctx, operation, plan.across_warps, totals, types, starts, combine)
+    values = [list(state) for state in zip(*map(ctx.registers, operation.operands), strict=True)]
+    for plan, scratch in zip(planned.steps, planned.places, strict=True):
+        starts = [take(ctx, place) for place in scratch]
+        totals = [_in_pairs(combine, [values[register] for register in group]) for group in plan.groups]
+        for mask in plan.lane_masks:
+            totals = [combine(total, [shuffle_xor(ctx, value, mask) for value in total]) for total in totals]
+        if plan.first_lane is not None:
+            lanes = coordinates(ctx, plan.first_lane, 0)
+            totals = [[shuffle(ctx, value, lane) for value in total] for total, lane in zip(totals, lanes, strict=True)]
+        if plan.across_warps:
+            totals = _across_warps(ctx, operation, plan.across_warps, totals, types, starts, combine)
+        values = [totals[group] for group in plan.results]
     for number, result in enumerate(operation.results):
-        ctx.define(result, [totals[group][number] for group in plan.results])
+        ctx.define(result, [state[number] for state in values])
 
 
 @lowers("spirv.fold")

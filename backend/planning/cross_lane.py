@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from ..analysis.code_size import GATHERED, UPDATED
+from ..analysis.combinations import agrees, commutes
 from ..analysis.places import order_is_free
 from ..capabilities import Capabilities
 from ..layouts.conversion import Moves, plan_conversion, plan_through_shared
@@ -15,7 +16,7 @@ from ..layouts.distributed import LANE, REGISTER, WARP, layout_of
 from ..layouts.element_sizes import bits_in_memory, bytes_in_memory, element_type
 from ..layouts.gather import plan_gather
 from ..layouts.linear import LinearLayout, same_copies
-from ..layouts.reduction import ReductionError, plan_reduction
+from ..layouts.reduction import ReductionError, ReductionPlan, extents_in_order, plan_reduction
 from ..layouts.scan import AcrossWarps, ScanError, plan_scan, simple_layout
 from ..layouts.shuffles import SubgroupShuffle
 from ..layouts.through_shared import ConversionError, ThroughShared
@@ -120,16 +121,41 @@ def _few(
 
 # -- reductions and scans ----------------------------------------------------------------------------------------
 def plan_reduce(operation: Operation, room: Room, target: Target) -> Plan:
-    """``tt.reduce``: in as few rounds as the memory allows, because each has two barriers."""
+    """``tt.reduce``: in as few rounds as the memory allows, because each has two barriers; in the order of the elements
+    where the combination may not commute."""
     layout, sizes = layout_of(operation.operands[0].type), _sizes(operation)
-    axis, whole = int(operation.attribute("axis")), layout.size * sum(sizes)
-    steps = _least(lambda there: plan_reduction(layout, axis, sizes, there), room.free, whole)
-    across = steps.across_warps
-    if across is None:
-        return Reduction((), (), "", steps)
     types = [element_type(operand.type) for operand in operation.operands]
-    scratch = room.place(*(ScratchPart(type_, across.size * size) for type_, size in zip(types, sizes, strict=True)))
-    return Reduction(_accesses(scratch, types), scratch, "several subgroups hold elements of one result", steps)
+    axis, combination = int(operation.attribute("axis")), operation.regions[0]
+    agreed = not agrees(combination)
+    steps: list[ReductionPlan] = []
+    places: list[tuple[Scratch, ...]] = []
+    extents = layout.shape[axis : axis + 1] if commutes(combination) else extents_in_order(layout, axis)
+    for extent in extents:
+        whole = layout.size * sum(sizes)
+
+        def plan(there: int, layout: LinearLayout = layout, extent: int = extent) -> ReductionPlan:
+            return plan_reduction(*lowest_extent(layout, axis, extent), sizes, there, agreed)
+
+        steps.append(_least(plan, room.free, whole))
+        layout, across = steps[-1].result, steps[-1].across_warps
+        if across is not None:
+            sized = zip(types, sizes, strict=True)
+            places.append(room.place(*(ScratchPart(type_, across.size * size) for type_, size in sized)))
+            room = room.after(places[-1])
+        else:
+            places.append(())
+    accesses = tuple(access for found in places if found for access in _accesses(found, types))
+    scratch = tuple(one for found in places for one in found)
+    reason = "several subgroups hold elements of one result" if scratch else ""
+    return Reduction(accesses, scratch, reason, tuple(steps), tuple(places))
+
+
+def lowest_extent(layout: LinearLayout, axis: int, extent: int) -> tuple[LinearLayout, int]:
+    """The layout with a dimension for the lowest ``extent`` coordinates along ``axis``, and that dimension."""
+    if extent == layout.shape[axis]:
+        return layout, axis
+    parts = layout.shape[axis] // extent, extent
+    return layout.reshape((*layout.shape[:axis], *parts, *layout.shape[axis + 1 :])), axis + 1
 
 
 def plan_scan_operation(operation: Operation, room: Room, target: Target) -> Plan:

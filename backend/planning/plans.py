@@ -85,19 +85,24 @@ class Conversion(Plan):
 
 @dataclass(frozen=True)
 class Reduction(Plan):
-    """``steps``: what is combined in which order."""
+    """``steps``: what is combined in which order, one part of the dimension after the other; ``places``: the workgroup
+    memory of each, for each operand."""
 
-    steps: ReductionPlan | None = None
+    steps: tuple[ReductionPlan, ...] = ()
+    places: tuple[tuple[Scratch, ...], ...] = ()
 
     def summary(self) -> str:
-        steps = self.steps
-        assert steps is not None
-        groups, registers = _counted(len(steps.groups), "group"), _counted(len(steps.groups[0]), "register")
-        text = f"{groups} of {registers}, {_counted(len(steps.lane_masks), 'shuffle')}"
-        if steps.across_warps is None:
-            return text
-        across = steps.across_warps
-        return f"{text}, {across.partials} subgroups in {_counted(len(across.rounds), 'round')}{self._where()}"
+        return "; ".join(map(_combined, self.steps)) + (self._where() if self.scratch else "")
+
+
+def _combined(steps: ReductionPlan) -> str:
+    groups, registers = _counted(len(steps.groups), "group"), _counted(len(steps.groups[0]), "register")
+    shuffles = len(steps.lane_masks) + (steps.first_lane is not None)
+    text = f"{groups} of {registers}, {_counted(shuffles, 'shuffle')}"
+    if steps.across_warps is None:
+        return text
+    across = steps.across_warps
+    return f"{text}, {across.partials} subgroups in {_counted(len(across.rounds), 'round')}"
 
 
 @dataclass(frozen=True)

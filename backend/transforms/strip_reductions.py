@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..analysis.code_size import reduced_bits
+from ..analysis.combinations import commutes
 from ..analysis.pointer_range import is_pointer
 from ..layouts.distributed import REGISTER, WARP
 from ..layouts.strips import cut_fits
@@ -41,10 +42,12 @@ def keeps_strips(operation: Operation) -> bool:
 
 
 def folds(operation: Operation) -> bool:
-    """Whether a ``tt.reduce`` can be carried out strip by strip along its own dimension."""
+    """Whether a ``tt.reduce`` can be carried out strip by strip along its own dimension, which combines elements
+    that are not neighbours."""
     return (
         operation.name == "tt.reduce"
         and not keeps_strips(operation)
+        and commutes(operation.regions[0])
         and not any(map(is_pointer, operation.operands))
         and all(_cuts(operand, operation.attribute("axis"), 2) for operand in operation.operands)
     )

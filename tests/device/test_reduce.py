@@ -204,8 +204,7 @@ def test_values_with_indices(dtype: str, largest: bool) -> None:
         value, index = torch.zeros(1, dtype=x.dtype), torch.zeros(1, dtype=torch.int32)
         arg_ties[(1,)](x, value, index, N=256, MAX=largest, LEFT=left)
         assert value[0] == best
-        # Without a tie break any of the best places is right.
-        assert index[0] == places[0] if left else index[0] in places
+        assert index[0] == places[0 if left else -1]
 
 
 @triton.jit
@@ -311,3 +310,74 @@ def test_reductions_that_share_memory_in_a_loop() -> None:
     blocks = [block.double() for block in x.split(128)]
     want = sum(float(block.sum() / (1 + block.abs().max())) for block in blocks)
     assert abs(float(y) - want) < 1e-4
+
+
+@triton.jit
+def _later(v1, i1, v2, i2):
+    take = v2 >= v1
+    return tl.where(take, v2, v1), tl.where(take, i2, i1)
+
+
+@triton.jit
+def taken_one_by_one(x_ptr, picked_ptr, left_ptr, N: tl.constexpr, K: tl.constexpr, HOW: tl.constexpr):
+    i = tl.arange(0, N)
+    x = tl.load(x_ptr + i)
+    for round in range(K):
+        if HOW == "max":
+            at = tl.argmax(x, 0, tie_break_left=False)
+        elif HOW == "min":
+            at = tl.argmin(-x, 0, tie_break_left=False)
+        else:
+            _, at = tl.reduce((x, i), 0, _later)
+        tl.store(picked_ptr + round, at)
+        x = tl.where(i == at, -1, x)
+    tl.store(left_ptr + i, x)
+
+
+@pytest.mark.parametrize("how", ("max", "min", "later"))
+@pytest.mark.parametrize("dtype", ("int32", "float32"))
+@pytest.mark.parametrize("warps", (1, 4))
+def test_lanes_agree_on_one_of_equals(how: str, dtype: str, warps: int) -> None:
+    for size in (8, 32, 512):
+        x = (torch.arange(size) // 4 % 5).to(getattr(torch, dtype))
+        picked, left = torch.zeros(8, dtype=torch.int32), torch.zeros_like(x)
+        taken_one_by_one[(1,)](x, picked, left, N=size, K=8, HOW=how, num_warps=warps)
+        wanted = sorted(range(size), key=lambda place: (x[place].item(), place))[:-9:-1]
+        assert picked.tolist() == wanted
+        x[wanted] = -1
+        assert torch.equal(left, x)
+
+
+@triton.jit
+def _matrices(a, b, c, d, e, f, g, h):
+    return a * e + b * g, a * f + b * h, c * e + d * g, c * f + d * h
+
+
+@triton.jit
+def products(x_ptr, y_ptr, M: tl.constexpr, N: tl.constexpr, AXIS: tl.constexpr):
+    rows, columns = tl.arange(0, M)[:, None], tl.arange(0, N)[None, :]
+    x = tl.load(x_ptr + rows * N + columns)
+    a, b, c, d = tl.reduce((x, x * 3 + 1, x ^ 5, 7 - x), AXIS, _matrices, keep_dims=True)
+    places, size = y_ptr + rows * N + columns, M * N
+    tl.store(places, tl.broadcast_to(a, (M, N)))
+    tl.store(places + size, tl.broadcast_to(b, (M, N)))
+    tl.store(places + 2 * size, tl.broadcast_to(c, (M, N)))
+    tl.store(places + 3 * size, tl.broadcast_to(d, (M, N)))
+
+
+@pytest.mark.parametrize("axis", (0, 1))
+@pytest.mark.parametrize("shape", [(1, 64), (64, 1), (4, 128), (128, 4), (16, 32), (2, 1024)])
+@pytest.mark.parametrize("warps", (1, 4))
+def test_every_lane_combines_in_the_order_of_the_elements(shape: tuple[int, int], axis: int, warps: int) -> None:
+    """Products of matrices, which do not commute."""
+    x = torch.randint(-(1 << 31), 1 << 31, shape, generator=torch.Generator().manual_seed(warps)).to(torch.int32)
+    y = torch.zeros((4, *shape), dtype=torch.int32)
+    products[(1,)](x, y, M=shape[0], N=shape[1], AXIS=axis, num_warps=warps)
+    values = np.moveaxis(x.numpy(), axis, 0)
+    with np.errstate(over="ignore"):
+        matrices = np.array([[values, values * 3 + 1], [values ^ 5, 7 - values]])  # row, column, place, line
+        product = matrices[:, :, 0]
+        for place in range(1, len(values)):
+            product = np.einsum("ijn,jkn->ikn", product, matrices[:, :, place])
+    wanted = np.broadcast_to(np.expand_dims(product.reshape(4, -1), 1 + axis), y.shape)
+    assert np.array_equal(y.numpy(), wanted)

@@ -3,39 +3,68 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from triton.backends.spirv.layouts.distributed import distributed_layout
 from triton.backends.spirv.layouts.linear import LinearLayout, unflatten
-from triton.backends.spirv.layouts.reduction import ReductionError, ReductionPlan, plan_reduction
+from triton.backends.spirv.layouts.reduction import ReductionError, ReductionPlan, extents_in_order, plan_reduction
+from triton.backends.spirv.planning.cross_lane import lowest_extent
 from triton.backends.spirv.ttgir.encodings import BlockedEncoding, DotOperandEncoding, SliceEncoding
 
 from .strategies import arbitrary_layouts, blocked_encodings, shapes
 from .test_conversion import contents
 
 Bag = Counter[int]  #: the elements that a value is the combination of, with how often each was combined
+Held = dict[tuple[int, int], list[Any]]  #: by lane and warp: each register's value
 
 
-def simulate(plan: ReductionPlan, layout: LinearLayout) -> dict[tuple[int, int], list[Bag]]:
+@dataclass(frozen=True)
+class Row:
+    """Elements in the order in which they were combined: the digits of a number, modulo a prime."""
+
+    number: int
+    unit: int
+
+    def __add__(self, later: Row) -> Row:
+        return Row((self.number * later.unit + later.number) % PRIME, self.unit * later.unit % PRIME)
+
+
+PRIME, BASE = (1 << 61) - 1, 1_000_003
+
+
+def simulate(plan: ReductionPlan, held: Held) -> Held:
     """What each lane holds in each result register."""
-    held = contents(layout)
     values = {
-        thread: [Counter(registers[r] for r in group) for group in plan.groups] for thread, registers in held.items()
+        thread: [reduce(add, [registers[r] for r in group]) for group in plan.groups]
+        for thread, registers in held.items()
     }
     for mask in plan.lane_masks:
         values = {
-            (lane, warp): [mine + theirs for mine, theirs in zip(bags, values[lane ^ mask, warp], strict=True)]
-            for (lane, warp), bags in values.items()
+            (lane, warp): [mine + theirs for mine, theirs in zip(rows, values[lane ^ mask, warp], strict=True)]
+            for (lane, warp), rows in values.items()
+        }
+    if first := plan.first_lane:
+        values = {
+            (lane, warp): [
+                values[first.apply_flat(register=group, lane=lane, warp=warp), warp][group]
+                for group in range(len(rows))
+            ]
+            for (lane, warp), rows in values.items()
         }
     across = plan.across_warps
     if across:
-        totals: dict[tuple[int, int], dict[int, Bag]] = {thread: {} for thread in values}
+        totals: dict[tuple[int, int], dict[int, Any]] = {thread: {} for thread in values}
         for groups in across.rounds:
             assert len(groups) % across.width == 0
-            memory: dict[int, Bag] = {}
-            for (lane, warp), bags in values.items():
+            memory: dict[int, Any] = {}
+            for (lane, warp), rows in values.items():
                 if lane & across.duplicate_lanes or warp & across.duplicate_warps:
                     continue
                 check_vectors(across.store, groups, across.width, lane, warp)
@@ -43,18 +72,18 @@ def simulate(plan: ReductionPlan, layout: LinearLayout) -> dict[tuple[int, int],
                 for group in groups:
                     offset = across.store.apply_flat(register=group, lane=lane, warp=warp)
                     assert offset < across.size and offset not in memory, "two lanes store one partial result"
-                    memory[offset] = bags[group]
+                    memory[offset] = rows[group]
             for (lane, warp), total in totals.items():
                 for group in groups:
-                    total[group] = sum(
+                    total[group] = reduce(
+                        add,
                         (
                             memory[across.load.apply_flat(partial=partial, register=group, lane=lane, warp=warp)]
                             for partial in range(across.partials)
                         ),
-                        Counter(),
                     )
         values = {thread: [total[group] for group in range(len(plan.groups))] for thread, total in totals.items()}
-    return {thread: [bags[group] for group in plan.results] for thread, bags in values.items()}
+    return {thread: [rows[group] for group in plan.results] for thread, rows in values.items()}
 
 
 def check_vectors(offsets: LinearLayout, groups: tuple[int, ...], width: int, lane: int, warp: int) -> None:
@@ -65,19 +94,43 @@ def check_vectors(offsets: LinearLayout, groups: tuple[int, ...], width: int, la
         assert places[first : first + width] == list(range(places[first], places[first] + width))
 
 
+def alone(layout: LinearLayout, element: Callable[[int], Any]) -> Held:
+    """Each element in its registers."""
+    return {thread: [element(index) for index in registers] for thread, registers in contents(layout).items()}
+
+
+def lines(layout: LinearLayout, axis: int, element: Callable[[int], Any]) -> dict[int, Any]:
+    """The combination of the elements along ``axis``, by their place along the other dimensions."""
+    found: dict[int, Any] = {}
+    others = LinearLayout.identity("index", layout.size).reshape(layout.shape).drop_dim(axis)
+    for index in range(layout.size):
+        place = others.apply_flat(index=index)
+        found[place] = found[place] + element(index) if place in found else element(index)
+    return found
+
+
+def check_order(layout: LinearLayout, axis: int, element_bytes: tuple[int, ...]) -> None:
+    """Every lane combines the elements along ``axis`` once each and in their order."""
+    digits = [Row(index + 1, BASE) for index in range(layout.size)]
+    rows, part = alone(layout, digits.__getitem__), layout
+    for extent in extents_in_order(layout, axis):
+        lowest = lowest_extent(part, axis, extent)
+        plan = plan_reduction(*lowest, element_bytes, part.size * sum(element_bytes), agreed=True)
+        rows, part = simulate(plan, rows), plan.result
+    wanted = lines(layout, axis, digits.__getitem__)
+    assert rows == {thread: [wanted[point] for point in points] for thread, points in contents(part).items()}
+    agreed = plan_reduction(layout, axis, element_bytes, layout.size * sum(element_bytes), agreed=True)
+    found: dict[int, Row] = {}
+    for thread, held in simulate(agreed, alone(layout, digits.__getitem__)).items():
+        for point, row in zip(contents(agreed.result)[thread], held, strict=True):
+            assert found.setdefault(point, row) == row, "two lanes have combined one line in different orders"
+
+
 def check(layout: LinearLayout, axis: int, element_bytes: tuple[int, ...], scratch_bytes: int) -> ReductionPlan:
     plan = plan_reduction(layout, axis, element_bytes, scratch_bytes)
-    places = [unflatten(index, layout.shape) for index in range(layout.size)]
-    lines: dict[int, Bag] = {}
-    strides = layout.drop_dim(axis)
-    for index, place in enumerate(places):
-        rest = place[:axis] + place[axis + 1 :]
-        number = 0
-        for coordinate, extent in zip(rest, strides.shape, strict=True):
-            number = number * extent + coordinate
-        lines.setdefault(number, Counter())[index] += 1
-    expected = {thread: [lines[point] for point in points] for thread, points in contents(plan.result).items()}
-    assert simulate(plan, layout) == expected, plan
+    wanted = lines(layout, axis, lambda index: Counter([index]))
+    expected = {thread: [wanted[point] for point in points] for thread, points in contents(plan.result).items()}
+    assert simulate(plan, alone(layout, lambda index: Counter([index]))) == expected, plan
     for group in plan.groups:
         along = [unflatten(layout.images("register")[register], layout.shape)[axis] for register in group]
         assert along == sorted(along)
@@ -96,6 +149,7 @@ def test_blocked_with_much_and_little_memory(
     axis = data.draw(st.integers(0, rank - 1))
     scratch = layout.size * sum(element_bytes)
     plan = check(layout, axis, element_bytes, scratch)
+    check_order(layout, axis, element_bytes)
     while plan.across_warps and scratch:
         scratch //= 2
         try:
@@ -116,6 +170,7 @@ def test_slices_and_dot_operands(data: st.DataObject, lanes: int, warps: int) ->
         layout = distributed_layout(encoding, shape)
         plan = check(layout, data.draw(st.integers(0, 1)), (4,), 4 * layout.size)
         assert plan.result.rank == 1
+        check_order(layout, 0, (4,))
 
 
 @settings(max_examples=200, deadline=None)
@@ -128,6 +183,7 @@ def test_arbitrary_layouts_are_right_or_refused(
     for axis in (0, 1):
         try:
             check(layout, axis, (4,), 4 << bits)
+            check_order(layout, axis, (4,))
         except ReductionError as error:
             assert "convert the layout" in str(error)
 
