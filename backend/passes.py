@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import os
-import tempfile
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from triton._C.libtriton import ir, passes
 
+from . import system
 from .layouts.element_sizes import bits_in_memory
 from .transforms.dot_precision import OF_F32
 from .transforms.sink_loads import APART, are_apart
@@ -257,10 +256,7 @@ def _found(order: list[str], marks: set[str]) -> frozenset[str]:
 
 def parse(text: str, context: Any) -> Any:
     """The module of a text; upstream's parser reads files."""
-    with tempfile.TemporaryDirectory(prefix="triton-spirv-") as folder:  # Windows opens no file a second time
-        file = os.path.join(folder, "module.mlir")
-        with open(file, "w", encoding="utf-8", newline="\n") as out:
-            out.write(text)
+    with system.file_of(text.encode()) as file:
         module = ir.parse_mlir_module(file, context)
     module.context = context
     return module

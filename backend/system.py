@@ -10,8 +10,10 @@ import ctypes
 import os
 import platform
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -47,6 +49,23 @@ def after_fork_in_child(call: Callable[[], None]) -> None:
     """Call this in each forked child. Windows has no fork()."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=call)
+
+
+@contextmanager
+def file_of(data: bytes) -> Iterator[str]:
+    """A path at which ``data`` can be read meanwhile. On Linux it is in memory, so that no folder need be writable."""
+    if hasattr(os, "memfd_create"):
+        descriptor = os.memfd_create("triton-spirv")
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            yield f"/proc/self/fd/{descriptor}"
+        return
+    with tempfile.TemporaryDirectory(prefix="triton-spirv-") as folder:  # Windows opens no file a second time
+        path = os.path.join(folder, "file")
+        with open(path, "wb") as file:
+            file.write(data)
+        yield path
 
 
 def machine() -> str:

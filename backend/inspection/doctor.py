@@ -10,6 +10,7 @@ import platform
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +23,7 @@ from ..runtime import context
 from ..runtime.device_choice import choose, devices, installed
 from ..runtime.device_kind import DeviceInfo
 from ..runtime.errors import DeviceUnavailable
-from ..runtime.files import MAKE_OURS, asked_cache, distrusted
+from ..runtime.files import MAKE_OURS, asked_cache, distrusted, unusable
 from ..runtime.vulkan import asking, manifests
 from ..runtime.vulkan.device_info import VulkanDeviceInfo
 from ..runtime.vulkan.job_limit import ON_AMDGPU, job_seconds, read_lockup_timeout
@@ -207,15 +208,29 @@ def _size(folder: Path) -> int:
     return total
 
 
+def _has_temporary_folder() -> bool:
+    try:
+        return bool(tempfile.gettempdir())
+    except FileNotFoundError:
+        return False
+
+
 def _caches() -> Iterator[Finding]:
     cache = Path(asked_cache())
-    nearest = next(folder for folder in (cache, *cache.parents) if folder.exists())
-    if not os.access(nearest, os.W_OK | os.X_OK) or not nearest.is_dir():
-        yield Finding(FAULT, f"Triton's cache {cache} cannot be written", "set TRITON_CACHE_DIR to a writable folder")
+    if why := unusable(cache):
+        again = "each process compiles its kernels again"
+        where = "set TRITON_CACHE_DIR to a writable folder"
+        if _has_temporary_folder():
+            yield Finding(NOTE, f"Triton's cache {cache} cannot be used ({why}): {again}", where)
+        else:
+            yield Finding(
+                FAULT, f"Triton's cache {cache} cannot be used ({why}), and no temporary folder, either", where
+            )
         return
     if why := distrusted(str(cache)):
-        yield Finding(FAULT, f"{why}: each process compiles its kernels again", MAKE_OURS[0].lower() + MAKE_OURS[1:])
+        yield Finding(NOTE, f"{why}: each process compiles its kernels again", MAKE_OURS[0].lower() + MAKE_OURS[1:])
         return
+    nearest = next(folder for folder in (cache, *cache.parents) if folder.exists())
     free = shutil.disk_usage(nearest).free
     kept = f"{_size(cache) / 1e6:.1f} MB of kernels" if cache.exists() else "empty"
     text = f"cache {cache}: {kept}, {free / 1e9:.1f} GB free"

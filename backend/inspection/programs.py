@@ -12,7 +12,8 @@ from ..runtime.files import given_path
 
 
 def add_program(parser: argparse.ArgumentParser) -> None:
-    """The options that name the program. They come last."""
+    """The options that name the program. They come last, behind the verb's own."""
+    parser.set_defaults(own_options=frozenset(parser._option_string_actions))
     parser.add_argument(
         "-m", dest="module", nargs=argparse.REMAINDER, metavar="MODULE …", help="run a module, as python -m does"
     )
@@ -22,12 +23,26 @@ def add_program(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="…", help="its arguments")
 
 
+def _misplaced(own: frozenset[str], arguments: list[str], program: str) -> str:
+    """What is wrong with a program's own arguments: one of them is an option of the verb. Behind ``--``, which argparse
+    takes away, all are the program's."""
+    for argument in () if "--" in sys.argv else arguments:
+        if argument.startswith("--") and argument.partition("=")[0] in own - {"--help"}:
+            return (
+                f"{argument} stands behind {program}, whose own arguments begin there: write it before, or `--` before "
+                "the program's arguments if it is one of them"
+            )
+    return ""
+
+
 def not_there(options: argparse.Namespace) -> str:
     """What is wrong with the program that was asked for; "" if nothing is."""
     if not options.module:
         if options.script is None:
             return "name a script, or a module with -m"
-        return "" if options.script.is_file() else f"there is no file {options.script}"
+        if not options.script.is_file():
+            return f"there is no file {options.script}"
+        return _misplaced(options.own_options, options.arguments, str(options.script))
     name, before = options.module[0], sys.path[0]
     sys.path[0] = str(Path.cwd())
     try:
@@ -36,7 +51,9 @@ def not_there(options: argparse.Namespace) -> str:
         found = None
     finally:
         sys.path[0] = before
-    return "" if found is not None else f"there is no module {name}"
+    if found is None:
+        return f"there is no module {name}"
+    return _misplaced(options.own_options, options.module[1:], f"-m {name}")
 
 
 def named(options: argparse.Namespace) -> tuple[Path | str, list[str]]:

@@ -31,9 +31,24 @@ def kept_folder() -> Path:
     return Path(trusted_cache(asked_cache())) / _PIPELINES
 
 
+def unusable(cache: Path) -> str:
+    """Why files cannot be kept in a cache folder, as a clause; "" if they can. It is made, as the first kernel does."""
+    if cache.parts[:1] == ("~",):
+        return "the home folder is not known"
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=cache):
+            return ""
+    except OSError as error:
+        return error.strerror or str(error)
+
+
 def trusted_cache(cache: str) -> str:
-    """Triton's cache folder ``cache`` if nobody else can write there, because what it holds is executed. Otherwise a
-    folder that is removed when the process ends, and that is told once."""
+    """Triton's cache folder ``cache`` if nobody else can write there, because what it holds is executed. Otherwise, and
+    if the user has no home folder, a folder that is removed when the process ends; that others can write is told
+    once."""
+    if cache.startswith("~"):
+        return _own(os.getpid())
     if why := distrusted(cache):
         tell_once(
             "cache of others", f"{why}: it is not used, and kernels are compiled again in each process. {MAKE_OURS}"

@@ -60,14 +60,14 @@ def test_a_cache_that_cannot_be_written(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.touch()
     status, output = doctor(TRITON_CACHE_DIR=str(file / "cache"))
-    assert status == 1 and f"FAULT  Triton's cache {file}/cache cannot be written" in output
+    assert status == 0 and f" note  Triton's cache {file}/cache cannot be used (Not a directory): each" in output
 
 
 @pytest.mark.skipif(os.name == "nt", reason="rights of folders have another form on Windows")
 def test_a_cache_that_others_can_write(tmp_path: Path) -> None:
     os.chmod(tmp_path, 0o777)
     status, output = doctor(TRITON_CACHE_DIR=str(tmp_path))
-    assert status == 1 and f"FAULT  Triton's cache {tmp_path} holds code that is executed, and everybody can" in output
+    assert status == 0 and f" note  Triton's cache {tmp_path} holds code that is executed, and everybody can" in output
 
 
 def test_without_numpy_the_kernel_is_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:

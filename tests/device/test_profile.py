@@ -272,3 +272,15 @@ def test_a_folder_that_is_not_there_is_said_before_the_script_runs(
     script.write_text("raise SystemExit('it ran')")
     assert cli.main(["profile", option, str(tmp_path / "no" / "file"), str(script)]) == 1
     assert capsys.readouterr().err == f"triton-spirv profile: error: there is no folder {tmp_path}/no\n"
+
+
+@pytest.mark.parametrize("option", ["--html", "--trace=t.json", "--roofline"])
+def test_its_own_options_behind_the_script_are_refused(tmp_path: Path, option: str) -> None:
+    script = tmp_path / "script.py"
+    script.write_text("import sys\nprint(sys.argv[1:])\n")
+    command = [sys.executable, "-m", "triton.backends.spirv.cli", "profile", str(script)]
+    done = subprocess.run([*command, "1", option], capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and done.stdout == ""
+    assert f"error: {option} stands behind {script}" in done.stderr
+    done = subprocess.run([*command, "--", "1", option], capture_output=True, text=True, check=False)
+    assert done.stdout == f"['1', '{option}']\n", done.stderr

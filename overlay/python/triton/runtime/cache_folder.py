@@ -48,6 +48,8 @@ def _is_usable(cache: str) -> bool:
     try:
         if not cache:
             raise ValueError("TRITON_CACHE_DIR is empty")
+        if cache.startswith("~"):
+            raise ValueError(f"{cache!r} is in a home folder that is not known")
         os.makedirs(cache, exist_ok=True)
         with tempfile.TemporaryFile(dir=cache) as probe:
             probe.write(_PROBE)
