@@ -189,7 +189,7 @@ class OnDevice:
 
 
 class OnDeviceOf(OnDevice):
-    """The device of a tensor or storage is the current one for a block; one of another kind of device changes nothing."""
+    """The device of a tensor or storage is the current one for a block; another kind of device changes nothing."""
 
     def __init__(self, obj: Any) -> None:
         super().__init__(obj.get_device() if obj.device.type == vulkan_context.NAME else -1)
