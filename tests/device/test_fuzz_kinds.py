@@ -1,5 +1,5 @@
-"""Random kernels that need no reference: compiled in several ways, with race checks, by keys that look alike, and in
-time that does not run away; `python3 -m tools fuzz` runs more of them."""
+"""Random kernels that need no reference: compiled and launched in several ways, without a pass of upstream's, with race
+checks, by keys that look alike, and in time that does not run away; `python3 -m tools fuzz` runs more of them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from triton.runtime import jit
 
-from tests.fuzz import costs, keys, metamorphic
+from benchmarks.passes import added
+from tests.fuzz import costs, keys, launches, metamorphic, passes
 from tests.fuzz.__main__ import SORTS
 
 
@@ -16,6 +17,41 @@ from tests.fuzz.__main__ import SORTS
 def test_a_kernel_computes_the_same_in_all_ways(seed: int, tmp_path: Path) -> None:
     outcome = metamorphic.run(seed, tmp_path, most=3)
     assert not outcome.fault, f"{outcome.fault}\n{outcome.source}"
+
+
+@pytest.mark.parametrize("seed", [0, 4])
+def test_a_kernel_computes_the_same_however_it_is_launched(seed: int, tmp_path: Path) -> None:
+    outcome = launches.run(seed, tmp_path)
+    assert not outcome.fault, f"{outcome.fault}\n{outcome.source}"
+
+
+def test_a_value_that_depends_on_the_block_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launches, "FOOTER", launches.FOOTER.replace("tl.sum(found, 1)", "tl.sum(found, 1) + C"))
+    assert "twice as many columns" in launches.run(0, tmp_path).fault
+
+
+@pytest.mark.parametrize("item", ["cse", "coalesce"])
+def test_a_kernel_computes_the_same_without_a_pass(item: str, tmp_path: Path) -> None:
+    outcome = passes.run(passes.PASSES.index(item), tmp_path)
+    assert outcome.changed and not outcome.fault, f"{outcome.fault}\n{outcome.source}"
+
+
+def test_each_pass_has_kernels_of_its_own() -> None:
+    assert list(passes.AIMS) == list(passes.PASSES)
+
+
+def test_a_pass_that_changes_values_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that takes any update in a loop for the reduction's own, as upstream has."""
+    with added("ttgpuir.add_optimize_thread_locality") as item:
+        fault, _ = passes._compared(passes.HEADER + _UPDATED, item, 32, 1, tmp_path / "kernel")
+    assert fault == f"without {item!r}: rows_out: 32 of 97 values differ"
+
+
+_UPDATED = """    r1 = tl.zeros((R,), tl.float32)
+    for k in range(0, n):
+        r1 = r1 - tl.sum(tl.load(x + k * R * R + at), 1)
+    tl.store(rows_out + i, r1)
+"""
 
 
 def test_random_kernels_have_no_races() -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 from benchmarks.kernel_times import KernelTimes, Observer, table
-from tests.fuzz import costs, floats, keys, metamorphic, steps, tile_runs, tiles
+from tests.fuzz import costs, floats, keys, launches, metamorphic, passes, steps, tile_runs, tiles
 from tests.fuzz.families import FAMILIES
 from tests.fuzz.minimising import Small, minimised
 from tests.fuzz.programs import FOOTER, HEADER, generate
@@ -108,6 +108,20 @@ def _metamorphic(chosen: range, minimising: float) -> Iterator[Result]:
         yield Result("metamorphic", seed, outcome.fault, outcome.source, outcome.seconds)
 
 
+def _launches(chosen: range, minimising: float) -> Iterator[Result]:
+    for seed in chosen:
+        with tempfile.TemporaryDirectory() as folder:
+            outcome = launches.run(seed, Path(folder))
+        yield Result("launches", seed, outcome.fault, outcome.source, outcome.seconds)
+
+
+def _passes(chosen: range, minimising: float) -> Iterator[Result]:
+    for seed in chosen:
+        with tempfile.TemporaryDirectory() as folder:
+            outcome = passes.run(seed, Path(folder))
+        yield Result("passes", seed, outcome.fault, outcome.source, outcome.seconds)
+
+
 def _races(chosen: range, minimising: float) -> Iterator[Result]:
     """Kernels on tiles, of 512 elements at most, in which accesses to shared memory are checked."""
     for seed in chosen:
@@ -141,6 +155,8 @@ SORTS: dict[str, Callable[[range, float], Iterator[Result]]] = {
     "tiles": _tiles,
     "floats": _floats,
     "metamorphic": _metamorphic,
+    "launches": _launches,
+    "passes": _passes,
     "races": _races,
     "keys": _keys,
     "costs": _costs,

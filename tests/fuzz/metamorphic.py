@@ -33,7 +33,7 @@ from tests.fuzz.tiles import Tile
 #: Families of integers, whose sums may be added up in any order.
 _SORTS = ("combining", "shapes", "dots", "overwriting", "aliasing", "integers")
 #: Errors of a way that has no room for a kernel, or no rule.
-_REFUSALS = ("OutOfResources", "OutOfSharedMemory", "TooManyWarps", "UnsupportedOperation")
+REFUSALS = ("OutOfResources", "OutOfSharedMemory", "TooManyWarps", "UnsupportedOperation")
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ def run(seed: int, folder: Path, most: int = 6) -> Result:
                 why = fault(way, made)
         except Exception as error:
             why = f"{type(error).__name__}: {error}"
-        if why and not why.startswith(_REFUSALS):
+        if why and not why.startswith(REFUSALS):
             found = found or f"{way.name}: {why}"
         elif why and way.name == "usual":
             break
