@@ -7,14 +7,14 @@ is in a kernel's text; other strides and all sizes are its integer arguments, of
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import torch
 
 from ...settings import CHECK_BOUNDS
-from .launching import OperationKernel
+from .launching import OperationKernel, kernel_for
 from .shapes import Dims, overlaps_itself, to_the_end
 from .source import kernel_of
 from .types import IN_SOURCE, NAMES, OnHost, number_type, require
@@ -22,25 +22,8 @@ from .types import IN_SOURCE, NAMES, OnHost, number_type, require
 Number = bool | int | float
 #: Elements that are counted in 32 bits, with room for a tile past the end.
 NARROW = 2**31 - 2**17
-_PLANS = 8192  # kept at most, of each generator
-_T = TypeVar("_T")
-
-
-class Plans(Generic[_T]):
-    """Plans by what they follow from; all are forgotten where there are too many."""
-
-    def __init__(self) -> None:
-        self._made: dict[Any, _T] = {}
-
-    def get(self, key: Any, make: Callable[[], _T]) -> _T:
-        """The plan of a key, made if there is none."""
-        try:
-            return self._made[key]
-        except KeyError:
-            plan = make()
-            if len(self._made) >= _PLANS:
-                self._made.clear()
-            return self._made.setdefault(key, plan)
+#: Plans that each generator keeps.
+PLANS = 1024
 
 
 @dataclass(slots=True)
@@ -199,7 +182,7 @@ class Addresses:
         text = f"def {name}({', '.join(types)}):\n" + "".join(f"    {line}\n" for line in lines)
         heeded = {*columns, *self._heeded()}
         divisible = frozenset((*operands.even_steps(), *(name for name in heeded if self.integers[name] % 16 == 0)))
-        return OperationKernel(kernel_of(name, text), types, {}, divisible=divisible)
+        return kernel_for(kernel_of(name, text), types, {}, divisible=divisible)
 
 
 def _span(sizes: Dims, steps: Dims) -> int:

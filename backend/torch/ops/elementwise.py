@@ -14,8 +14,9 @@ from typing import Any
 
 import torch
 
-from .addressing import Addresses, Operands, PlannedLaunch, Plans, Walk, conversion
+from .addressing import PLANS, Addresses, Operands, PlannedLaunch, Walk, conversion
 from .devices import DeviceFacts, kind_of
+from .kept import Kept
 from .launching import grid_of
 from .shapes import Dims, collapsed, expanded, power_of_two, same_view, share_memory, touch
 from .types import IN_SOURCE, NAMES, converted
@@ -52,7 +53,7 @@ class Body:
         return Body(f"out = {expression}", frozenset(as_stored), tile=tile)
 
 
-_plans: Plans[PlannedLaunch | None] = Plans()
+_plans: Kept[PlannedLaunch | None] = Kept(PLANS)
 
 
 def numbers_along(dim: int, like: torch.Tensor) -> torch.Tensor:

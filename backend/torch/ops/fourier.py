@@ -16,8 +16,9 @@ from typing import Any
 
 import torch
 
-from .addressing import NARROW, Plans
+from .addressing import NARROW, PLANS
 from .butterflies import FourierPass, Source, radices
+from .kept import Kept
 from .launching import Call, call, grid_of
 from .shapes import collapsed, extent, power_of_two
 from .splitting import parts
@@ -147,7 +148,7 @@ class _Step:
     memory: int | None
 
 
-_plans: Plans[list[_Step]] = Plans()
+_plans: Kept[list[_Step]] = Kept(PLANS)
 
 
 def _transform(x: _Parts, out: _Parts, dim: int, line: _Line) -> None:

@@ -10,11 +10,11 @@ from triton.runtime.jit import JITFunction
 
 from ... import runtime
 from ...compile_time import kernel_of_torch
-from ...garbage_collection import paused_collector
 from ...launching import typed_kernels
 from ...notices import tell_once
 from ...runtime import NAME
 from ..device.tensor_memory import BEFORE_READING, WRITING
+from .kept import Kept
 from .prepared import note_launch
 from .types import NAMES, OnHost
 
@@ -53,7 +53,21 @@ def tell_of_cpu(device: int) -> None:
         )
 
 
-_kernels: dict[Any, OperationKernel] = {}
+_kernels: Kept[OperationKernel] = Kept(4096)
+
+
+def kernel_for(
+    function: JITFunction,
+    types: dict[str, str],
+    constants: dict[str, Any],
+    num_warps: int = 4,
+    fusion: bool = False,
+    divisible: frozenset[str] = frozenset(),
+) -> OperationKernel:
+    """OperationKernel(…), one for equal arguments."""
+    # By the function's number: its hash parses it. The kernel keeps the function.
+    key = id(function), tuple(types.items()), tuple(constants.items()), num_warps, fusion, divisible
+    return _kernels.get(key, lambda: OperationKernel(function, types, constants, num_warps, fusion, divisible))
 
 
 class Call:
@@ -121,12 +135,7 @@ def call(
     )
     if any(arguments[name] % 16 for name in integers):
         integers = frozenset()
-    key = function, tuple(types.items()), tuple(constants.items()), num_warps, fusion, integers
-    with paused_collector():  # a function's hash parses it
-        kernel = _kernels.get(key)
-    if kernel is None:
-        made = OperationKernel(function, types, {**constants, **ones}, num_warps, fusion, integers)
-        kernel = _kernels.setdefault(key, made)
+    kernel = kernel_for(function, types, {**constants, **ones}, num_warps, fusion, integers)
     passed = {name: arguments.get(name) for name in function.arg_names}
     return Call(kernel, _device(arguments.values()), grid, passed)
 

@@ -17,9 +17,10 @@ import torch
 
 from ..device.native_module import torch_native
 from ..device.tensor_memory import copy_from
-from .addressing import NARROW, Number, Plans
+from .addressing import NARROW, PLANS, Number
 from .elementwise import TILE, Body
-from .launching import OperationKernel, grid_of
+from .kept import Kept
+from .launching import OperationKernel, grid_of, kernel_for
 from .prepared import lists_key, note_staying
 from .shapes import is_dense
 from .source import kernel_of
@@ -99,8 +100,8 @@ def _room(count: int, device: torch.device) -> torch.Tensor:
     return memory[taken : taken + count]
 
 
-_kernels: dict[Any, OperationKernel] = {}
-_forms: Plans[_Form] = Plans()
+_kernels: Kept[OperationKernel] = Kept(PLANS)
+_forms: Kept[_Form] = Kept(PLANS)
 
 
 def run(
@@ -156,9 +157,7 @@ def _form(
 
     def kernel(aligned: bool) -> OperationKernel:
         key = body, roles, len(outputs), numbers, compute, aligned, wide
-        if key not in _kernels:
-            _kernels[key] = _kernel(body, roles, len(outputs), numbers, compute, (aligned, wide))
-        return _kernels[key]
+        return _kernels.get(key, lambda: _kernel(body, roles, len(outputs), numbers, compute, (aligned, wide)))
 
     programs = [(place, tile) for place, size in enumerate(sizes) for tile in range(-(-size // TILE))]
     return _Form(
@@ -222,4 +221,4 @@ def _kernel(
     types = {"table": "*i64", "programs": "*i32", "places": "i32", "n_programs": "i32"}
     types |= dict.fromkeys(plain, number_type(compute)) | dict.fromkeys((f"{n}_p" for n in each), "*" + NAMES[compute])
     text = f"def lists({', '.join(types)}):\n" + "".join(f"    {line}\n" for line in lines)
-    return OperationKernel(kernel_of("lists", text), types, {})
+    return kernel_for(kernel_of("lists", text), types, {})

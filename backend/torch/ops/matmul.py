@@ -11,8 +11,9 @@ import torch
 import triton
 import triton.language as tl
 
-from .addressing import Plans
+from .addressing import PLANS
 from .devices import DeviceFacts, kind_of, share_out
+from .kept import Kept
 from .launching import Call, call
 from .library import enter_by_name
 from .pointwise import number
@@ -136,7 +137,7 @@ class _Plan:
     parts: tuple[tuple[int, ...], torch.dtype] | None = None
 
 
-_plans: Plans[_Plan] = Plans()
+_plans: Kept[_Plan] = Kept(PLANS)
 
 
 def product(

@@ -18,9 +18,11 @@ from torch._prims_common import compute_elementwise_output_strides, elementwise_
 from ...runtime import NAME
 from ..device.tensor_memory import empty_strided
 from . import elementwise
+from .addressing import PLANS
 from .bounds import PROBABILITY, ZERO_DIVISION, fault_of
 from .elementwise import TILE, Body
 from .expressions import BITWISE, BY_TEXT, DEFAULT, EXPRESSIONS, INTEGERS, INTEGERS_ONLY, PROMOTIONS, TO_BOOL
+from .kept import Kept
 from .library import composed, enter, overloads
 from .shapes import resized
 from .splitting import lines_of, parts, split
@@ -76,7 +78,7 @@ class Resolved:
     split: bool = False
 
 
-_resolved: dict[Any, Resolved] = {}
+_resolved: Kept[Resolved] = Kept(PLANS)
 
 
 @cache
@@ -158,10 +160,7 @@ def apply(name: str, given: dict[str, Any], out: torch.Tensor | None) -> torch.T
             what.append(value)
         elif value is not None or key != "rounding_mode":
             raise OnHost(f"{key}={value!r}")
-    call = tuple(what)
-    resolved = _resolved.get(call)
-    if resolved is None:
-        resolved = _resolved[call] = _resolve(name, texts, operands)
+    resolved = _resolved.get(tuple(what), lambda: _resolve(name, texts, operands))
     if resolved.split and out is not None and out.dtype != resolved.dtype:
         raise OnHost("an output of another type")
     if out is None:

@@ -15,8 +15,9 @@ from typing import Any
 
 import torch
 
-from .addressing import Addresses, Operands, PlannedLaunch, Plans, Walk, conversion
+from .addressing import PLANS, Addresses, Operands, PlannedLaunch, Walk, conversion
 from .devices import DeviceFacts, kind_of, share_out
+from .kept import Kept
 from .launching import grid_of
 from .shapes import Dims, collapsed, expanded, power_of_two
 from .types import IN_SOURCE, NAMES, computed_in, converted
@@ -95,7 +96,7 @@ class _Reduction:
     partial: tuple[int, int, int] | None
 
 
-_plans: Plans[_Reduction | None] = Plans()
+_plans: Kept[_Reduction | None] = Kept(PLANS)
 
 
 def reduce(

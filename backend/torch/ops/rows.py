@@ -11,8 +11,9 @@ from typing import Any
 
 import torch
 
-from .addressing import NARROW, Addresses, Operands, PlannedLaunch, Plans, Walk, conversion
+from .addressing import NARROW, PLANS, Addresses, Operands, PlannedLaunch, Walk, conversion
 from .devices import kind_of
+from .kept import Kept
 from .launching import grid_of
 from .shapes import collapsed, expanded, power_of_two, same_view, share_memory
 from .types import IN_SOURCE, NAMES, converted
@@ -20,7 +21,7 @@ from .types import IN_SOURCE, NAMES, converted
 #: Elements of a program's tile, of a CPU and of a GPU, and of the longest row. An H100 has softmax of 2^27 numbers of
 #: bfloat16 in rows of 512 and 1,024 at 2,583 and 2,598 GB/s so, and at 1,981 and 2,113 with a CPU's tiles.
 _TILE, _GPU_TILE, LONGEST = 1024, 4096, 4096
-_plans: Plans[PlannedLaunch] = Plans()
+_plans: Kept[PlannedLaunch] = Kept(PLANS)
 
 
 def fits(shape: torch.Size, dims: tuple[int, ...]) -> bool:

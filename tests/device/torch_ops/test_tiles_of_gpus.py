@@ -20,8 +20,8 @@ from triton.backends.spirv.torch.ops import (
     reducing,
     rows,
 )
-from triton.backends.spirv.torch.ops.addressing import Plans
 from triton.backends.spirv.torch.ops.devices import DeviceFacts, share_out
+from triton.backends.spirv.torch.ops.kept import Kept
 from triton.backends.spirv.torch.ops.tiles import ON_GPU, Tile, fastest, shared
 
 from tests.device.helpers import device_capabilities
@@ -37,7 +37,7 @@ def on_gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for module in (attention, convolution, depthwise, elementwise, jacobi, matmul, reducing, rows):
         monkeypatch.setattr(module, "kind_of", lambda device: DeviceFacts(False, 12, frozenset()))
     for module in (elementwise, matmul, reducing, rows):
-        monkeypatch.setattr(module, "_plans", Plans())
+        monkeypatch.setattr(module, "_plans", Kept(100))
     yield
 
 

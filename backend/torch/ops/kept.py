@@ -1,0 +1,29 @@
+"""What operations keep for later calls of their kind, within limits."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
+
+_T = TypeVar("_T")
+
+
+class Kept(Generic[_T]):
+    """At most ``most`` values by what they follow from: the one that was not used for longest is dropped. Thread-safe;
+    two threads may make a value at once, and both get the first."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._made: OrderedDict[Hashable, _T] = OrderedDict()
+
+    def get(self, key: Hashable, make: Callable[[], _T]) -> _T:
+        """The value of a key, made if there is none."""
+        try:
+            value = self._made[key]
+            self._made.move_to_end(key)
+        except KeyError:  # it may also be dropped in between
+            value = self._made.setdefault(key, make())
+            while len(self._made) > self._most:
+                self._made.popitem(last=False)
+        return value
