@@ -30,6 +30,7 @@ from .device.cpu_fallback import FALLBACKS, fallback
 from .device.data_parallel import scatter_to_one
 from .device.dlpack import teach_dlpack
 from .device.native_module import torch_native
+from .device.nested_attention import teach_nested_attention
 from .device.process_groups import enter_collectives
 from .device.random_state import GENERATOR
 from .device.spirv_module import MODULE, DeviceModule
@@ -157,7 +158,8 @@ def _register() -> None:
             enter(aten, op, function)
     aten.impl("_pin_memory", _pin_memory, "CPU")
     rest = torch.library.Library("_", "IMPL")  # that of this device: autoload/first_use.py
-    refuse_layouts(rest)
+    refuse_layouts(rest, aten)
+    teach_nested_attention()
     teach_storages(_received)
     scatter_to_one()
     teach_dlpack()

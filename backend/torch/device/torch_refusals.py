@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -16,12 +17,25 @@ _KINDS = {
     "QuantizedPrivateUse1": ("quantized tensors", "use the CPU's"),
     "NestedTensorPrivateUse1": ("nested tensors of layout=torch.strided", "make them with layout=torch.jagged"),
 }
+#: What makes nested tensors of the old layout of others. One with a history ends the process: autograd asks for its
+#: sizes where no error may come (Node::add_input_metadata is noexcept).
+_MAKERS = (
+    "_nested_tensor_from_tensor_list",
+    "_nested_from_padded",
+    "_nested_tensor_from_mask",
+    "_nested_view_from_buffer",
+)
 
 
-def refuse_layouts(library: torch.library.Library) -> None:
+def refuse_layouts(library: torch.library.Library, aten: torch.library.Library) -> None:
     """Refuse every operation on such tensors. ``library``: one of fallbacks ("_")."""
     for key, kind in _KINDS.items():
         library.fallback(_refusal(*kind), key)
+    refuse = _refusal(*_KINDS["NestedTensorPrivateUse1"])
+    for name in _MAKERS:
+        op = getattr(torch.ops.aten, name, None)
+        if op is not None:
+            aten.impl(name, partial(refuse, op.default), "PrivateUse1")
 
 
 def _refusal(what: str, instead: str) -> Callable[..., Any]:
