@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from .settings import (
+    ALL,
     CHECK_BOUNDS,
     CHECK_RACES,
     CHECK_VALUES,
     DEBUG_INFO,
     DISORDER,
+    EQUAL,
     MATRIX_UNITS,
     NATIVE_MATH,
+    PROGRAMS,
     REFERENCE,
+    SHARED,
     Setting,
     emulated_profile,
 )
@@ -56,12 +60,13 @@ _said: set[str] = set()
 class Choice:
     """What belongs to a compile option that users choose. ``help``: of its option of the command line; empty if it has
     none there, or one that is not a compilation's alone. ``short``: another name there. ``setting``: what counts where
-    a launch does not say. ``recorded``: the JSON of a compiled kernel tells it. ``fact``: what the inspect page calls
-    it, if it has it."""
+    a launch does not say, by what ``says`` makes of its value. ``recorded``: the JSON of a compiled kernel tells it.
+    ``fact``: what the inspect page calls it, if it has it."""
 
     help: str = ""
     short: str = ""
     setting: Setting[Any] | None = None
+    says: Callable[[Any], Any] = lambda value: value
     recorded: bool = True
     fact: str = ""
 
@@ -106,10 +111,15 @@ class SPIRVOptions:
         False,
         help="check every access to shared memory for races, at the cost of speed",
         setting=CHECK_RACES,
+        says=lambda races: races in (SHARED, ALL),
         fact="races checked",
     )
     #: Launches are compared with those of the reference: launching/values/.
     check_values: bool = choice(False, setting=CHECK_VALUES, recorded=False)
+    #: Look for races between programs (native/cpu/program_races.h); EQUAL: also for writes of equal values.
+    check_program_races: bool | str = choice(
+        False, setting=CHECK_RACES, says=lambda races: EQUAL if races == EQUAL else races in (PROGRAMS, ALL)
+    )
     #: Subgroups in another order, by a number, so that a missing barrier shows.
     disorder: int = choice(0, setting=DISORDER, recorded=False)
     #: Source lines and names of variables in the module.
@@ -138,6 +148,8 @@ class SPIRVOptions:
             raise ValueError(f"num_warps={self.num_warps} must be a power of two")
         if self.num_stages < 0:
             raise ValueError(f"num_stages={self.num_stages} must not be negative")
+        if self.check_program_races not in (False, True, EQUAL):
+            raise ValueError(f"check_program_races={self.check_program_races!r} must be True, False or {EQUAL!r}")
         if self.num_ctas != 1:
             raise ValueError(
                 f"num_ctas={self.num_ctas}: the SPIR-V backend supports num_ctas=1 only, because Vulkan "
@@ -201,7 +213,8 @@ def chosen(options: argparse.Namespace) -> dict[str, object]:
 
 def with_settings(options: Mapping[str, Any]) -> dict[str, Any]:
     """``options`` with what the environment says for those that are not there."""
-    said = {name: entry.setting.get() for name, entry in CHOICES.items() if entry.setting and name not in options}
+    asked = {name: entry for name, entry in CHOICES.items() if name not in options}
+    said = {name: entry.says(entry.setting.get()) for name, entry in asked.items() if entry.setting}
     if emulated_profile() is not None:  # whose faults name lines, and which orders subgroups itself
         said |= {name: value for name, value in _EMULATED.items() if name in said}
     return {**options, **said}

@@ -66,6 +66,16 @@ def flag(text: str) -> bool:
     return word in ON
 
 
+def races(text: str) -> str:
+    """Which races are looked for: "", SHARED, PROGRAMS, EQUAL or ALL. Raises ValueError."""
+    word = text.lower()
+    if word in (PROGRAMS, EQUAL, ALL):
+        return word
+    if word not in ON and word not in OFF:
+        raise ValueError(f"must be 0, 1, {PROGRAMS}, {EQUAL} or {ALL}")
+    return SHARED if word in ON else ""
+
+
 def one_of(*values: str) -> Callable[[str], str]:
     """A parser that accepts one of ``values``, at least two."""
 
@@ -112,6 +122,9 @@ ZERO_COPY, IMPORTED, STAGED, SHARE = "zero-copy", "imported", "staged", "share"
 
 #: What happens where a torch operation runs on the CPU (torch/device/cpu_fallback.py).
 ALLOW, TELL, WARN, ERROR = "allow", "tell", "warn", "error"
+
+#: Races that are looked for: in shared memory, between programs, with writes of equal values, and both of the first.
+SHARED, PROGRAMS, EQUAL, ALL = "shared", "programs", "equal", "all"
 
 BACKEND = Setting(
     "TRITON_SPIRV_BACKEND",
@@ -160,10 +173,13 @@ DISORDER = Setting(
 )
 CHECK_RACES = Setting(
     "TRITON_SPIRV_CHECK_RACES",
-    flag,
-    False,
+    races,
+    "",
     "1",
-    "check every access to shared memory: an error with both lines if two invocations race",
+    "check every access to shared memory: an error with both lines if two invocations race; "
+    f"`{PROGRAMS}`: every access to device memory, if two programs of a launch race, on the CPU device and emulated "
+    f"ones; `{EQUAL}`: also if they write equal values; `{ALL}`: `1` and `{PROGRAMS}` "
+    "([debugging.md](debugging.md#races-between-programs))",
 )
 CHECK_VALUES = Setting(
     "TRITON_SPIRV_CHECK_VALUES",

@@ -47,11 +47,20 @@ RACE_COUNT, RACE_ACCESS = 2, 3
 #: Bytes of device memory that a launch has for noting accesses, at most, if one program needs no more.
 SHADOW_BYTES = 64 << 20
 
+#: In kernels that are watched for races between programs: how many accesses raced, the kernel's handle, the address,
+#: and the instructions of the later and of the earlier access; then words: what the race is (RACE_KINDS), the bytes of
+#: the access, the kinds of both (ACCESSES), and the program ids x, y, z of both. After it come the tensors' addresses.
+PROGRAM_RACE = struct.Struct("<5Q10I")
+#: What a race is, and how an address is accessed, by their numbers (native/cpu/program_races.h).
+RACE_KINDS = ("race", "beside atomic", "equal values")
+ACCESSES = ("reads", "writes", "updates", "atomically reads", "atomically writes", "exchanges")
+
 #: Kind of message → bytes of the part that the buffer has for it. Parts follow the header in the order in which the
 #: first messages of their kinds are numbered; that of prints is the last.
 PARTS: Mapping[str, Callable[[Mapping[str, Any]], int]] = {
     "bounds": lambda facts: bounds_bytes(len(facts["arguments"])),
     "races": lambda _: RACES.size,
+    "program_races": lambda facts: PROGRAM_RACE.size + 8 * len(facts["arguments"]),
     "print": lambda _: RECORDS * RECORD.size,
 }
 

@@ -11,7 +11,7 @@ from .errors import Untranslatable
 from .program import ModuleInstruction
 from .registry import translates
 from .translation import Translation
-from .watching import watch
+from .watching import order_program, watch
 
 _UPDATES = {
     "OpAtomicIAdd": "add",
@@ -205,6 +205,23 @@ def _store(t: Translation, item: ModuleInstruction) -> None:
     _each_lane(t, item, "store", [value], ["value"], body)
 
 
+def _watched(t: Translation, pointer: int) -> tuple[Key, int]:
+    """The place and the bytes of what an atomic instruction accesses. An element that is smaller than a word is updated
+    by exchanges of the word that it lies in (lowering/atomics.py), whose other elements keep their values: races are
+    those of the element."""
+    program = t.program
+    size = program.size(program.type(pointer).element)
+    item = program.definitions.get(pointer)
+    while program.watched and item is not None and item.name in ("OpBitcast", "OpConvertUToPtr"):
+        item = program.definitions.get(item.operands[0])
+    if program.watched and item is not None and item.name == "OpBitwiseAnd":
+        element, mask = item.operands
+        known = program.constants.get(mask)
+        if known is not None and known.bits == (1 << 64) - size:
+            return t.keys(element)[0], 1
+    return t.keys(pointer)[0], size
+
+
 def _each_lane(
     t: Translation,
     item: ModuleInstruction,
@@ -218,7 +235,7 @@ def _each_lane(
     it calls %found is the lane's result, which is kept if something uses it. ``unrolled``: where all lanes are active
     and nothing does, without a loop."""
     address = t.keys(item.operands[0])[0]
-    watch(t, item, address, t.program.size(t.program.type(item.operands[0]).element))
+    watch(t, item, *_watched(t, item.operands[0]))
     result = t.keys(item.result)[0] if item.result and item.result in t.program.mentioned else None
     type_ = t.type_name(t.keys(item.result)[0] if item.result else operands[0])
     shared = {one for one, operand in zip(names, operands, strict=True) if t.is_shared(operand)}
@@ -327,5 +344,6 @@ def _barrier(t: Translation, item: ModuleInstruction) -> None:
     workgroup = item.name == "OpControlBarrier" and t.program.constants[item.operands[0]].bits == Scope.Workgroup
     if workgroup and t.subgroups > 1:
         t.code.call("triton_spirv_barrier", "void", [])
+    order_program(t, item)
     if t.program.constants[item.operands[-1]].bits & _ORDERS:
         t.code.do("fence acq_rel")

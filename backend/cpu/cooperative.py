@@ -10,7 +10,7 @@ from .errors import Untranslatable
 from .program import ModuleInstruction, ModuleType
 from .registry import translates
 from .translation import Translation
-from .watching import function_of, watch_places
+from .watching import watch_places
 
 _ROW_MAJOR, _COLUMN_MAJOR = 0, 1
 
@@ -45,17 +45,12 @@ def _load(t: Translation, item: ModuleInstruction) -> None:
     order = _constant(t, item, layout, "layout")
     if order not in (_ROW_MAJOR, _COLUMN_MAJOR):
         raise Untranslatable(program.name, f"a matrix in memory of layout {order}", t.where(item))
-    helper, places, function = (
-        spread_access.gather(t, name, size),
-        t.vector(address),
-        function_of(program.type(pointer).storage),
-    )
+    helper, places, storage = spread_access.gather(t, name, size), t.vector(address), program.type(pointer).storage
     for key, elements in zip(t.keys(item.result), _numbers(t, matrix), strict=True):
         rows = [divmod(element, matrix.columns) for element in elements]
         offsets = [a * step + b * size for a, b in (rows if order == _ROW_MAJOR else [place[::-1] for place in rows])]
         at = code.emit(f"add {t.spread('i64')} {places}, {t.constant_vector('i64', offsets)}")
-        if function is not None:
-            watch_places(t, function, at, size)
+        watch_places(t, storage, at, size)
         arguments = [(t.spread("i64"), at), (t.mask_type, t.active()), (t.spread(name), "zeroinitializer")]
         t.values[key] = code.call(helper, t.spread(name), arguments, declared=True)
 

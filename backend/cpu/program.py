@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
+from ..abi.watch_note import read_note
 from ..optional import noted
 from ..spirv.decode import instruction_words, string
 from ..spirv.grammar import shape
@@ -134,6 +135,8 @@ class KernelModule:
         #: (Struct, member) → byte offset.
         self.offsets: dict[tuple[int, int], int] = {}
         self.local_size = 1
+        #: Whether accesses of device memory are looked at for races between programs.
+        self.watched = False
         #: The optional parts that its machine code is to do without.
         self.without: frozenset[str] = frozenset()
         #: Function → the name that it is imported by.
@@ -285,6 +288,7 @@ class KernelModule:
             self.local_size = words[2]
         elif name == "OpModuleProcessed":
             self.without |= noted(string(words))
+            self.watched = self.watched or read_note(string(words)) is not None
         elif name == "OpExtInstImport":
             self.sets[result] = string(words)
         elif name == "OpString":

@@ -95,7 +95,7 @@ class Translation:
         """Bytes of the largest call: of an access, a place of 8 bytes and a byte for each lane; of a product, its four
         matrices."""
         program = self.program
-        if program.emulation is None:
+        if program.emulation is None and not program.watched:
             return 0
         most = 9 * self.lanes
         for item in program.definitions.values():

@@ -23,10 +23,11 @@ from .global_scratch import GlobalScratch
 from .lowering import Lowering
 from .race_check import RaceCheck
 from .registry import lower
-from .report_kinds import KINDS, RACES, ReportKind
+from .report_kinds import KINDS, PROGRAM_RACES, RACES, ReportKind
 from .reports import Reports
 from .shared_memory import SharedMemory
 from .shared_watch import SharedSurvey, Watch
+from .watched_programs import note_watch
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ def _emit(planned: Planned, kinds: Sequence[ReportKind], watch: Watch | None, li
     kernel = kernel_of(source)
     module = ModuleBuilder()
     shared = SharedMemory(module, plan.view, watch)
-    module.processed = note(options.asked.without)
+    module.note(note(options.asked.without))
     function = FunctionBuilder(module, module.void, faults=capabilities.traits.faults)
     has = options.asked.has
     function.folds, function.numbers = has(CONSTANT_FOLDING), has(VALUE_NUMBERING)
@@ -85,6 +86,8 @@ def _emit(planned: Planned, kinds: Sequence[ReportKind], watch: Watch | None, li
         lower(ctx, operation)
     if kinds and not ctx.reports.messages:  # no loop that is watched was emitted, and the buffer is an argument
         ctx.reports.message("loop", UNKNOWN)
+    if PROGRAM_RACES in kinds:
+        note_watch(ctx, kernel, block, bool(scratch.size))
     shared_bytes = shared.finish()
     assert shared_bytes <= plan.shared_bytes, f"{shared_bytes} bytes of shared memory, {plan.shared_bytes} planned"
     size = ctx.num_warps * ctx.subgroup_size

@@ -17,6 +17,7 @@ from ..ttgir.operations import Effect, definition_of
 from .bounds_check import Bounds
 from .loop_check import watch_loops
 from .lowering import Lowering
+from .watched_programs import begin_watch
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,8 @@ def _watch_loops(ctx: Lowering, kernel: Function) -> None:
 #: In the order in which they begin, which is that of their parts in the buffer.
 BOUNDS = ReportKind(lambda planned: "bounds" in planned.options.asked.checks, _read_bounds)
 RACES = ReportKind(_has_races, _watch_shared)
+PROGRAM_RACES = ReportKind(lambda planned: "program_races" in planned.options.asked.checks, begin_watch)
 LOOPS = ReportKind(_loops_end, _watch_loops)
 #: Rules of debug.py make them.
 ASSERTS_AND_PRINTS = ReportKind(_speaks, lambda ctx, kernel: None)
-KINDS = (BOUNDS, RACES, LOOPS, ASSERTS_AND_PRINTS)
+KINDS = (BOUNDS, RACES, PROGRAM_RACES, LOOPS, ASSERTS_AND_PRINTS)

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from .native_module import native, native_part
     from .reports.launchers import LaterLauncher, raise_reports
     from .reports.outside import OutOfBounds
+    from .reports.program_races import ProgramRace
     from .reports.races import SharedMemoryRace
     from .streams import DeviceInterface, Queue, device_index, make_event
 
@@ -50,6 +51,7 @@ _MODULES = {
     "LoadedKernel": "compiled.ahead_of_time",
     "OutOfBounds": "reports.outside",
     "OutOfDeviceMemory": "memory.allocator",
+    "ProgramRace": "reports.program_races",
     "SharedMemoryRace": "reports.races",
     "TensorDescriptor": "compiled.ahead_of_time",
     "ValidationError": "errors",
@@ -102,6 +104,7 @@ __all__ = [
     "NAME",
     "OutOfBounds",
     "OutOfDeviceMemory",
+    "ProgramRace",
     "Queue",
     "SharedMemoryRace",
     "TensorDescriptor",

@@ -89,6 +89,7 @@ class ModuleBuilder:
         self._decorated: set[tuple[int, ...]] = set()
         self._names: list[Instruction] = []
         self._variable_names: list[Instruction] = []
+        self._notes: list[Instruction] = []
         self._named: set[int] = set()
         self._strings: dict[str, int] = {}
         #: Extended instruction sets without a meaning for the program → their ids, and what they declare.
@@ -100,8 +101,6 @@ class ModuleBuilder:
         self._declared: list[Instruction] = []
         self._entry: tuple[int, str] | None = None
         self._modes: list[list[Number]] = []
-        #: What an OpModuleProcessed says of how the module was made; there is none if it is empty.
-        self.processed = ""
         self._inputs: dict[int, int] = {}
         #: Constant id → its integer value (unsigned, of the type's width), float value, or bool.
         self.constants: dict[int, Number | Real | Boolean] = {}
@@ -318,6 +317,11 @@ class ModuleBuilder:
             self._named.add(target)
             self._variable_names.append([op.Name, 0, 0, target, *string_words(text)])
 
+    def note(self, text: str) -> None:
+        """Something that the module says of how it was made (OpModuleProcessed), if the text is not empty."""
+        if text:
+            self._notes.append([op.ModuleProcessed, 0, 0, *string_words(text)])
+
     def string(self, text: str) -> Id:
         """A string that debug instructions refer to."""
         known = self._strings.get(text)
@@ -389,7 +393,6 @@ class ModuleBuilder:
         head += [[op.String, 0, number, *string_words(text)] for text, number in self._strings.items()]
         names = [*self._names, *self._variable_names] if variables else self._names
         head += [entry for entry in names if entry[3] in live]
-        if self.processed:
-            head.append([op.ModuleProcessed, 0, 0, *string_words(self.processed)])
+        head += self._notes
         head += [entry for entry in self._decorations if entry[3] in live]
         return encode(head + kept + list(self._described.values()) + functions, self._next)

@@ -303,7 +303,7 @@ TRANSFORMS: tuple[Transform, ...] = (
         "multiply whole tiles",
         Stage.PLANNING,
         _multiply_tiles,
-        when=lambda device, options: device.tile_products,
+        when=lambda device, options: device.tile_products and "program_races" not in options.asked.checks,
         reads="places",
     ),
     Transform(

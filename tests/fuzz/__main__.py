@@ -16,6 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from unittest.mock import patch
 
+from triton.backends.spirv import runtime, settings
+from triton.backends.spirv.runtime.cpu.open_device import OpenCpuDevice
+
 from benchmarks.kernel_times import KernelTimes, Observer, table
 from tests.fuzz import costs, floats, keys, launches, metamorphic, passes, steps, tile_runs, tiles
 from tests.fuzz.families import FAMILIES
@@ -123,9 +126,11 @@ def _passes(chosen: range, minimising: float) -> Iterator[Result]:
 
 
 def _races(chosen: range, minimising: float) -> Iterator[Result]:
-    """Kernels on tiles, of 512 elements at most, in which accesses to shared memory are checked."""
+    """Kernels on tiles, of 512 elements at most, in which accesses to shared memory are checked; on the CPU device and
+    emulated ones also accesses to device memory."""
+    word = settings.ALL if isinstance(runtime.current().opened, OpenCpuDevice) else "1"
     for seed in chosen:
-        with tempfile.TemporaryDirectory() as folder, patch.dict(os.environ, TRITON_SPIRV_CHECK_RACES="1"):
+        with tempfile.TemporaryDirectory() as folder, patch.dict(os.environ, TRITON_SPIRV_CHECK_RACES=word):
             outcomes = tile_runs.compare([tiles.generate(seed)], Path(folder))
         for outcome in outcomes:
             fault = "" if outcome.fault.startswith(UNCHECKED) else outcome.fault

@@ -40,8 +40,10 @@ def test_a_launch_says_more_than_the_environment(
 ) -> None:
     setting = CHOICES[name].setting
     assert setting is not None
-    off, on = type(setting.default)(0), type(setting.default)(1)
-    monkeypatch.setenv(setting.name, "1")
+    text = "programs" if name == "check_program_races" else "1"
+    off, on = (CHOICES[name].says(setting.parse(value)) for value in ("0", text))
+    assert off != on
+    monkeypatch.setenv(setting.name, text)
     assert getattr(backend.parse_options({}), name) == on
     assert getattr(backend.parse_options({name: None}), name) == on
     assert getattr(backend.parse_options({name: off}), name) == off

@@ -122,9 +122,16 @@ def test_cache_key_and_code_differ() -> None:
     assert attributes == [0, 1]
 
 
-@pytest.mark.parametrize("name", ["check_bounds", "check_races"])
-def test_checks_are_in_the_cache_key(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    backend, variable = SPIRVBackend(TARGET), f"TRITON_SPIRV_{name.upper()}"
+@pytest.mark.parametrize(
+    ("name", "variable", "asks"),
+    [
+        ("check_bounds", "CHECK_BOUNDS", "1"),
+        ("check_races", "CHECK_RACES", "1"),
+        ("check_program_races", "CHECK_RACES", "programs"),
+    ],
+)
+def test_checks_are_in_the_cache_key(monkeypatch: pytest.MonkeyPatch, name: str, variable: str, asks: str) -> None:
+    backend, variable = SPIRVBackend(TARGET), f"TRITON_SPIRV_{variable}"
 
     def options(value: str | None, **asked: bool) -> SPIRVOptions:
         if value is None:
@@ -133,12 +140,12 @@ def test_checks_are_in_the_cache_key(monkeypatch: pytest.MonkeyPatch, name: str)
             monkeypatch.setenv(variable, value)
         return backend.parse_options(asked)
 
-    off, on = options(None), options("1")
+    off, on = options(None), options(asks)
     assert (getattr(off, name), getattr(on, name)) == (False, True)
     assert off.hash() != on.hash()
-    assert options("0").hash() == options("").hash() == options("1", **{name: False}).hash() == off.hash()
+    assert options("0").hash() == options("").hash() == options(asks, **{name: False}).hash() == off.hash()
     assert options(None, **{name: True}).hash() == on.hash()
-    with pytest.raises(ValueError, match=f"{variable} must be 0 or 1, not 'maybe'"):
+    with pytest.raises(ValueError, match=f"{variable} must be 0(, 1, programs, equal)? or (1|all), not 'maybe'"):
         options("maybe")
     monkeypatch.delenv(variable)
     source = ASTSource(sum_kernel, {"x_ptr": "*fp32", "y_ptr": "*fp32"})

@@ -120,11 +120,19 @@ void bind_cpu(py::module_& m) {
         "From now on the subgroups of emulated devices run in another order; 0: ascending.");
   m.def("set_counted_banks", set_counted_banks, py::arg("banks"),
         "What kernels of emulated devices do is counted from now on, with so many banks of shared memory; 0: no more.");
-  py::class_<Kernel>(m, "CpuKernel", "A kernel of a loaded object. `scratch`: bytes that a thread needs for a program.")
-      .def(py::init([](std::shared_ptr<Object> object, const std::string& function, uint64_t scratch) {
-             return std::make_unique<Kernel>(std::move(object), function, scratch);
+  py::class_<Watch>(m, "CpuWatch", "How a kernel is watched for races between its programs (kernel.h).")
+      .def(py::init([](bool twice, bool equal, uint32_t shift, uint32_t reports, uint32_t part, uint32_t bytes,
+                       uint32_t first_program, std::vector<uint32_t> pointers) {
+             return Watch{true, twice, equal, shift, reports, part, bytes, first_program, std::move(pointers)};
            }),
-           py::arg("object"), py::arg("function"), py::arg("scratch"))
+           py::kw_only(), py::arg("twice"), py::arg("equal"), py::arg("shift"), py::arg("reports"), py::arg("part"),
+           py::arg("bytes"), py::arg("first_program"), py::arg("pointers"));
+  py::class_<Kernel>(m, "CpuKernel", "A kernel of a loaded object. `scratch`: bytes that a thread needs for a program.")
+      .def(py::init([](std::shared_ptr<Object> object, const std::string& function, uint64_t scratch,
+                       const Watch* watch) {
+             return std::make_unique<Kernel>(std::move(object), function, scratch, watch == nullptr ? Watch{} : *watch);
+           }),
+           py::arg("object"), py::arg("function"), py::arg("scratch"), py::arg("watch") = nullptr)
       .def_property_readonly(
           "handle", [](const Kernel& self) { return reinterpret_cast<uint64_t>(&self); }, "What launches name it by.")
       .def_property_readonly("program_ns", &Kernel::program_ns,

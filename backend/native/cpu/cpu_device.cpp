@@ -32,6 +32,11 @@ constexpr auto kGrace = std::chrono::seconds(10);
 // As many jobs are queued. Whoever submits more waits.
 constexpr std::size_t kMostQueued = 4096;
 
+// What is said of a launch that did not end, where it was watched for races and a program waited for another one.
+constexpr const char* kWaits =
+    "; a program of it waited for another one to write: while races between programs are looked for, they run one after "
+    "another, and none may wait for one that comes later";
+
 // Whether this is the thread that runs Python's signal handlers.
 thread_local bool is_main_thread = platform::on_main_thread();
 bool on_main_thread() { return is_main_thread; }
@@ -202,7 +207,8 @@ void CpuDevice::throw_if_stopped(const cpu::Launch& launch, const std::string* n
                         reinterpret_cast<KernelHandle>(launch.kernel), launch.fault);
     case cpu::Stop::kTimeout:
       throw DeviceError(named(name) + " did not end within the time limit of " + std::to_string(timeout_ns_ / 1000000) +
-                        " ms (TRITON_SPIRV_TIMEOUT, in seconds) and was stopped: what it wrote is incomplete");
+                        " ms (TRITON_SPIRV_TIMEOUT, in seconds) and was stopped: what it wrote is incomplete" +
+                        (launch.waits ? kWaits : ""));
     case cpu::Stop::kInterrupt:
       throw DeviceError(named(name) + " was stopped by a signal: what it wrote is incomplete");
   }
@@ -220,7 +226,12 @@ void CpuDevice::throw_earlier_error() {
 }
 
 void CpuDevice::run_programs(cpu::Launch& launch) {
-  pool_->run(launch);
+  if (launch.kernel->watch().on) {
+    if (races_ == nullptr) races_ = std::make_unique<cpu::ProgramRaces>();
+    races_->run(*pool_, launch);
+  } else {
+    pool_->run(launch);
+  }
   if (emulates_) launch.kernel->add_counts(cpu::take_counts());
 }
 

@@ -21,6 +21,7 @@
 
 #include "cpu/kernel.h"
 #include "cpu/pool.h"
+#include "cpu/program_races.h"
 #include "device.h"
 
 namespace triton_spirv {
@@ -139,6 +140,7 @@ class CpuDevice final : public Device {
   const uint64_t timeout_ns_;
   const bool emulates_;
   std::unique_ptr<cpu::Pool> pool_;
+  std::unique_ptr<cpu::ProgramRaces> races_;  // from the first launch that is watched on
 
   std::mutex mutex_;
   std::condition_variable work_;  // there is something for the worker

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "cpu/emulated_counts.h"
 #include "cpu/faults.h"
@@ -16,14 +17,27 @@
 
 namespace triton_spirv::cpu {
 
+class ProgramRaces;
+
+// How a kernel is watched for races between its programs (program_races.h), if it is: cells of 1 << shift bytes; whether
+// it runs in both orders of its programs; whether writes of equal values are told; where the report buffer's address is
+// in its arguments, which part of the buffer is for a race, how many bytes the buffer has; where the first program of a
+// part of a grid is, 0 if it is the grid's; and where the addresses of its tensors are.
+struct Watch {
+  bool on = false, twice = false, equal = false;
+  uint32_t shift = 0, reports = 0, part = 0, bytes = 0, first_program = 0;
+  std::vector<uint32_t> pointers = {};
+};
+
 // A kernel that is loaded. Launches go by its address.
 class Kernel {
  public:
   // `scratch`: the bytes that a thread needs for a program.
-  Kernel(std::shared_ptr<const Object> object, const std::string& function, uint64_t scratch)
+  Kernel(std::shared_ptr<const Object> object, const std::string& function, uint64_t scratch, const Watch& watch)
       : object_(std::move(object)),
         entry_(reinterpret_cast<Entry>(function_of(*object_, function))),
-        scratch_(scratch) {}
+        scratch_(scratch),
+        watch_(watch) {}
 
   // For code of this module. It needs no scratch.
   explicit Kernel(Entry entry) : entry_(entry), scratch_(0) {}
@@ -32,6 +46,7 @@ class Kernel {
   const Object* object() const { return object_.get(); }
   Entry entry() const { return entry_; }
   uint64_t scratch() const { return scratch_; }
+  const Watch& watch() const { return watch_; }
 
   // How long a program took in earlier launches, in nanoseconds; 0 before the first.
   float program_ns() const { return program_ns_.load(std::memory_order_relaxed); }
@@ -51,6 +66,7 @@ class Kernel {
   std::shared_ptr<const Object> object_;
   Entry entry_;
   uint64_t scratch_;
+  Watch watch_;
   mutable std::atomic<float> program_ns_{0};
   mutable std::array<std::atomic<uint64_t>, kCounts> counts_{};
 };
@@ -64,17 +80,21 @@ struct Launch {
   explicit Launch(const Dispatch& dispatch)
       : kernel(reinterpret_cast<const Kernel*>(dispatch.kernel)),
         block(dispatch.block),
+        arguments(dispatch.block),
         grid{dispatch.grid[0], dispatch.grid[1], dispatch.grid[2]} {
     if (dispatch.indirect) block = reinterpret_cast<const std::byte*>(&address);
   }
   Launch(const Kernel* kernel, const std::byte* block, uint32_t programs)
-      : kernel(kernel), block(block), grid{programs, 1, 1} {}
+      : kernel(kernel), block(block), arguments(block), grid{programs, 1, 1} {}
 
   const Kernel* kernel;
   const std::byte* block;
+  const std::byte* arguments;  // also where the block is their address
   alignas(kBlockAlignment) Address address = reinterpret_cast<Address>(block);  // what an indirect block's kernel reads
   uint32_t grid[3];
   std::atomic<int32_t> stop{0};
+  ProgramRaces* races = nullptr;  // where it is watched
+  bool waits = false;             // a program that was watched waited for another one at the end
   Fault fault{};  // set once the launch has ended, if a program faulted
 
   uint64_t programs() const { return uint64_t{grid[0]} * grid[1] * grid[2]; }

@@ -16,10 +16,15 @@ class ObjectError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// The address of a function of program_races.cpp that code may call by this name; 0 if there is none.
+uint64_t program_races_function(std::string_view name);
+
 // The functions that code of any device of this module may call: those of emulated devices too.
 inline uint64_t resolve(std::string_view symbol) {
   const uint64_t address = callable(symbol);
-  return address != 0 ? address : emulation_function(symbol);
+  if (address != 0) return address;
+  const uint64_t emulated = emulation_function(symbol);
+  return emulated != 0 ? emulated : program_races_function(symbol);
 }
 
 // Throws ObjectError.

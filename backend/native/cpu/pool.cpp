@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <new>
 
+#include "cpu/program_races.h"
 #include "platform/platform.h"
 #include "triton_spirv/pages.hpp"
 
@@ -49,6 +50,10 @@ struct Call {
 void call_entry(void* argument) {
   const Call& call = *static_cast<const Call*>(argument);
   const Launch& launch = *call.launch;
+  if (launch.races != nullptr) {
+    run_watched(launch, call.first, call.last, call.scratch);
+    return;
+  }
   static_assert(sizeof(launch.stop) == sizeof(int32_t) && std::atomic<int32_t>::is_always_lock_free);
   launch.kernel->entry()(launch.block, call.first, call.last, launch.grid, call.scratch,
                          reinterpret_cast<const int32_t*>(&launch.stop));
@@ -103,7 +108,8 @@ void Pool::run(Launch& launch) {
   const auto begin = Clock::now();
   if (begin - ended_ > kHelperSpin) together_ = 0;
   const float expected = launch.kernel->program_ns() * static_cast<float>(programs_);
-  const bool alone = threads_ == 1 || expected < (together_ < kWorthWaking ? kWorthWaking : kWorthSharing);
+  const bool alone =
+      threads_ == 1 || launch.races != nullptr || expected < (together_ < kWorthWaking ? kWorthWaking : kWorthSharing);
   if (!alone) wake_helpers();
   const Share share = [&] {
     const FloatMode mode;
@@ -126,7 +132,7 @@ bool Pool::take(const Share& share, bool alone, uint64_t& first, uint64_t& last)
     if (first >= programs_) return false;
     const uint64_t left = programs_ - first;
     uint64_t length = 0;
-    if (alone && (threads_ == 1 || ns > 0)) {
+    if (alone && (threads_ == 1 || launch_->races != nullptr || ns > 0)) {
       length = left;
     } else if (alone) {
       length = std::max<uint64_t>(share.programs, 1);  // nothing is known yet: the time is looked at often

@@ -24,6 +24,13 @@ def add(kernel: HasLines) -> None:
     _kernels[kernel.handle] = kernel
 
 
+def line_in(handle: int, place: int) -> tuple[str, int]:
+    """The file and line of an instruction of a kernel; "?" and 0 if they are not known."""
+    kernel = _kernels.get(handle)
+    found = None if kernel is None else kernel.line_of(place)
+    return ("?", 0) if found is None else (os.path.basename(found[0]), found[1])
+
+
 def message_with_line(handle: int, places: list[int], message: str) -> str:
     """The message of a fault, which begins with the kernel's place and name, with the line of the instruction at its
     beginning instead. ``places``: the instruction and where its function was called from, as far as they are known."""

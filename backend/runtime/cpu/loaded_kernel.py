@@ -14,16 +14,19 @@ class CpuKernel:
     """A DeviceKernel: machine code that is loaded.
 
     ``code``: an ELF object; ``scratch``: bytes of memory that a thread needs for a program; ``max_invocations``: the
-    most that a workgroup may have. Raises RuntimeError if the object cannot be loaded.
+    most that a workgroup may have; ``watch``: a native CpuWatch, where it is watched. Raises RuntimeError if the object
+    cannot be loaded.
     """
 
-    def __init__(self, name: str, code: bytes, scratch: int, info: ModuleInfo, max_invocations: int) -> None:
+    def __init__(
+        self, name: str, code: bytes, scratch: int, info: ModuleInfo, max_invocations: int, watch: Any = None
+    ) -> None:
         module = native()
         self.info, self.max_invocations = info, max_invocations
         self._code = code
         try:
             self._object: Any = module.CpuObject(code)
-            self._kernel: Any = module.CpuKernel(self._object, info.entry_point, scratch)
+            self._kernel: Any = module.CpuKernel(self._object, info.entry_point, scratch, *filter(None, [watch]))
         except module.ObjectError as error:
             raise RuntimeError(f"its machine code cannot be loaded: {error}") from error
         self.handle: int = self._kernel.handle

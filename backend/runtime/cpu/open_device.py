@@ -17,6 +17,7 @@ from ..native_module import native
 from .devices import CpuDeviceInfo, threads
 from .faults import message_with_line
 from .loaded_kernel import CpuKernel
+from .watched_kernels import watch_of
 
 _FOREVER = 2**64 - 1
 
@@ -59,7 +60,9 @@ class OpenCpuDevice:
         assert self.info.capabilities is not None
         subgroup = info.subgroup_size or self.info.capabilities.subgroup_size
         made = self._machine_code(code, subgroup)
-        return CpuKernel(name, made.code, made.scratch, info, self.info.capabilities.max_workgroup_invocations)
+        most = self.info.capabilities.max_workgroup_invocations
+        watch = None if info.watch is None else watch_of(info.watch, code)
+        return CpuKernel(name, made.code, made.scratch, info, most, watch)
 
     def _machine_code(self, spirv: bytes, subgroup: int) -> MachineCode:
         from ...cpu.objects import machine_code

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ...abi.watch_note import WatchNote, read_note
 from ...spirv import opcodes as op
 from ...spirv.decode import instruction_words, string
 
@@ -17,12 +18,14 @@ class ModuleInfo:
     """What a kernel's SPIR-V says of itself.
 
     ``local_size``: the workgroup's invocations along x, y, z. ``subgroup_size``: what an
-    ``OpModuleProcessed "subgroup_size=<n>"`` asks for, None if there is none.
+    ``OpModuleProcessed "subgroup_size=<n>"`` asks for, None if there is none. ``watch``: of a kernel
+    that is watched for races between programs.
     """
 
     entry_point: str
     local_size: tuple[int, int, int]
     subgroup_size: int | None
+    watch: WatchNote | None = None
 
     @property
     def invocations(self) -> int:
@@ -34,6 +37,7 @@ class ModuleInfo:
 def read_module(spirv: bytes) -> ModuleInfo:
     """The entry point, workgroup size and subgroup size of a module. Raises ValueError on a damaged one."""
     entry_point, local_size, subgroup_size = "", (0, 0, 0), None
+    watch: WatchNote | None = None
     last = 0
     for opcode, words in instruction_words(spirv):
         last = opcode
@@ -43,10 +47,11 @@ def read_module(spirv: bytes) -> ModuleInfo:
             local_size = (words[2], words[3], words[4])
         elif opcode == _MODULE_PROCESSED:
             note = string(words)
+            watch = watch or read_note(note)
             if note.startswith(_SUBGROUP_SIZE_NOTE) and note[len(_SUBGROUP_SIZE_NOTE) :].isdecimal():
                 subgroup_size = int(note[len(_SUBGROUP_SIZE_NOTE) :])
     if not entry_point or not all(local_size):
         raise ValueError("the SPIR-V module has no compute entry point with a LocalSize")
     if last != op.FunctionEnd:
         raise ValueError("the SPIR-V module is cut off: it does not end with OpFunctionEnd")
-    return ModuleInfo(entry_point, local_size, subgroup_size)
+    return ModuleInfo(entry_point, local_size, subgroup_size, watch)

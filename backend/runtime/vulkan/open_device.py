@@ -109,7 +109,14 @@ class OpenVulkanDevice:
 
     def load(self, name: str, code: bytes, helps: Callable[[], str]) -> VulkanKernel:
         """Implements OpenDevice.load(). ``code``: SPIR-V."""
-        return VulkanKernel(self, name, code, helps)
+        kernel = VulkanKernel(self, name, code, helps)
+        if kernel.info.watch is not None:
+            kernel.destroy()
+            raise RuntimeError(
+                "races between programs are looked for on the CPU device and on emulated ones alone: set "
+                "TRITON_SPIRV_DEVICE=cpu, or emulate:PROFILE, with TRITON_SPIRV_CHECK_RACES=programs"
+            )
+        return kernel
 
     def load_machine_code(self, code: bytes, machine: MachineModule) -> VulkanKernel:
         """Implements OpenDevice.load_machine_code()."""
