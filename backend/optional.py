@@ -15,9 +15,10 @@ CARRIED_WORDS = "carried words"
 ROW_PREFETCHES = "row prefetches"
 NEIGHBOURING_LANES = "neighbouring lanes"
 WHOLE_ROUNDS = "whole rounds"
+LLVM_OPTIMISATION = "LLVM's optimisation"
 
-#: What a module asks to leave out of its machine code, so that whoever makes that later leaves it out, too.
-_OF_MACHINE_CODE = (ROW_PREFETCHES, NEIGHBOURING_LANES, WHOLE_ROUNDS)
+#: In their order. What a module asks to leave out of its machine code, so that whoever makes that later leaves it out, too.
+OF_MACHINE_CODE = (NEIGHBOURING_LANES, ROW_PREFETCHES, WHOLE_ROUNDS, LLVM_OPTIMISATION)
 _NOTE, _BETWEEN = "without=", ", "
 
 
@@ -25,7 +26,7 @@ def note(without: Iterable[str]) -> str:
     """The OpModuleProcessed of a module that was compiled ``without`` these parts; empty if its machine code has all
     that it may have."""
     left_out = set(without)
-    names = [name for name in _OF_MACHINE_CODE if name in left_out]
+    names = [name for name in OF_MACHINE_CODE if name in left_out]
     return _NOTE + _BETWEEN.join(names) if names else ""
 
 

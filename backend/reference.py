@@ -61,15 +61,13 @@ ITEMS: tuple[Item, ...] = (
             optional.CARRIED_WORDS,
         )
     ),
-    *(
-        Item(name, "the machine code's")
-        for name in (optional.NEIGHBOURING_LANES, optional.ROW_PREFETCHES, optional.WHOLE_ROUNDS)
-    ),
+    *(Item(name, "the machine code's") for name in optional.OF_MACHINE_CODE),
 )
 
 NAMES = tuple(item.name for item in ITEMS)
 
-#: What the reference pipeline keeps, because kernels would compile for many seconds without it.
+#: What the reference pipeline keeps, because kernels would compile for longer without it, and its rules are tested on
+#: all pairs of numbers of 8 bits (tests/unit/spirv/test_fold.py).
 KEPT = frozenset({optional.CONSTANT_FOLDING})
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from ..optional import LLVM_OPTIMISATION
 from ..spirv.opcodes import StorageClass
 from . import arithmetic, atomics, cooperative, functions, memory, subgroup_operations  # noqa: F401  (fill the registry)
 from . import subgroup_entry as subgroups
@@ -47,10 +48,11 @@ def translate(spirv: bytes, host: Host, subgroup: int, emulation: Emulation | No
     attached = f" !dbg {t.lines.scope}" if t.lines.scope else ""
     vectors = f'"prefer-vector-width"="{host.vector_bits}"' + (f' "tune-cpu"="{host.tuned}"' if host.tuned else "")
     # The subgroups of a workgroup share the memory.
+    optimised = " optnone" if LLVM_OPTIMISATION in program.without else ""
     parameters = _PROGRAM.format(alone="noalias " if emulation is None else "")
     body = "\n".join(
         [
-            f"define internal void @program({parameters}) nounwind noinline {vectors}{attached} {{",
+            f"define internal void @program({parameters}) nounwind noinline{optimised} {vectors}{attached} {{",
             "entry:",
             "  %memory = ptrtoint ptr %scratch to i64",
             "  %skipped = zext i32 %subgroup to i64",

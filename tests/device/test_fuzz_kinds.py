@@ -6,6 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from triton.backends.spirv.launching.values import launcher
 from triton.runtime import jit
 
 from benchmarks.passes import added
@@ -17,6 +18,14 @@ from tests.fuzz.__main__ import SORTS
 def test_a_kernel_computes_the_same_in_all_ways(seed: int, tmp_path: Path) -> None:
     outcome = metamorphic.run(seed, tmp_path, most=3)
     assert not outcome.fault, f"{outcome.fault}\n{outcome.source}"
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_kernel_computes_what_the_reference_does(seed: int, tmp_path: Path) -> None:
+    before = launcher.compared_here
+    outcome = metamorphic.compared(seed, tmp_path)
+    assert not outcome.fault, f"{outcome.fault}\n{outcome.source}"
+    assert launcher.compared_here > before
 
 
 @pytest.mark.parametrize("seed", [0, 4])

@@ -53,7 +53,7 @@ def test_one_item_alone(stages: Path, capsys: pytest.CaptureFixture[str]) -> Non
 def test_the_items_in_their_order(capsys: pytest.CaptureFixture[str]) -> None:
     lines = _printed(capsys, "--list").splitlines()
     assert lines[0] == "canonicalizer: upstream's pass"
-    assert lines[-1] == "whole rounds: the machine code's"
+    assert lines[-1] == "LLVM's optimisation: the machine code's"
 
 
 @pytest.mark.parametrize(

@@ -111,6 +111,14 @@ def _metamorphic(chosen: range, minimising: float) -> Iterator[Result]:
         yield Result("metamorphic", seed, outcome.fault, outcome.source, outcome.seconds)
 
 
+def _values(chosen: range, minimising: float) -> Iterator[Result]:
+    """Kernels by the reference against the usual ones."""
+    for seed in chosen:
+        with tempfile.TemporaryDirectory() as folder:
+            outcome = metamorphic.compared(seed, Path(folder))
+        yield Result("values", seed, outcome.fault, outcome.source, outcome.seconds)
+
+
 def _launches(chosen: range, minimising: float) -> Iterator[Result]:
     for seed in chosen:
         with tempfile.TemporaryDirectory() as folder:
@@ -160,6 +168,7 @@ SORTS: dict[str, Callable[[range, float], Iterator[Result]]] = {
     "tiles": _tiles,
     "floats": _floats,
     "metamorphic": _metamorphic,
+    "values": _values,
     "launches": _launches,
     "passes": _passes,
     "races": _races,

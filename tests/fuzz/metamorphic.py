@@ -23,7 +23,7 @@ from triton.backends.compiler import GPUTarget
 from triton.backends.spirv import reference
 from triton.backends.spirv.capabilities import Capabilities
 from triton.backends.spirv.driver import SPIRVDriver
-from triton.backends.spirv.settings import REFERENCE, WITHOUT, Setting
+from triton.backends.spirv.settings import CHECK_VALUES, REFERENCE, WITHOUT, Setting
 
 from tests.fuzz import steps, tile_runs, tiles
 from tests.fuzz.families import FAMILIES
@@ -142,6 +142,21 @@ class Result:
     fault: str
     source: str
     seconds: float
+
+
+def compared(seed: int, folder: Path) -> Result:
+    """A random kernel, of any family or on tiles, whose launches are compared with the reference's: what is computed
+    need not be known."""
+    rng, start = random.Random(f"values {seed}"), time.process_time()
+    family = rng.choice([None, None, *FAMILIES])
+    source, fault = _of_tiles(seed, rng) if family is None else _of_steps(family, seed)
+    way = Way("usual", during=lambda: _set(CHECK_VALUES, "1"))
+    try:
+        with _compiled(way, folder) as made:
+            why = fault(way, made)
+    except Exception as error:
+        why = f"{type(error).__name__}: {error}"
+    return Result("" if why.startswith(REFUSALS) else why, source, time.process_time() - start)
 
 
 def run(seed: int, folder: Path, most: int = 6) -> Result:

@@ -56,6 +56,58 @@ def test_constants(data):
         assert module.constants[result] == expected and f.type_of(result) == module.int(width)
 
 
+#: Instruction → the same on NumPy's arrays of two types of 8 bits, unsigned and signed.
+COMPARISONS = {
+    op.IEqual: lambda a, b, x, y: a == b,
+    op.INotEqual: lambda a, b, x, y: a != b,
+    op.ULessThan: lambda a, b, x, y: a < b,
+    op.ULessThanEqual: lambda a, b, x, y: a <= b,
+    op.UGreaterThan: lambda a, b, x, y: a > b,
+    op.UGreaterThanEqual: lambda a, b, x, y: a >= b,
+    op.SLessThan: lambda a, b, x, y: x < y,
+    op.SLessThanEqual: lambda a, b, x, y: x <= y,
+    op.SGreaterThan: lambda a, b, x, y: x > y,
+    op.SGreaterThanEqual: lambda a, b, x, y: x >= y,
+}
+
+
+SHIFTS = (op.ShiftLeftLogical, op.ShiftRightLogical, op.ShiftRightArithmetic)
+#: The same of instructions that give numbers.
+NUMBERS = {
+    op.IAdd: lambda a, b, x, y: a + b,
+    op.ISub: lambda a, b, x, y: a - b,
+    op.IMul: lambda a, b, x, y: a * b,
+    op.UDiv: lambda a, b, x, y: a // b,
+    op.UMod: lambda a, b, x, y: a % b,
+    op.BitwiseAnd: lambda a, b, x, y: a & b,
+    op.BitwiseOr: lambda a, b, x, y: a | b,
+    op.BitwiseXor: lambda a, b, x, y: a ^ b,
+    op.ShiftLeftLogical: lambda a, b, x, y: a << b,
+    op.ShiftRightLogical: lambda a, b, x, y: a >> b,
+    op.ShiftRightArithmetic: lambda a, b, x, y: (x >> y).view(np.uint8),
+}
+
+
+@pytest.mark.parametrize("opcode", fold.BINARY)
+def test_every_pair_of_8_bits(opcode):
+    a, b = (one.ravel().astype(np.uint8) for one in np.meshgrid(np.arange(256), np.arange(256)))
+    with np.errstate(all="ignore"):
+        expected = NUMBERS[opcode](a, b, a.view(np.int8), b.view(np.int8)).tolist()
+    rule, divides, shifts = fold.BINARY[opcode], opcode in (op.UDiv, op.UMod), opcode in SHIFTS
+    for x, y, right in zip(a.tolist(), b.tolist(), expected, strict=True):
+        found = rule(x, y, 8)
+        undefined = (divides and y == 0) or (shifts and y >= 8)
+        assert (found is None) if undefined else (found is not None and found % 256 == right), (x, y)
+
+
+@pytest.mark.parametrize("opcode", fold.COMPARE)
+def test_every_comparison_of_8_bits(opcode):
+    a, b = (one.ravel().astype(np.uint8) for one in np.meshgrid(np.arange(256), np.arange(256)))
+    expected = COMPARISONS[opcode](a, b, a.view(np.int8), b.view(np.int8))
+    rule = fold.COMPARE[opcode]
+    assert [bool(rule(x, y, 8)) for x, y in zip(a.tolist(), b.tolist(), strict=True)] == expected.tolist()
+
+
 @hypothesis.given(st.data())
 def test_comparisons(data):
     width = data.draw(WIDTHS)
