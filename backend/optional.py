@@ -17,7 +17,7 @@ NEIGHBOURING_LANES = "neighbouring lanes"
 WHOLE_ROUNDS = "whole rounds"
 LLVM_OPTIMISATION = "LLVM's optimisation"
 
-#: In their order. What a module asks to leave out of its machine code, so that whoever makes that later leaves it out, too.
+#: What a module asks to leave out of its machine code, in order, so that whoever makes that later leaves it out, too.
 OF_MACHINE_CODE = (NEIGHBOURING_LANES, ROW_PREFETCHES, WHOLE_ROUNDS, LLVM_OPTIMISATION)
 _NOTE, _BETWEEN = "without=", ", "
 
