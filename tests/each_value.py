@@ -34,6 +34,7 @@ FILES: dict[str, str] = {
     "tests/device/test_integers.py": "operations by types",
     "tests/device/test_loop_bounds.py": "types and ends by steps",
     "tests/device/test_loop_reductions.py": "updates by types and first values",
+    "tests/device/test_negative_indices.py": "types by operations, divisors, sizes and first numbers",
     "tests/device/test_narrowed_results.py": "operations by types",
     "tests/device/test_random.py": "distributions by types and sizes",
     "tests/device/test_reduce.py": "operations by types, axes and shapes",

@@ -5,8 +5,9 @@ is loaded at addresses that are computed from remainders of any kind. Of ``offse
 number of lanes, a register holds neighbouring numbers; of ``offsets // N`` it holds one. The operation gets an
 attribute that says so, and its rule (lowering/arith.py) computes it for the last lane.
 
-That signed dividends of such operations are not negative is upstream's assumption (analysis/axis_info). It is made of
-those operations alone whose results are nothing but parts of addresses.
+That dividends which are computed of numbers that are not negative do not wrap around is an assumption
+(analysis/axis_info/signs.py). It is made of those signed operations alone whose results are nothing but parts of
+addresses.
 """
 
 from __future__ import annotations

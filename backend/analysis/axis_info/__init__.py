@@ -8,8 +8,8 @@ dimension d of a value, taken along every line in that dimension, cut into align
 * constancy k: in each block of k all elements are equal.
 
 Integers are taken modulo 2^width; a claim of contiguity survives a widening only as far as divisibility shows that
-no block wraps. Signed division and remainder of a contiguous value are taken to have a dividend that is not negative,
-as upstream takes them: without it no ``offsets % M`` could be vectorised. Scalars have one dimension of one element.
+no block wraps. Signed division and remainder of a contiguous value have claims where the dividend is not negative
+(signs.py): upstream takes every dividend for such a number. Scalars have one dimension of one element.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from ...ttgir.ir import Value
 from ...ttgir.types import FloatType, IntegerType, PointerType, TensorType, Type
 
 #: The divisibility of 0.
@@ -78,6 +79,13 @@ def wrapped(value: int, type_: Type) -> int:
 
 def unsigned(value: int, type_: Type) -> int:
     return value & ((1 << width_of(type_)) - 1)
+
+
+def only_filled_once(array: Value) -> bool:
+    """Whether an array of an invocation's own holds what a ``spirv.spill`` filled it with, and nothing else later."""
+    return not any(
+        use.name in ("spirv.assign", "spirv.copy", "spirv.put") and use.operands[0] is array for use in array.uses
+    )
 
 
 def pointee_bytes(type_: Type) -> int:

@@ -27,6 +27,7 @@ from .info import (
     width_of,
 )
 from .registry import rule
+from .signs import never_negative
 
 
 def _fold(operation: Operation, left: AxisInfo, right: AxisInfo) -> AxisInfo | None:
@@ -129,16 +130,30 @@ def _divide(operation: Operation, operands: Sequence[AxisInfo]) -> AxisInfo:
     if divisor is not None:
         divisor = abs(divisor) if operation.name == "arith.divsi" else unsigned(divisor, operation.result.type)
 
+    blocks = _blocks(operation, left, right)
+
     def claims(dim: int) -> tuple[int, int, int]:
         both = min(left.constancy[dim], right.constancy[dim])
-        block = min(left.contiguity[dim], left.divisibility[dim], right.constancy[dim], divisor_of(right, dim))
         exact = divisor_of(left, dim)
         quotient = 1
         if divisor and divisor & (divisor - 1) == 0 and exact >= divisor:
             quotient = exact // divisor
-        return 1, quotient, max(both, block)
+        return 1, quotient, max(both, blocks[dim])
 
     return by_dimension(left, claims)
+
+
+def _blocks(operation: Operation, left: AxisInfo, right: AxisInfo) -> tuple[int, ...]:
+    """Blocks in which the dividend counts up between two multiples of the divisor: there quotients are equal, and
+    remainders count up. Division truncates, so that of negative numbers the first in a block is one too few."""
+    blocks = tuple(
+        min(left.contiguity[dim], left.divisibility[dim], right.constancy[dim], divisor_of(right, dim))
+        for dim in range(left.rank)
+    )
+    signed = operation.name in ("arith.divsi", "arith.remsi")
+    if signed and max(blocks) > 1 and not never_negative(operation.operands[0]):
+        return (1,) * left.rank
+    return blocks
 
 
 @rule("arith.remsi", "arith.remui")
@@ -147,11 +162,12 @@ def _remainder(operation: Operation, operands: Sequence[AxisInfo]) -> AxisInfo:
     if right.constant == 1:
         return constant(operation.result.type, 0)
 
+    blocks = _blocks(operation, left, right)
+
     def claims(dim: int) -> tuple[int, int, int]:
-        block = min(left.contiguity[dim], left.divisibility[dim], right.constancy[dim], divisor_of(right, dim))
         return (
-            block,
-            min(divisor_at(left, dim, block), divisor_of(right, dim)),
+            blocks[dim],
+            min(divisor_at(left, dim, blocks[dim]), divisor_of(right, dim)),
             min(left.constancy[dim], right.constancy[dim]),
         )
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ...ttgir.ir import DenseAttr, Operation
 from ...ttgir.types import Type
-from .info import MAX_DIVISOR, AxisInfo, columns, divisor_at, divisor_of, shape_of, step_of, unknown
+from .info import MAX_DIVISOR, AxisInfo, columns, divisor_at, divisor_of, only_filled_once, shape_of, step_of, unknown
 from .registry import rule
 
 
@@ -88,7 +88,7 @@ def _reshape(operation: Operation, operands: Sequence[AxisInfo]) -> AxisInfo:
 
 @rule("spirv.spill")
 def _spill(operation: Operation, operands: Sequence[AxisInfo]) -> AxisInfo:
-    return operands[0]
+    return operands[0] if only_filled_once(operation.result) else unknown(operation.result.type)
 
 
 @rule("spirv.strip")

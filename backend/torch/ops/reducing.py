@@ -347,6 +347,8 @@ def _lines(
             body.append(f"x_{x} = tl.where(mask, x_{x}, start_{x})")
         body.append(fold.step.format(a=name, x=f"x_{name}"))
         body += [f"{name}{part} = {name}{part}.to({computing})" for part, _ in fold.start]
+    if parts > 1:
+        lines.append("tl.assume(share >= 0)  # so that quotients of columns are those of vectors")
     lines.append(f"for tile in range(part * share, min(part * share + share, n_columns), {columns}):")
     lines += ["    " + line for line in body]
     for name, fold in by_name.items():

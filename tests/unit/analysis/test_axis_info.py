@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from triton.backends.spirv.analysis.axis_info import MAX_DIVISOR, AxisInfo, AxisInfoAnalysis
+from triton.backends.spirv.analysis.axis_info.signs import never_negative
 from triton.backends.spirv.ttgir.ir import Block, DenseAttr, Function, Operation, Region, Value
 from triton.backends.spirv.ttgir.types import FunctionType, IntegerType, PointerType, TensorType, Type
 
@@ -80,8 +81,8 @@ BINARY: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     "arith.xori": np.bitwise_xor,
     "arith.maxsi": np.maximum,
     "arith.minsi": np.minimum,
-    "arith.divsi": lambda a, b: a // b,
-    "arith.remsi": lambda a, b: a % b,
+    "arith.divsi": lambda a, b: (a - np.fmod(a, b)) // b,
+    "arith.remsi": np.fmod,
     "arith.shli": np.left_shift,
     "arith.shrsi": np.right_shift,
 }
@@ -112,6 +113,9 @@ class Drawn:
         self.builder = Builder([(I32, {"tt.divisibility": d} if d > 1 else {}) for d in divisors])
         self.values: dict[Value, np.ndarray | None] = {}
         self.nodes: dict[Type, list[Value]] = {I1: [], I32: [], I64: []}
+        #: Values that the assumptions of signs.py do not hold for: what wrapped around, or was divided by a negative
+        #: number, and what is computed of it.
+        self.beyond: set[Value] = set()
         for argument, divisor in zip(self.builder.arguments, divisors, strict=True):
             self.values[argument] = np.array(
                 divisor * data.draw(st.integers(-(1 << 20), 1 << 20) | st.integers(0, 40)), np.int32
@@ -138,6 +142,20 @@ class Drawn:
         value = self.builder.value(name, operands, self.tensor(element), **attributes)
         self.values[value] = None if result is None else result.astype(WIDTHS[element])
         self.nodes[element].append(value)
+        if any(operand in self.beyond for operand in operands) or self.leaves(name, operands, result):
+            self.beyond.add(value)
+
+    def leaves(self, name: str, operands: list[Value], result: np.ndarray | None) -> bool:
+        """Whether this operation is not as the assumptions are."""
+        held = [self.values[operand] for operand in operands]
+        if result is None or any(one is None for one in held):
+            return True
+        if name in ("arith.divsi", "arith.remsi"):
+            return bool((held[1] < 0).any())  # type: ignore[operator]
+        if name not in ("arith.addi", "arith.muli", "arith.shli"):
+            return False
+        exact = BINARY[name](*(one.astype(object) for one in held))  # type: ignore[union-attr]
+        return bool((exact != result.astype(object)).any())
 
     def range(self, dim: int, extent: int) -> None:
         start = self.data.draw(st.sampled_from([0, 0, 4, 5]))
@@ -161,7 +179,10 @@ class Drawn:
         unsigned = np.uint32 if element == I32 else np.uint64
         if kind in BINARY or kind in UNSIGNED:
             result = None
-            if known and self.defined(kind, element, left, right):  # type: ignore[arg-type]
+            assumed = kind in ("arith.divsi", "arith.remsi") and never_negative(a)
+            if assumed and left is not None and (left < 0).any():
+                assert a in self.beyond
+            elif known and self.defined(kind, element, left, right):  # type: ignore[arg-type]
                 if kind in BINARY:
                     result = BINARY[kind](left, right)  # type: ignore[arg-type]
                 else:
@@ -194,11 +215,12 @@ class Drawn:
 
     @staticmethod
     def defined(kind: str, element: Type, left: np.ndarray, right: np.ndarray) -> bool:
-        """Whether the operation has a defined result everywhere, and a dividend that the analysis may assume."""
+        """Whether the operation has a defined result everywhere."""
         if kind in ("arith.divui", "arith.remui"):
             return bool((right != 0).all())
         if kind in ("arith.divsi", "arith.remsi"):
-            return bool((right > 0).all() and (left >= 0).all())
+            least = np.iinfo(left.dtype).min
+            return bool((right != 0).all() and not ((left == least) & (right == -1)).any())
         if kind in ("arith.shli", "arith.shrsi", "arith.shrui"):
             return bool((right >= 0).all() and (right < (32 if element == I32 else 64)).all())
         return True
