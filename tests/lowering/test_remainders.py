@@ -105,6 +105,25 @@ def test_remainders_of_numbers_that_are_not_negative(name: str, divisor: str, fi
     filecheck(text(name, "remsi", divisor), VECTORS)
 
 
+def test_a_divisor_that_is_no_constant_is_taken_for_a_positive_number(filecheck) -> None:
+    """The number of programs in a group comes of arguments, in each product of matrices that goes by groups."""
+    filecheck(text("program of a group", "remsi", ARGUMENT), VECTORS)
+
+
+def test_what_assume_says_is_believed(filecheck) -> None:
+    filecheck(text("promised", "remsi", CONSTANT), VECTORS)
+    filecheck(text("argument", "remsi", CONSTANT), SCALARS)
+
+
+def test_hints_are_believed(filecheck) -> None:
+    """Of a remainder that may be negative."""
+    body = BODY.replace("START", SIGNED["argument"]).replace("DIVISOR", CONSTANT).replace("OPERATION", "remsi")
+    hint = "{tt.contiguity = dense<4> : tensor<1xi32>, tt.divisibility = dense<4> : tensor<1xi32>}"
+    hinted = body.replace("%d :", f"%d {hint} :", 1)
+    assert hinted != body
+    filecheck(disassemble(compile_body(hinted, ARGUMENTS)), VECTORS)
+
+
 @pytest.mark.parametrize("name", sorted(SIGNED))
 def test_remainders_of_numbers_that_may_be_negative(name: str, filecheck) -> None:
     filecheck(text(name, "remsi", CONSTANT), SCALARS)

@@ -1,0 +1,32 @@
+"""Each assumption of docs/assumptions.md names a test, and the test is there."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+import pytest
+
+from tests.docs.pages import ROOT
+
+PAGE = (ROOT / "docs/assumptions.md").read_text(encoding="utf-8")
+ROWS = [line for line in PAGE.splitlines() if line.startswith("| **")]
+
+
+def test_there_are_rows() -> None:
+    assert len(ROWS) >= 10 and len(ROWS) == PAGE.count("\n| **")
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: re.sub(r"[`*|]", "", row).strip()[:40])
+def test_the_test_of_an_assumption_is_there(row: str) -> None:
+    found = re.fullmatch(r"`(tests/[\w/]+\.py)::(test_\w+)`", row.split(" | ")[-1].removesuffix(" |"))
+    assert found is not None, row
+    tree = ast.parse((ROOT / found[1]).read_text(encoding="utf-8"))
+    assert found[2] in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: re.sub(r"[`*|]", "", row).strip()[:40])
+def test_a_row_is_whole(row: str) -> None:
+    """The assumption, what is seen where it does not hold, what to do, and the test."""
+    cells = row.strip("|").split(" | ")
+    assert len(cells) == 4 and all(cell.strip() for cell in cells)
