@@ -161,16 +161,3 @@ def test_two_arguments_that_are_one_tensor(kernel, wanted, num_warps):
     x = torch.arange(size + 1, dtype=torch.int32)
     kernel[(1,)](x, x, SIZE=size, num_warps=num_warps)
     assert torch.equal(x[:size], wanted(torch.arange(size, dtype=torch.int32)))
-
-
-@triton.jit
-def turned_kernel(x_ptr, y_ptr, SIZE: tl.constexpr):
-    at = tl.arange(0, SIZE)
-    tl.store(y_ptr + (SIZE - 1 - at), tl.load(x_ptr + at))
-
-
-def test_arguments_are_taken_for_tensors_apart():
-    """Nobody waits between a load through one and a store through another (docs/assumptions.md)."""
-    x, y = torch.arange(256, dtype=torch.int32), torch.zeros(256, dtype=torch.int32)
-    kernel = turned_kernel[(1,)](x, y, SIZE=256, num_warps=4)
-    assert torch.equal(y, x.flip(0)) and "OpControlBarrier" not in kernel.asm["spvasm"]

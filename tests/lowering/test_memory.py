@@ -211,6 +211,14 @@ CHECK-NOT: OpControlBarrier""",
     )
 
 
+def test_arguments_are_taken_for_memory_apart():
+    """A store through another argument than a load's waits for nobody (docs/assumptions.md)."""
+    body = COUNTED.replace("tt.store %p,", "tt.store %q,")
+    arguments = "%p: !tt.ptr<i32>, %q: !tt.ptr<i32>"
+    assert "OpControlBarrier" in disassemble(compile_body(COUNTED, arguments))
+    assert "OpControlBarrier" not in disassemble(compile_body(body, arguments))
+
+
 def test_what_only_the_writer_uses_is_not_waited_for():
     body = COUNTED.replace("tt.splat %old", "tt.splat %one")
     assert "OpControlBarrier" not in disassemble(compile_body(body, "%p: !tt.ptr<i32>, %q: !tt.ptr<i32>"))
