@@ -13,6 +13,7 @@ import torch
 
 from . import lists
 from .elementwise import TILE, Body
+from .prepared import tensors_like
 from .reducing import MAX, SUM, What, reduce_together
 from .types import OnHost, computed_in
 
@@ -58,7 +59,11 @@ def _together(tensors: list[torch.Tensor], order: float, dtype: torch.dtype | No
     operands = {"begin": places[0][:, None], "size": places[1][:, None]}
     operands["partial"] = partial.as_strided((len(sizes), max(sizes)), (0, 0))
     (out,) = reduce_together(what, {"out": kind}, operands, (1,), compute)
-    return list(out.view(-1).unbind())
+    # Each in memory of its own, as torch's are: what compiles for the results takes them for aligned.
+    parts = list(out.view(-1).unbind())
+    results = tensors_like(parts)
+    torch._foreach_copy_(results, parts)
+    return results
 
 
 _PARTIAL = frozenset(("partial",))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -81,9 +82,24 @@ def test_norms_of_lists_and_clipped_gradients(order: float, launches: list[Any])
 
     xs = [x for x in several() if x.numel()]
     compare(run, xs, tolerance=(1e-5, 1e-5))
-    assert len(launches) <= 11
+    assert len(launches) <= 12
     halves = [x.half() for x in xs]
     compare(lambda xs: torch._foreach_norm(xs, order), halves)
+
+
+def test_norms_have_memory_of_their_own() -> None:
+    """As on the CPU: what is compiled for them takes them for aligned."""
+    xs = [torch.randn(size, device="spirv") for size in (5, 2000, 7)]
+    for order in (1, 2, math.inf, 3):
+        for norm in torch._foreach_norm(xs, order):
+            assert norm.shape == () and norm.storage_offset() == 0 and norm.data_ptr() % 16 == 0
+    clipped = [torch.nn.Parameter(x.clone()) for x in xs]
+    for one in clipped:
+        one.grad = one.detach() * 2
+    total = torch.compile(torch.nn.utils.clip_grad_norm_)(clipped, 0.5)
+    exact = torch.cat([x.cpu().double() for x in xs]).norm() * 2
+    assert abs(float(total) - float(exact)) < 1e-5 * float(exact)
+    assert abs(float(torch.cat([one.grad.cpu() for one in clipped]).norm()) - 0.5) < 1e-4
 
 
 #: With how many launches a step may take: one, and one for the tensors of steps, where it is fused.
