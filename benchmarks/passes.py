@@ -4,10 +4,10 @@
     python -m benchmarks.passes --add ttgpuir.add_optimize_thread_locality
 
 A kernel whose module a pass changes is timed with and without it, turn about: by processor time on the CPU device, by
-the benchmarker's median on a GPU; an emulated device has no times. A line has, for one item, how many of the kernels it
-changes, and without it the words of these modules, the time of these kernels (geometric mean, and the two most extreme
-ones) and the processor time to compile all kernels, as multiples of the usual ones. ``--add`` measures a pass that is
-not run, as if it ran behind upstream's layouts.
+the benchmarker's median on a GPU. For an emulated device kernels are compiled alone. A line has, for one item, how many
+of the kernels it changes, and without it the words of these modules, the time of these kernels (geometric mean, and the
+two most extreme ones) and the processor time to compile all kernels, as multiples of the usual ones. ``--add`` measures
+a pass that is not run, as if it ran behind upstream's layouts.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import triton
@@ -157,8 +158,15 @@ def _forget() -> None:
             function.relaunch = None
 
 
+def _only_compiled(kernel: Any, *arguments: Any, grid: Any, warmup: bool, **options: Any) -> Any:
+    return _RUN(kernel, *arguments, grid=grid, warmup=True, **options)
+
+
+_RUN = JITFunction.run
+
+
 def _compiled(run: Run, **options: Any) -> tuple[int, float, bytes]:
-    """Words of a kernel's module, processor seconds until it has run, and the module."""
+    """Words of a kernel's module, processor seconds until it has run or was compiled, and the module."""
     _forget()
     with tempfile.TemporaryDirectory() as folder, knobs.cache.scope():
         knobs.cache.dir = folder
@@ -171,7 +179,7 @@ def _compiled(run: Run, **options: Any) -> tuple[int, float, bytes]:
 
 def _times(run: Run, item: str, seconds: float, processor: bool) -> float:
     """Without the item, as a multiple of the usual time."""
-    usual, without = run, lambda: run(without=(item,))
+    usual, without = lambda: run(without=()), lambda: run(without=(item,))  # with the option, so that launches are alike
     if processor:
         found = interleaved({"usual": usual, "without": without}, seconds)
         return found["without"].processor / found["usual"].processor
@@ -236,12 +244,13 @@ def main(arguments: Sequence[str]) -> int:
     device = current().device
     processor, timed = bool(capabilities.processor), "emulated" not in device.name
     small = processor or not timed
-    rows = options.rows or (256 if processor else 32 if not timed else 16384)
+    rows = options.rows or (256 if small else 16384)
     starts = tuple(options.kernels.split(","))
     some = {name: run for name, run in launches(rows, 256 if small else 4096) if name.startswith(starts)}
     print(f"{device.name}: {len(some)} kernels", flush=True)
     figures = []
-    with added(options.add) if options.add else contextlib.nullcontext() as item:
+    running = contextlib.nullcontext() if timed else mock.patch.object(JITFunction, "run", _only_compiled)
+    with running, added(options.add) if options.add else contextlib.nullcontext() as item:
         for one in [item] if item else options.items.split(","):
             found = measure(one, some, options.seconds, timed, processor)
             figures.append(found)
