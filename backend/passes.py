@@ -107,9 +107,7 @@ TTGIR: Pipeline = (
     _only_on(passes.ttgpuir, "add_reduce_data_duplication", *DOTS),
     _only_on(passes.ttgpuir, "add_reorder_instructions", *_MOVED, *DOTS),
     _only_on(passes.ttir, "add_loop_aware_cse", *_MOVED, *DOTS, turn=2),  # again, after those between
-    _only_on(passes.common, "add_symbol_dce", SEVERAL_FUNCTIONS, turn=2),
     Pass(passes.common, "add_sccp"),
-    Pass(passes.common, "add_cse", turn=2),
     Pass(passes.common, "add_canonicalizer", turn=2),
 )
 
@@ -132,7 +130,7 @@ GLUON: Pipeline = (
     Pass(passes.ttir, "add_loop_aware_cse"),
     Pass(passes.gluon, "add_canonicalizer", turn=2),
     _only_on(passes.ttgpuir, "add_combine_tensor_select_and_if", "scf.if"),
-    _only_on(passes.common, "add_symbol_dce", SEVERAL_FUNCTIONS, turn=2),
+    _only_on(passes.common, "add_symbol_dce", SEVERAL_FUNCTIONS),
 )
 
 

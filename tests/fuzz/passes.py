@@ -268,9 +268,7 @@ AIMS: dict[str, dict[str, float]] = {
     "reduce_data_duplication": {"dot": 5, "loop": 2},
     "reorder_instructions": {"dot": 4, "trans": 2, "turned": 2, "reduced": 2},
     "loop_aware_cse 2": {"loop": 5, "dot": 3},
-    "symbol_dce 2": {"call": 5},
     "sccp": {"loop": 3, "branch": 3},
-    "cse 2": {"divided": 3, "trans": 2, "same": 3},
     "canonicalizer 2": {"branch": 3, "loop": 2},
     "combine_tensor_select_and_if": {"branch": 6},
 }
