@@ -179,7 +179,7 @@ def _compiled(run: Run, **options: Any) -> tuple[int, float, bytes]:
 
 def _times(run: Run, item: str, seconds: float, processor: bool) -> float:
     """Without the item, as a multiple of the usual time."""
-    usual, without = lambda: run(without=()), lambda: run(without=(item,))  # with the option, so that launches are alike
+    usual, without = lambda: run(without=()), lambda: run(without=(item,))  # launched alike
     if processor:
         found = interleaved({"usual": usual, "without": without}, seconds)
         return found["without"].processor / found["usual"].processor
