@@ -98,6 +98,8 @@ class Driver:
     matrix_units: bool = True
     #: Loads of whole fragments from workgroup memory, of padded rows, are faster than loads of their registers.
     matrix_loads: bool = True
+    #: tf32 tiles that f16 holds exactly are multiplied as f16 (transforms/halves.py).
+    multiplies_halves: bool = False
     #: Loops with dots on matrix units are not to be unrolled.
     rolls_matrix_loops: bool = False
     #: Loops with any other dots are not to be unrolled.
@@ -301,6 +303,7 @@ DRIVERS = {
         # TFLOP/s on an H100, and is compiled in 0.3 s. The loop by itself runs at 291, and is compiled in 0.1 s.
         rolls_matrix_loops=True,
         carries_matrices=True,
+        multiplies_halves=True,
         # In registers of their own, kernels spill. On AMD's GPUs matmuls take 11 to 21% more cycles so, ACO estimates.
         prefetch_behind_barrier=True,
         unrolled_elementwise=4000,  # 512 elements a lane of float16 or int8 are refused (VK_ERROR_UNKNOWN), 256 are not

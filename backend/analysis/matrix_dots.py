@@ -14,7 +14,7 @@ from ..matrices import ComponentMap, MatrixConfiguration
 from ..ttgir.encodings import Encoding, FoldedEncoding, FragmentEncoding, NvidiaMmaEncoding
 from ..ttgir.ir import Operation, Value
 from ..ttgir.types import FloatType, IntegerType, MemDescType, TensorType, Type, operand_of
-from .split_products import SPLITS, WHOLE, Split
+from .split_products import HALVES, OF_HALVES, SPLITS, WHOLE, Split
 
 #: Bytes that the rows of a matrix in memory must be aligned to, or all of a row where that is less
 #: (VUID-RuntimeSpirv-OpCooperativeMatrixLoadKHR-08986).
@@ -38,6 +38,8 @@ def unfolded(encoding: Encoding | None) -> Encoding | None:
 
 def split_of(operation: Operation) -> Split:
     """How the products of a tt.dot are made: of parts where its operands are f32 and may be rounded."""
+    if operation.flag(OF_HALVES):
+        return HALVES
     a, b = (value.type for value in operation.operands[:2])
     assert isinstance(a, TensorType) and isinstance(b, TensorType)
     if a.element == b.element == FloatType("f32"):
@@ -61,7 +63,7 @@ def suitable(operation: Operation, configurations: Sequence[MatrixConfiguration]
     assert isinstance(a, TensorType) and isinstance(c, TensorType)
     accumulator = _ACCUMULATORS.get(str(c.element))
     wanted = _component(a), _component(b), accumulator, accumulator
-    if split_of(operation) is not WHOLE:
+    if split_of(operation).parts > 1:
         wanted = _PARTS
     sizes = (*c.shape[-2:], a.shape[-1])
 
@@ -156,7 +158,7 @@ def loads_matrices(load: Operation, configurations: Sequence[MatrixConfiguration
         chosen = choose(dot, configurations) if is_matrix_dot(dot) else None
         if chosen is None or load.result not in dot.operands[:2]:
             return False
-        if split_of(dot) is not WHOLE:  # what is in the buffer is taken apart in registers
+        if split_of(dot).parts > 1:  # what is in the buffer is taken apart in registers
             return False
         configuration, plan = chosen
         use = dot.operands.index(load.result)
@@ -176,7 +178,7 @@ def feeds_matrix_dots(value: Value) -> bool:
 
 def is_taken_apart(load: Operation) -> bool:
     """Whether the dots that use a ttg.local_load multiply parts of its elements on matrix units."""
-    return all(is_matrix_dot(use) and split_of(use) is not WHOLE for use in load.result.uses)
+    return all(is_matrix_dot(use) and split_of(use).parts > 1 for use in load.result.uses)
 
 
 def _placed(buffer: Value) -> bool:

@@ -276,6 +276,8 @@ class Divergence:
             return [self._loaded(item)] * count
         if name == "OpAccessChain":
             return [self._accessed(item)]
+        if name == "OpGroupNonUniformAny":
+            return [SPREAD if self._subgroup != self._lanes else shapes.uniform(self._lanes)]
         if name == "OpGroupNonUniformBroadcast":
             return [self._broadcast(key, item) for key in self.keys(item.operands[1])]
         if name.startswith(_SPREAD):

@@ -84,6 +84,20 @@ def _broadcast(t: Translation, item: ModuleInstruction) -> None:
             t.values[key] = t.code.emit(f"add {name} {t.scalar(source)}, {shape.offsets[lane]}")
 
 
+@translates("OpGroupNonUniformAny")
+def _any(t: Translation, item: ModuleInstruction) -> None:
+    (source,) = t.keys(item.operands[1])
+    type_, found = t.vector_type(source), t.vector(source)
+    if t.subgroup == t.lanes:
+        t.values[t.keys(item.result)[0]] = t.code.call(f"llvm.vector.reduce.or.v{t.lanes}i1", "i1", [(type_, found)])
+        return
+    for bit in (1 << place for place in range(t.subgroup.bit_length() - 1)):
+        picked = ", ".join(f"i32 {lane ^ bit}" for lane in range(t.lanes))
+        other = t.code.emit(f"shufflevector {type_} {found}, {type_} poison, <{t.lanes} x i32> <{picked}>")
+        found = t.code.emit(f"or {type_} {found}, {other}")
+    t.values[t.keys(item.result)[0]] = found
+
+
 @translates("OpReadClockKHR")
 def _clock(t: Translation, item: ModuleInstruction) -> None:
     key = t.keys(item.result)[0]

@@ -26,6 +26,7 @@ from . import (
     shared_atomics,
     tensor,
     tile_products,
+    votes,
 )
 
 __all__ = [
@@ -54,4 +55,5 @@ __all__ = [
     "shared_atomics",
     "tensor",
     "tile_products",
+    "votes",
 ]

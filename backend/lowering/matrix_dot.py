@@ -6,17 +6,17 @@ the same registers. Within a dot accumulators stay fragments.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from ..analysis.matrix_dots import strided
-from ..analysis.split_products import WHOLE, Split
+from ..analysis.split_products import Split
 from ..layouts.element_sizes import bytes_in_memory, element_type
 from ..layouts.linear import unflatten
-from ..layouts.matrix_dots import Fragment
+from ..layouts.matrix_dots import Fragment, MatrixDot
 from ..planning.plans import MatrixProducts
 from ..planning.shared_memory import first_element
 from ..spirv import opcodes as op
-from ..spirv.opcodes import MatrixUse
+from ..spirv.opcodes import Glsl, MatrixUse
 from ..ttgir.ir import Operation, Value
 from ..ttgir.types import FloatType, Type
 from .floats import convert
@@ -49,18 +49,34 @@ def lower_matrix_dot(ctx: Lowering, operation: Operation) -> None:
             made[use, number] = operands[use](fragments[use][number])
         return made[use, number][which]
 
-    for step in range(0, len(plan.products), len(results)):  # each step has one product for each result
+    for products in _ordered(plan, split):
         for of_a, of_b in split.terms:
-            for a, b, number in plan.products[step : step + len(results)]:
+            for a, b, number in products:
                 left, right = part(MatrixUse.A, a, of_a), part(MatrixUse.B, b, of_b)
                 results[number] = unit.multiply(left, right, results[number])
     components = [unit.components(fragment) for fragment in results]
     sums = [components[fragment][component] for fragment, component in plan.owners]
     if split.apart:
-        sums = [
-            ctx.f.emit(op.FAdd, ctx.type_id(accumulator), one, total) for one, total in zip(sums, totals, strict=True)
-        ]
+        sums = [_sum(ctx, one, split.factor, total) for one, total in zip(sums, totals, strict=True)]
     ctx.define(operation.result, [_as(ctx, one, accumulator, result) for one in sums])
+
+
+def _ordered(plan: MatrixDot, split: Split) -> Iterator[Sequence[tuple[int, int, int]]]:
+    """The products of a dot in turn: a step along K of all results, or all steps of one result, which is added to the
+    accumulator then and needs no more registers."""
+    count = len(plan.result)
+    if split.apart and split.parts == 1:
+        yield from (plan.products[number::count] for number in range(count))
+        return
+    yield from (plan.products[step : step + count] for step in range(0, len(plan.products), count))
+
+
+def _sum(ctx: Lowering, value: int, factor: float, total: int) -> int:
+    """``value`` × ``factor`` + ``total``, where the product is exact."""
+    f, type_id = ctx.f, ctx.f.type_of(total)
+    if factor == 1.0:
+        return f.emit(op.FAdd, type_id, value, total)
+    return f.glsl(Glsl.Fma, type_id, value, ctx.module.real(factor, 32), total)
 
 
 def _operand(
@@ -71,7 +87,7 @@ def _operand(
     read: Callable[[int], int]
     if not isinstance(lowered, SharedOperand):
         read = ctx.registers(value).__getitem__
-    elif split is WHOLE:
+    elif split.parts == 1:
         load = _loader(ctx, unit, use, lowered)
         return lambda fragment: (load(fragment),)
     else:
@@ -81,7 +97,7 @@ def _operand(
 
     def make(fragment: Fragment) -> Sequence[int]:
         components = [zero if register is None else read(register) for register in fragment]
-        if split is WHOLE:
+        if split.parts == 1:
             return (unit.fragment(use, components),)
         parts = [bf16_parts(ctx, component, split.parts) for component in components]
         return [unit.fragment(use, list(part)) for part in zip(*parts, strict=True)]

@@ -23,7 +23,7 @@ from ..layouts.through_shared import ConversionError, ThroughShared
 from ..layouts.vectors import contiguous_registers
 from ..ttgir.ir import Operation
 from ..ttgir.types import IntegerType, TensorType, Type
-from .plans import Atomic, Conversion, Gather, Plan, Reduction, Rolled, Scan
+from .plans import Atomic, Conversion, Gather, Plan, Reduction, Rolled, Scan, Vote
 from .rolling import rounds
 from .shared_memory import Room, Scratch, ScratchPart, SharedAccess
 
@@ -156,6 +156,15 @@ def lowest_extent(layout: LinearLayout, axis: int, extent: int) -> tuple[LinearL
         return layout, axis
     parts = layout.shape[axis] // extent, extent
     return layout.reshape((*layout.shape[:axis], *parts, *layout.shape[axis + 1 :])), axis + 1
+
+
+def plan_vote(operation: Operation, room: Room, target: Target) -> Plan:
+    """``spirv.beyond_halves`` and ``spirv.greatest``: a word of each subgroup."""
+    if target.warps == 1:
+        return Vote()
+    word = IntegerType(32)
+    scratch = room.place(ScratchPart(word, 4 * target.warps))
+    return Vote(_accesses(scratch, (word,)), scratch, "several subgroups vote")
 
 
 def plan_scan_operation(operation: Operation, room: Room, target: Target) -> Plan:

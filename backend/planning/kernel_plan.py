@@ -29,6 +29,7 @@ from .cross_lane import (
     plan_reduce,
     plan_reshape,
     plan_scan_operation,
+    plan_vote,
 )
 from .dots import plan_dot
 from .live_registers import LiveRegisters, find_live_registers
@@ -113,6 +114,7 @@ _EXCHANGES: dict[str, Callable[[Operation, Room, Target], Plan]] = {
     "tt.reshape": plan_reshape,
     "tt.reduce": plan_reduce,
     "tt.scan": plan_scan_operation,
+    **dict.fromkeys(("spirv.beyond_halves", "spirv.greatest"), plan_vote),
     "tt.gather": plan_gather_operation,
     "tt.histogram": plan_histogram,
     **dict.fromkeys(

@@ -106,6 +106,15 @@ def _combined(steps: ReductionPlan) -> str:
 
 
 @dataclass(frozen=True)
+class Vote(Plan):
+    """What all invocations find out together: what each subgroup finds goes through ``scratch`` where there are
+    several."""
+
+    def summary(self) -> str:
+        return f"a vote{self._where()}"
+
+
+@dataclass(frozen=True)
 class Rolled(Plan):
     """Long code for each of ``registers``: where more than ``unrolled`` of them differ, they are computed in a
     loop over registers, ``together`` in each round."""
@@ -313,5 +322,5 @@ class MatrixProducts(Plan):
         assert self.configuration is not None and self.fragments is not None
         places = _places([_IN_BUFFER if late else "in registers" for late in self.late])
         count, one = len(self.fragments.products) * len(self.split.terms), self.configuration
-        parts = f", {self.split.parts} for each f32" if self.split is not WHOLE else ""
+        parts = f", {self.split.parts} for each f32" if self.split.parts > 1 else ""
         return f"{count} matrix products {one.shape} of {one.a}{parts}, operands {places}"

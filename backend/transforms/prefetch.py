@@ -32,6 +32,8 @@ from .rewriting import Rewriter, erase_unused
 BOOL = IntegerType(1)
 #: Effects that a loop may have whose loads are moved ahead of time.
 _ALLOWED = Effect.READS_GLOBAL | TOUCHES_SHARED
+#: Attribute of an scf.if that is hardly ever entered, reads no device memory, and gives its tensors on otherwise.
+RARE = "spirv.rare"
 #: Registers of a load that is worth it whatever it is for.
 FEW_REGISTERS = 4
 
@@ -57,9 +59,9 @@ def prefetched_loops(function: Function, stages: int) -> list[Operation]:
 
 def _only_reads(body: Block) -> bool:
     """Whether nothing in the body writes to device memory or waits for it; a body with loops and branches of its own
-    is left as it is."""
+    is left as it is, but for those that are RARE."""
     return all(
-        definition_of(inner).pointers is not Pointers.CARRIED
+        (definition_of(inner).pointers is not Pointers.CARRIED or inner.flag(RARE))
         and (
             not definition_of(inner).effects & ~_ALLOWED or (inner.name == BARRIER and not orders_device_memory(inner))
         )
@@ -79,10 +81,18 @@ def _is_worth_it(operation: Operation) -> bool:
 
 
 def _goes_to_buffers(value: Value) -> bool:
+    """Whether all that is computed of a value is stored to shared memory, or voted on."""
     return bool(value.uses) and all(
-        use.name == "ttg.local_alloc" or (definition_of(use).elementwise and all(map(_goes_to_buffers, use.results)))
+        use.name in ("ttg.local_alloc", "spirv.beyond_halves")
+        or _is_rare(use)
+        or (definition_of(use).elementwise and all(map(_goes_to_buffers, use.results)))
         for use in value.uses
     )
+
+
+def _is_rare(use: Operation) -> bool:
+    """Whether a use is in a branch that is RARE."""
+    return use.holder is not None and use.holder.flag(RARE)
 
 
 @dataclass

@@ -17,11 +17,13 @@ from .buffer_operands import buffer_operands
 from .carried_arrays import carry_arrays
 from .carried_pointers import carry_offsets
 from .carried_turns import buffer_turned_tiles, convert_turned_tiles
+from .converted_operands import convert_operands
 from .dot_precision import OF_F32, share_precision
 from .fill_together import fill_together
 from .first_rounds import begin_with_constants
 from .fragments import arrange_fragments
 from .gathers import gather_without_conversions
+from .halves import multiply_halves
 from .hypercubes import join_dimensions
 from .invariant_operands import Capacity, hoist_invariant_operands
 from .kernel import kernel_of, one_block
@@ -123,6 +125,13 @@ def _buffer_rows(module: Module, device: Capabilities, options: Options) -> bool
 def _hoist_operands(module: Module, device: Capabilities, options: Options) -> bool:
     room = Capacity(device.traits.lane_registers, _most_shared(module, device), options.schedule.held)
     return hoist_invariant_operands(module, room)
+
+
+def _arrange_fragments(module: Module, device: Capabilities, options: Options) -> bool:
+    """Products of f32 become those of f16 before, while the names of fragments are upstream's."""
+    if device.traits.multiplies_halves:
+        multiply_halves(module, options.units, options.schedule.padded)
+    return arrange_fragments(module, device.subgroup_size, options.units)
 
 
 def _multiply_tiles(module: Module, device: Capabilities, options: Options) -> bool:
@@ -234,6 +243,13 @@ TRANSFORMS: tuple[Transform, ...] = (
         lambda device, options: options.units,
     ),
     Transform(
+        "convert matrix operands before they are stored",
+        Stage.LAST,
+        _alone(convert_operands),
+        (_among("ttg.local_alloc"), _among("ttg.local_load"), _among("tt.dot")),
+        lambda device, options: options.units,
+    ),
+    Transform(
         "pad buffers of matrix operands",
         Stage.LAST,
         _alone(pad_matrix_buffers),
@@ -250,7 +266,7 @@ TRANSFORMS: tuple[Transform, ...] = (
     Transform(
         "lay out matrix fragments",
         Stage.FRAGMENTS,
-        lambda module, device, options: arrange_fragments(module, device.subgroup_size, options.units),
+        _arrange_fragments,
         when=lambda device, options: options.units,
         needed=True,
     ),

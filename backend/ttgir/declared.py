@@ -27,7 +27,7 @@ OWN: dict[str, Declared] = {}
 
 #: Attributes of any operation. Those of ``spirv`` are set by this backend's rewrites.
 OF_ANY = Declared(
-    frozenset({"spirv.ahead", "spirv.rolled"}),
+    frozenset({"spirv.ahead", "spirv.halves", "spirv.rare", "spirv.rolled"}),
     dict.fromkeys(
         ("spirv.alike", "tt.constancy", "tt.contiguity", "tt.divisibility", "tt.num_stages")
         + ("ttg.global_scratch_memory_offset",)

@@ -13,7 +13,7 @@ from triton import knobs
 from triton.backends.spirv.capabilities import PROFILES
 from triton.backends.spirv.planning.kernel_plan import KernelPlan
 
-from tests.device.helpers import Guarded, assert_same, device_capabilities, to_torch
+from tests.device.helpers import Guarded, assert_same, device_capabilities, numpy_dtype, to_torch
 from tests.device.test_dot import check, dot_kernel, float8, operands
 
 HOPPER = PROFILES["nvidia-hopper"]
@@ -323,3 +323,29 @@ def test_joined_sums_of_a_transposed_product(units: str, warps: int) -> None:
     wanted = np.stack([product.sum(0), product.max(0)], 1)
     assert np.abs(result.values() - wanted).max() < 1e-3 * np.abs(product).sum(0).max()
     assert has_fragments(kernel) or not nvidias()
+
+
+@triton.jit
+def converted_kernel(a_ptr, b_ptr, out_ptr, factor, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, T: tl.constexpr):
+    rows, columns, steps = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
+    a = tl.load(a_ptr + rows[:, None] * K + steps[None, :])
+    b = tl.load(b_ptr + steps[:, None] * N + columns[None, :])
+    total = tl.dot((a * factor).to(T), (b * 2).to(T), tl.zeros((M, N), tl.float32))
+    tl.store(out_ptr + rows[:, None] * N + columns[None, :], total)
+
+
+@pytest.mark.parametrize("source, target", [("float32", "float16"), ("float32", "bfloat16"), ("int8", "float16")])
+@pytest.mark.parametrize("warps", (1, 4))
+def test_operands_that_the_kernel_converts(units: str, source: str, target: str, warps: int) -> None:
+    m, n, k = 32, 16, 64
+    a, b = operands(source, (m, k), (k, n))
+    if source == "int8":
+        a, b = a // 4, b // 4
+    result = Guarded((m, n), "float32")
+    converted_kernel[(1,)](
+        to_torch(a), to_torch(b), result.tensor, 3, m, n, k, getattr(tl, target), num_warps=warps, matrix_units=units
+    )
+    left, right = (
+        (one * times).astype(numpy_dtype(target)) for one, times in ((a, a.dtype.type(3)), (b, b.dtype.type(2)))
+    )
+    check(result.values(), left, right, None, "float32", "float32")

@@ -82,8 +82,9 @@ def compiled(
     matrices: tuple[MatrixConfiguration, ...] | None = None,
     precision: str = "",
     products: str = ONE,
+    shared: str = "",
 ) -> str:
-    """The disassembly of a kernel with one dot of fragments."""
+    """The disassembly of a kernel with one dot of fragments. ``shared``: the precision of all of its dots."""
     types = {
         "left": f"tensor<{m}x{k}x{element}, #a>",
         "right": f"tensor<{k}x{n}x{element}, #b>",
@@ -100,6 +101,8 @@ def compiled(
         width={"i8": 4, "f32": 1}.get(element, 2),
         zero="0" if result == "i32" else "0.0",
     )
+    if shared:
+        text = text.replace("module attributes {", f'module attributes {{"ttg.dot-precision" = "{shared}", ')
     options = Options(matrices=capabilities.matrices if matrices is None else matrices)
     spirv = lower_module(parse_module(text), capabilities, options).spirv
     checked = subprocess.run(
@@ -124,6 +127,26 @@ def test_one_instruction_for_one_fragment(filecheck: Callable[[str, str], None])
         CHECK-NOT: OpCooperativeMatrixMulAddKHR
         CHECK: OpCompositeExtract [[FLOAT]] [[D]] 0
         CHECK: OpCompositeExtract [[FLOAT]] [[D]] 3
+        """,
+    )
+
+
+def test_tf32_is_one_product_of_halves_where_a_vote_allows_it(filecheck: Callable[[str, str], None]) -> None:
+    text = compiled(16, 8, 32, "f32", precision="tf32", shared="tf32")
+    assert text.count("OpCooperativeMatrixMulAddKHR") == 2 * (4 + 1), "four products of bf16 in the branch"
+    filecheck(
+        text,
+        """
+        CHECK-DAG: [[FLOAT:%[0-9]+]] = OpTypeFloat 32
+        CHECK: OpGroupNonUniformAny
+        CHECK: OpBranchConditional
+        CHECK: OpCooperativeMatrixMulAddKHR
+        CHECK: OpLabel
+        CHECK: OpFConvert
+        CHECK: [[D:%[0-9]+]] = OpCooperativeMatrixMulAddKHR
+        CHECK: [[D:%[0-9]+]] = OpCooperativeMatrixMulAddKHR
+        CHECK: OpCompositeExtract [[FLOAT]] [[D]] 0
+        CHECK: OpExtInst [[FLOAT]] {{%[0-9]+}} Fma
         """,
     )
 

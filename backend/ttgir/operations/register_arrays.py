@@ -1,11 +1,12 @@
 """This backend's own operations, which its rewrites make: on tensors in arrays of an invocation's own
-(transforms/strip_loops.py, carried_arrays.py, merged_arrays.py, first_rounds.py, tile_dots.py, whole_loops.py)."""
+(transforms/strip_loops.py, carried_arrays.py, merged_arrays.py, first_rounds.py, tile_dots.py, whole_loops.py),
+and what transforms/halves.py asks of tensors."""
 
 from __future__ import annotations
 
 from ..ir import Operation, Value
 from ..types import TensorType, strip_type
-from .definition import Effect, Pointers, define
+from .definition import Effect, Memory, Pointers, define
 from .type_checks import shape
 
 
@@ -49,4 +50,5 @@ define("spirv.assign spirv.copy", types=_assigns)
 define("spirv.multiply", attributes="adds turned", types=_multiplies)
 define("spirv.multiply_rounds", attributes="turned neighbours", effects=Effect.READS_GLOBAL, types=_multiplies)
 define("spirv.fold", attributes="dim", ended_by=("tt.reduce.return",))
+define("spirv.beyond_halves spirv.greatest", memory=Memory.SCRATCH)
 # fmt: on

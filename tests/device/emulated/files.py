@@ -59,7 +59,7 @@ EVERY_TIME = {
     "amd-rdna3": ("test_convert_layout.py", "test_dot_fragments.py"),
     "apple-m1": ("test_descriptors.py",),
     "intel-xe": ("test_hints.py", "test_loop_reductions.py"),
-    "nvidia-hopper": ("test_atomics.py", "test_dot_precision.py"),
+    "nvidia-hopper": ("test_atomics.py", "test_dot_precision.py", "test_tf32_halves.py"),
     "nvk-ampere": ("test_barriers.py", "test_dot_fragments.py", "test_prefetch.py"),
     "qualcomm-adreno7": ("test_gather.py",),
 }
