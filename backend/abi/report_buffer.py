@@ -47,6 +47,10 @@ RACE_COUNT, RACE_ACCESS = 2, 3
 #: Bytes of device memory that a launch has for noting accesses, at most, if one program needs no more.
 SHADOW_BYTES = 64 << 20
 
+#: In kernels with assertions, of the first one that failed: program id x, y, z, row-major index of the element, and the
+#: bits of the value that was compared (low word, high word), if its message has a ``compared``.
+ASSERTED = struct.Struct("<6I")
+
 #: In kernels that are watched for races between programs: how many accesses raced, the kernel's handle, the address,
 #: and the instructions of the later and of the earlier access; then words: what the race is (RACE_KINDS), the bytes of
 #: the access, the kinds of both (ACCESSES), and the program ids x, y, z of both. After it come the tensors' addresses.
@@ -60,6 +64,7 @@ ACCESSES = ("reads", "writes", "updates", "atomically reads", "atomically writes
 PARTS: Mapping[str, Callable[[Mapping[str, Any]], int]] = {
     "bounds": lambda facts: bounds_bytes(len(facts["arguments"])),
     "races": lambda _: RACES.size,
+    "asserted": lambda _: ASSERTED.size,
     "program_races": lambda facts: PROGRAM_RACE.size + 8 * len(facts["arguments"]),
     "print": lambda _: RECORDS * RECORD.size,
 }

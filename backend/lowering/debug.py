@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import reduce
 
 from ..layouts.element_sizes import bits_in_memory, element_type
 from ..layouts.linear import LinearLayout
-from ..ttgir.ir import Operation
-from ..ttgir.types import IntegerType, TensorType, Type
+from ..ttgir.ir import Operation, Value
+from ..ttgir.types import FloatType, IntegerType, TensorType, Type
 from .linear import coordinates, owns
 from .lowering import Lowering
 from .registry import lowers
@@ -22,9 +23,50 @@ def _assert(ctx: Lowering, operation: Operation) -> None:
     f = ctx.f
     reports = ctx.reports
     condition = operation.operands[0]
-    number = reports.message("assert", operation.location, text=operation.attribute("message"))
-    failed = reduce(f.logical_or, map(f.logical_not, ctx.registers(condition)))
-    reports.fail(ctx, f.logical_and(owns(ctx, condition.type), failed), number)
+    value = _compared(condition)
+    facts = {"text": operation.attribute("message"), "shape": _shape(condition.type)}
+    if value is not None:
+        facts["compared"] = str(element_type(value.type))
+    number = reports.message("assert", operation.location, **facts)
+    failing = [f.logical_not(holds) for holds in ctx.registers(condition)]
+    failed = reduce(f.logical_or, failing)
+
+    def first(registers: Sequence[int]) -> int:
+        """That of the first element that failed."""
+        found = registers[-1]
+        for fails, register in zip(reversed(failing[:-1]), reversed(registers[:-1]), strict=True):
+            found = f.select(fails, register, found)
+        return found
+
+    def element() -> Sequence[int]:
+        zero = ctx.module.uint(0)
+        index = first(_places(ctx, condition.type)) if isinstance(condition.type, TensorType) else zero
+        if value is None:
+            return index, zero, zero
+        return index, *_words(ctx, element_type(value.type), first(ctx.registers(value)))
+
+    reports.fail(ctx, f.logical_and(owns(ctx, condition.type), failed), number, element)
+
+
+def _compared(condition: Value) -> Value | None:
+    """The number that an assertion compares: the left one, or the only one that is no constant. With a mask an
+    assertion also holds where the mask does not: its condition comes before that (upstream's semantic.py)."""
+    owner = condition.owner
+    if isinstance(owner, Operation) and owner.name == "arith.ori":
+        return next(filter(None, map(_compared, owner.operands)), None)
+    if not isinstance(owner, Operation) or owner.name not in ("arith.cmpi", "arith.cmpf"):
+        return None
+    left, right = owner.operands
+    value = right if _is_constant(left) and not _is_constant(right) else left
+    return value if isinstance(element_type(value.type), IntegerType | FloatType) else None
+
+
+def _is_constant(value: Value) -> bool:
+    return isinstance(value.owner, Operation) and value.owner.name in ("arith.constant", "tt.splat")
+
+
+def _shape(type_: Type) -> list[int]:
+    return list(type_.shape) if isinstance(type_, TensorType) else []
 
 
 @lowers("tt.print")
@@ -41,7 +83,7 @@ def _print(ctx: Lowering, operation: Operation) -> None:
             {
                 "type": str(element_type(operand.type)),
                 "signed": bool(signed[index]) if signed else True,
-                "shape": list(operand.type.shape) if isinstance(operand.type, TensorType) else [],
+                "shape": _shape(operand.type),
             }
             for index, operand in enumerate(operation.operands)
         ],

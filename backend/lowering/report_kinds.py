@@ -48,6 +48,11 @@ def _read_bounds(ctx: Lowering, kernel: Function) -> None:
     ctx.bounds = Bounds(ctx, ctx.reports, kernel, roots, lambda number: ctx.scalar(arguments[number]))
 
 
+def _begin_asserts(ctx: Lowering, kernel: Function) -> None:
+    if any(operation.name == "tt.assert" for operation in kernel.walk()):
+        ctx.reports.message("asserted", UNKNOWN)
+
+
 def _watch_shared(ctx: Lowering, kernel: Function) -> None:
     assert ctx.shared.watch is not None
     ctx.shared.watch.begin(ctx, ctx.reports, lambda: ctx.operation)
@@ -63,5 +68,5 @@ RACES = ReportKind(_has_races, _watch_shared)
 PROGRAM_RACES = ReportKind(lambda planned: "program_races" in planned.options.asked.checks, begin_watch)
 LOOPS = ReportKind(_loops_end, _watch_loops)
 #: Rules of debug.py make them.
-ASSERTS_AND_PRINTS = ReportKind(_speaks, lambda ctx, kernel: None)
+ASSERTS_AND_PRINTS = ReportKind(_speaks, _begin_asserts)
 KINDS = (BOUNDS, RACES, PROGRAM_RACES, LOOPS, ASSERTS_AND_PRINTS)

@@ -9,7 +9,7 @@ before the launch travels in the buffer.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..abi.report_buffer import CURSOR, FAILURE, RECORD, RECORDS, places
@@ -42,15 +42,26 @@ class Reports:
         pointer, scope = emitter.integer_at(self.address, offset), module.uint(Scope.Device)
         return emitter.f.effect(op.AtomicIAdd, module.u32, pointer, scope, module.uint(Semantics.Relaxed), some)
 
-    def fail(self, emitter: Emitter, condition: int, number: int) -> None:
-        """Reports message ``number`` where ``condition`` holds; the first failure of the launch is kept."""
+    def fail(
+        self, emitter: Emitter, condition: int, number: int, element: Callable[[], Sequence[int]] | None = None
+    ) -> None:
+        """Reports message ``number`` where ``condition`` holds; the first failure of the launch is kept. ``element``:
+        emits what an assertion says of it: the element's index and the words of its value."""
         f, module = emitter.f, emitter.module
 
         def report() -> list[int]:
             module.capability(Capability_.VulkanMemoryModelDeviceScope)
             relaxed, scope = module.uint(Semantics.Relaxed), module.uint(Scope.Device)
             pointer, words = emitter.integer_at(self.address, 4 * FAILURE), (module.uint(number + 1), module.uint(0))
-            f.effect(op.AtomicCompareExchange, module.u32, pointer, scope, relaxed, relaxed, *words)
+            found = f.effect(op.AtomicCompareExchange, module.u32, pointer, scope, relaxed, relaxed, *words)
+            if element is not None:
+                f.if_(f.compare(op.IEqual, found, module.uint(0)), describe)
+            return []
+
+        def describe() -> list[int]:
+            assert element is not None
+            words = (*emitter.program_ids(), *element())
+            write_words(emitter, self.address, self.place("asserted"), words)
             return []
 
         f.if_(condition, report)

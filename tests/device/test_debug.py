@@ -119,6 +119,54 @@ def test_assertion_that_fails_is_raised_with_its_place():
     assert_kernel[(1,)](x, out, 64, BLOCK=64, debug=True)
 
 
+@triton.jit
+def assert_elements_kernel(x_ptr, n, least, BLOCK: tl.constexpr, ROWS: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, ROWS)[:, None] * (BLOCK // ROWS) + tl.arange(0, BLOCK // ROWS)[None, :]
+    x = tl.load(x_ptr + i, mask=i < n)
+    tl.device_assert(x >= least, "too small", mask=i < n)
+
+
+@triton.jit
+def assert_number_kernel(x_ptr):
+    x = tl.load(x_ptr + tl.program_id(1))
+    tl.device_assert(x != 7, "a seven")
+    tl.device_assert((x > 0) & (x < 9), "out of range")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "int8", "int64"])
+def test_assertion_says_program_element_and_value(dtype):
+    x = torch.ones(1000, dtype=getattr(torch, dtype))
+    x[777] = -2
+    with pytest.raises(KernelAssertionError) as caught:
+        assert_elements_kernel[(4,)](x, 1000, 0, BLOCK=256, ROWS=4, debug=True)
+    assert str(caught.value).endswith("assertion failed: too small; program (3, 0, 0), element (0, 9), value -2")
+    x[777] = 1
+    assert_elements_kernel[(4,)](x, 1000, 0, BLOCK=256, ROWS=4, debug=True)
+
+
+def test_assertion_of_a_number_says_its_program():
+    x = torch.tensor([1, 2, 7, 3], dtype=torch.int32)
+    with pytest.raises(KernelAssertionError, match=r"a seven; program \(0, 2, 0\), value 7$"):
+        assert_number_kernel[(1, 4)](x, debug=True)
+    x[2], x[3] = 1, -5
+    with pytest.raises(KernelAssertionError, match=r"out of range; program \(0, 3, 0\)$"):
+        assert_number_kernel[(1, 4)](x, debug=True)
+
+
+def test_assertion_after_a_print_says_its_program(capfd):
+    x = torch.full((4,), -1, dtype=torch.int32)
+    with pytest.raises(KernelAssertionError, match=r"too small; program \(0, 0, 0\), element \(0, [0-3]\), value -1$"):
+        print_and_assert_kernel[(1,)](x, debug=True)
+    assert capfd.readouterr().out.count("idx") == 4
+
+
+@triton.jit
+def print_and_assert_kernel(x_ptr):
+    x = tl.load(x_ptr + tl.arange(0, 4)[None, :])
+    tl.device_print("x", x)
+    tl.device_assert(x >= 0, "too small")
+
+
 def test_assertion_is_nothing_without_debug():
     x, out = torch.arange(64), torch.zeros(64, dtype=torch.int64)
     assert_kernel[(1,)](x, out, 0, BLOCK=64)

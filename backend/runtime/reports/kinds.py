@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from .failures import Failures
 from .outside import OutsideAccesses
 from .prints import Prints
 from .program_races import ProgramRaces
@@ -15,5 +16,6 @@ READERS: Mapping[str, type[Reader]] = {
     "bounds": OutsideAccesses,
     "races": Races,
     "program_races": ProgramRaces,
+    "asserted": Failures,
     "print": Prints,
 }

@@ -48,7 +48,7 @@ class ReportingLauncher:
         #: Bytes that are written before a launch; records come after them.
         self._written = parts.get("print", self._bytes)
         #: In the order of their parts.
-        self._readers: list[Reader] = [Failures(name, messages, entries, 0)]
+        self._readers: list[Reader] = [] if "asserted" in parts else [Failures(name, messages, entries, 0)]
         self._readers += [READERS[kind](name, messages, entries, at) for kind, at in parts.items()]
 
     def __call__(self, *args: Any) -> None:
@@ -90,10 +90,8 @@ class ReportingLauncher:
     def _say(self, told: bytes, launches: Sequence[Any]) -> None:
         """What was printed, then a race, an access out of bounds, a failure: the first is raised, with the others as
         its notes."""
-        raise_first(
-            partial(reader.read, told, launch)
-            for reader, launch in reversed([*zip(self._readers, launches, strict=True)])
-        )
+        pairs = sorted(zip(self._readers, launches, strict=True), key=lambda pair: not isinstance(pair[0], Failures))
+        raise_first(partial(reader.read, told, launch) for reader, launch in reversed(pairs))
 
     @property
     def transfers(self) -> dict[str, str]:
@@ -141,7 +139,7 @@ def _read_elsewhere(argument: Any) -> bool:
 
 def says_failures(messages: list[dict[str, Any]]) -> bool:
     """Whether a kernel can report failures alone: assertions, and loops that were cut short."""
-    return all(message["kind"] in FAILURES for message in messages)
+    return all(message["kind"] in (*FAILURES, "asserted") for message in messages)
 
 
 def raise_reports(context: Context) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import struct
 import sys
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...abi.elements import FLOATS
@@ -37,15 +38,25 @@ def _line(message: Message, operand: int, index: int, bits: int) -> str:
     if not operands:
         return f"idx (){message['prefix']}"
     facts = operands[operand]
-    place = []
-    for extent in reversed(facts["shape"]):
-        index, coordinate = divmod(index, extent)
-        place.append(f"{coordinate:{len(str(extent - 1))}d}")
     which = f"(operand {operand}) " if len(operands) > 1 else ""
-    return f"idx ({', '.join(reversed(place))}){message['prefix']}{which}{_value(facts, bits, message['hex'])}"
+    place = [
+        f"{number:{len(str(extent - 1))}d}"
+        for number, extent in zip(coordinates(index, facts["shape"]), facts["shape"], strict=True)
+    ]
+    return f"idx ({', '.join(place)}){message['prefix']}{which}{value_text(facts, bits, message['hex'])}"
 
 
-def _value(facts: dict[str, Any], bits: int, hexadecimal: bool) -> str:
+def coordinates(index: int, shape: Sequence[int]) -> tuple[int, ...]:
+    """The place of an element by its row-major index."""
+    place = []
+    for extent in reversed(shape):
+        index, coordinate = divmod(index, extent)
+        place.append(coordinate)
+    return tuple(reversed(place))
+
+
+def value_text(facts: Mapping[str, Any], bits: int, hexadecimal: bool = False, form: str = "f") -> str:
+    """A value of a ``type``, ``signed`` or not, by its bits; a float in a ``form`` of Python's."""
     type_ = facts["type"]
     if type_.startswith("!tt.ptr"):
         return f"0x{bits:016x}"
@@ -54,7 +65,7 @@ def _value(facts: dict[str, Any], bits: int, hexadecimal: bool) -> str:
         type_, width, bits = "f32", 32, bits << 16
     if type_ in _FLOATS:
         number = struct.unpack(_FLOATS[type_], bits.to_bytes(width // 8, "little"))[0]
-        return _hexadecimal_float(number) if hexadecimal else f"{number:f}"
+        return _hexadecimal_float(number) if hexadecimal else f"{number:{form}}"
     if hexadecimal:
         return f"0x{bits:0{width // 4}x}"
     if type_.startswith("i") and facts["signed"] and type_ != "i1" and bits >> (width - 1):

@@ -75,12 +75,13 @@ def test_every_failure_of_a_replay_is_told() -> None:
         add_kernel[(1,)](y, y, 101, BLOCK=256, check_bounds=True)
         checked_kernel[(1,)](x, 101, BLOCK=128, debug=True, check_bounds=True)
         checked_kernel[(1,)](x, 100, BLOCK=128, debug=True)
-    for _ in range(2):
+    for value in (9, 11):
         with pytest.raises(OutOfBounds, match="kernel 'add_kernel'") as caught:
             graph.replay()
         outside, *failed = caught.value.__notes__
         assert "kernel 'checked_kernel': load out of bounds" in outside
-        assert len(failed) == 2 and all(note.endswith("values stay below 3") for note in failed)
+        values = [note.rpartition("values stay below 3; program (0, 0, 0), element (0,), value ")[2] for note in failed]
+        assert values == [str(value), str(value + 1)]
 
 
 def test_threads_that_replay_one_graph_each_see_its_failures() -> None:
