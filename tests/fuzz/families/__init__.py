@@ -8,6 +8,7 @@ from tests.fuzz.families import (
     combining,
     descriptors,
     dots,
+    indices,
     integers,
     nests,
     overwriting,
@@ -27,4 +28,5 @@ FAMILIES: tuple[Family, ...] = (
     overwriting.FAMILY,
     aliasing.FAMILY,
     nests.FAMILY,
+    indices.FAMILY,
 )
