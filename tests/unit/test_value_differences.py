@@ -7,7 +7,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from triton.backends.spirv.launching.values.differences import Difference, difference, tolerance
+from triton.backends.spirv.launching.values.differences import Difference, difference, tolerance, worst
 from triton.backends.spirv.launching.values.memory import Pointer
 
 DTYPES = {
@@ -80,3 +80,15 @@ def test_the_index_is_the_arguments() -> None:
     assert found is not None and (found.index, found.usual, found.count) == (1, 6.0, 2)
     found = _compare("fp32", usual[:3], reference[:3], start=8)
     assert found is not None and found.index == -1
+
+
+def test_the_worst_difference_is_measured_as_a_tolerance_is() -> None:
+    def of(usual: Any, reference: Any, pointee: str = "fp32") -> float:
+        arrays = [[np.asarray(one, DTYPES[pointee]).view(np.uint8)] for one in (usual, reference)]
+        return worst([Pointer("out", pointee, 0, 0, 0)], *arrays)
+
+    assert of([1.0, 2.0, np.nan, np.inf], [1.0, 2.0, np.nan, np.inf]) == 0
+    assert of([1.0, 2.5], [1.0, 2.0]) == pytest.approx(0.5 / 2.02)
+    assert of([1.25, 100.0], [1.0, 100.0], "bf16") == pytest.approx(0.25 / 2.0)
+    assert of([np.inf], [1.0]) == of([1.0], [np.inf]) == of([np.nan], [1.0]) == of([1.0], [np.nan]) == np.inf
+    assert of([3, 7], [3, 6], "i32") == pytest.approx(1 / 6.06)

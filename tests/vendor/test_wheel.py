@@ -100,6 +100,7 @@ def test_entry_points_are_upstreams_and_ours(wheel: Path, release: tuple[Release
     assert dict(found["triton.backends"]) == expected
     assert {"nvidia", "amd"} <= set(expected)
     assert dict(found["torch.backends"]) == {"spirv": "triton_spirv_autoload:autoload"}
+    assert dict(found["pytest11"]) == {"spirv": "triton_spirv_pytest_plugin"}
 
 
 def test_every_upstream_file_is_there_and_unchanged_but_for_patches(
@@ -288,7 +289,8 @@ def test_the_plugin_alone(plugin_wheel: Path) -> None:
     assert plugin_wheel.stat().st_size < 2_200_000
     with zipfile.ZipFile(plugin_wheel) as archive:
         tops = {name.split("/")[0] for name in archive.namelist()}
-        assert tops == {"triton_spirv", "triton_spirv_autoload", "triton", dist_info(archive)}
+        outside = {"triton_spirv_autoload", "triton_spirv_pytest_plugin"}
+        assert tops == {"triton_spirv", *outside, "triton", dist_info(archive)}
         assert [name for name in archive.namelist() if name.startswith("triton/")] == ["triton/backends/spirv.py"]
         metadata = Parser().parsestr(read(archive, "METADATA"))
         assert metadata["Name"] == "triton-spirv"
@@ -298,6 +300,7 @@ def test_the_plugin_alone(plugin_wheel: Path) -> None:
         ]
         assert dict(entry_points(archive)["triton.backends"]) == {"spirv": "triton_spirv"}
         assert dict(entry_points(archive)["torch.backends"]) == {"spirv": "triton_spirv_autoload:autoload"}
+        assert dict(entry_points(archive)["pytest11"]) == {"spirv": "triton_spirv_pytest_plugin"}
         for path in (ROOT / "backend" / "autoload").glob("*.py"):
             assert archive.read(f"triton_spirv_autoload/{path.name}") == path.read_bytes()
         assert read(archive, "licenses/LICENSE") == (ROOT / "LICENSE").read_text()

@@ -107,7 +107,7 @@ def metadata_text(upstream: str, who: Identity, dependencies: list[str], licence
 
 def entry_points_text(upstream: str, plugins: list[Plugin], left_out: frozenset[str] = frozenset()) -> str:
     """Upstream's entry points less the backends `left_out`, one for each plugin, the command of a cli.py, and
-    what torch calls at its import where there is an autoload."""
+    those of its modules outside of triton."""
     parser = configparser.ConfigParser(delimiters=("=",), interpolation=None)
     parser.optionxform = str  # type: ignore[assignment,method-assign]
     parser.read_string(upstream)
@@ -119,10 +119,10 @@ def entry_points_text(upstream: str, plugins: list[Plugin], left_out: frozenset[
             if not parser.has_section("console_scripts"):
                 parser.add_section("console_scripts")
             parser.set("console_scripts", f"triton-{plugin.name}", f"triton.backends.{plugin.name}.cli:main")
-        if plugin.autoload:
-            if not parser.has_section("torch.backends"):
-                parser.add_section("torch.backends")
-            parser.set("torch.backends", plugin.name, f"{plugin.autoload}:autoload")
+        for group, point in plugin.entry_points.items():
+            if not parser.has_section(group):
+                parser.add_section(group)
+            parser.set(group, plugin.name, point)
     for name in left_out:
         parser.remove_option("triton.backends", name)
     out = io.StringIO()

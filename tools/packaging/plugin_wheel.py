@@ -123,7 +123,7 @@ def package_files(
     left_out: list[str] = []
     for name, path in {**plugin.files(), **native}.items():
         inside = name.removeprefix(f"{plugin.package}/")
-        if name in plugin.autoload_files():
+        if name in plugin.outside_files():
             entries[name] = Entry(path, False)
         elif inside == name:
             left_out.append(name)
@@ -168,8 +168,8 @@ def collect(project: Project, release: bool = False, strict: bool = False, targe
     points = f"[triton.backends]\n{plugin.name} = {package}\n"
     if f"{package}/cli.py" in entries:
         points += f"\n[console_scripts]\ntriton-{plugin.name} = {package}.cli:main\n"
-    if plugin.autoload:
-        points += f"\n[torch.backends]\n{plugin.name} = {plugin.autoload}:autoload\n"
+    for group, point in plugin.entry_points.items():
+        points += f"\n[{group}]\n{plugin.name} = {point}\n"
     dist_info = {
         "METADATA": _metadata(who, plugin, facts, requirement).encode(),
         "WHEEL": "".join(f"{line}\n" for line in [*wheel, f"Tag: {'-'.join(tags)}"]).encode(),

@@ -16,6 +16,9 @@ from ..errors import ToolError
 from ..project import ROOT
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+#: Modules of a plugin's backend/ that are installed outside of triton as well, as `triton_NAME_MODULE`, because others
+#: import them before triton: module → their group of entry points, and what they call in it, if not the module alone.
+OUTSIDE = {"autoload": ("torch.backends", ":autoload"), "pytest_plugin": ("pytest11", "")}
 _SKIPPED_FOLDERS = frozenset({"__pycache__", ".git", ".mypy_cache", ".ruff_cache", ".pytest_cache"})
 _SKIPPED_SUFFIXES = (".pyc", ".pyo")
 # An extension module in the folder of a plugin that CMake builds is left over from some other build.
@@ -40,14 +43,21 @@ class Plugin:
         return f"triton/backends/{self.name}"
 
     @property
-    def autoload(self) -> str | None:
-        """The module outside of triton that torch calls at its own import: backend/autoload.py, or the package
-        backend/autoload, if it has one."""
-        return f"triton_{self.name}_autoload" if self.autoload_files() else None
+    def entry_points(self) -> dict[str, str]:
+        """Group → entry point of each module of OUTSIDE that the plugin has."""
+        return {
+            group: f"triton_{self.name}_{module}{function}"
+            for module, (group, function) in OUTSIDE.items()
+            if self._module_files(module)
+        }
 
-    def autoload_files(self) -> dict[str, Path]:
-        """Path in the wheel → file of that module."""
-        place, top = self.folder / "backend" / "autoload", f"triton_{self.name}_autoload"
+    def outside_files(self) -> dict[str, Path]:
+        """Path in the wheel → file of the modules of OUTSIDE."""
+        return {name: path for module in OUTSIDE for name, path in self._module_files(module).items()}
+
+    def _module_files(self, module: str) -> dict[str, Path]:
+        """Path in the wheel → file of backend/MODULE.py, or of the package backend/MODULE, if there is one."""
+        place, top = self.folder / "backend" / module, f"triton_{self.name}_{module}"
         if (alone := place.with_suffix(".py")).is_file():
             return {f"{top}.py": alone}
         return {f"{top}/{rel}": path for rel, path in _walk(place).items()} if (place / "__init__.py").is_file() else {}
@@ -63,7 +73,7 @@ class Plugin:
         found = {f"{self.package}/{rel}": path for rel, path in _walk(self.folder / "backend").items()}
         if self.has_native:
             found = {rel: path for rel, path in found.items() if not EXTENSION_MODULE.match(path.name)}
-        found |= self.autoload_files()
+        found |= self.outside_files()
         for part in ("language", "tools"):
             folder = self.folder / part
             if folder.is_dir() and not _is_this_package(folder):

@@ -152,7 +152,7 @@ def _with_entry_points(wheel: Path, target: Path, plugins: list[Plugin]) -> None
         known = built.read(points).decode() if points in built.namelist() else ""
         added = {points: entry_points_text(known, plugins).encode()}
         for plugin in plugins:
-            added |= {name: path.read_bytes() for name, path in plugin.autoload_files().items()}
+            added |= {name: path.read_bytes() for name, path in plugin.outside_files().items()}
         for member in built.infolist():
             if member.filename not in (record, *added):
                 out.writestr(member, built.read(member))
@@ -200,7 +200,7 @@ def build_wheel(project: Project, folder: Path | None = None) -> Path:
         target = folder / wheels[0].name
         # Copied beside its place first: that may be on another disk.
         unfinished = folder / f"{UNFINISHED}{wheels[0].name}"
-        if any(plugin.autoload for plugin in plugins):
+        if any(plugin.entry_points for plugin in plugins):
             _with_entry_points(wheels[0], unfinished, plugins)
         else:
             shutil.copyfile(wheels[0], unfinished)

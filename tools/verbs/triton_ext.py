@@ -36,6 +36,9 @@ spirv = "triton_spirv"
 [project.entry-points."torch.backends"]
 spirv = "triton_spirv_autoload:autoload"
 
+[project.entry-points.pytest11]
+spirv = "triton_spirv_pytest_plugin"
+
 [project.scripts]
 triton-spirv = "triton_spirv.cli:main"
 

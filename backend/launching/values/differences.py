@@ -63,6 +63,27 @@ def difference(
     return None
 
 
+def worst(pointers: Sequence[Pointer], usual: Sequence[Any], reference: Sequence[Any]) -> float:
+    """The largest difference of two elements, relative to the reference's and 1 % of its largest one, as a tolerance
+    is; infinite if one alone is finite."""
+    import numpy
+
+    most = 0.0
+    for pointer in pointers:
+        bits = [_elements(pointer, one[pointer.storage]) for one in (usual, reference)]
+        unequal = numpy.flatnonzero(bits[0] != bits[1])
+        if not len(unequal):
+            continue
+        x, y = (_values(pointer, one).astype(numpy.float64) for one in bits)
+        largest = numpy.abs(y[numpy.isfinite(y)]).max(initial=0.0)
+        x, y = x[unequal], y[unequal]
+        with numpy.errstate(invalid="ignore", divide="ignore"):
+            parts = numpy.abs(x - y) / (numpy.abs(y) + _OF_LARGEST * largest)
+        parts[(x == y) | (numpy.isnan(x) & numpy.isnan(y))] = 0.0
+        most = max(most, numpy.where(numpy.isnan(parts), numpy.inf, parts).max())
+    return float(most)
+
+
 def _of(pointer: Pointer, before: Any, usual: Any, reference: Any, allowed: float) -> Difference | None:
     import numpy
 

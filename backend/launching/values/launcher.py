@@ -21,7 +21,7 @@ from ...runtime.launches.launch import Entry
 from ...ttgir.ir import Module
 from ...ttgir.parser import parse_module
 from .bisection import Found, find
-from .differences import Difference, difference
+from .differences import Difference, difference, worst
 from .memory import Pointer, Storage, Untold, pointers
 from .report import report
 from .skipped import adds_floats_in_any_order, computed_in, why_not, writing_place
@@ -35,6 +35,8 @@ _COMPARING: ContextVar[bool] = ContextVar("values are compared", default=False)
 #: What comparisons of this process found, whatever became of the errors, and how many launches were compared.
 found_here: list[ValuesDiffer] = []
 compared_here = 0
+#: Called with a kernel's source and its worst() difference, of each launch that is compared.
+observers: list[Callable[[Any, float], None]] = []
 
 
 class ValuesLauncher:
@@ -144,6 +146,8 @@ class ValuesLauncher:
             arguments = sorted(arguments, key=lambda one: one.number not in written)
         expected = run.of_variant(self._variant(self._items))
         found = difference(arguments, run.before, usual, expected, computed)
+        for observe in observers:
+            observe(self._source, worst(arguments, usual, expected))
         if found is None:
             return
         again = run.after(self._launch, run.args[LaunchArgument.FUNCTION])
