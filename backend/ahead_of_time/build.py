@@ -15,6 +15,7 @@ from ..abi.scalars import POINTEES, SCALARS, argument_type
 from ..capabilities import Capabilities
 from ..options import CHOICES
 from ..runtime.compiled.kernel_file import LAUNCH_VERSION, Abi, Argument, ObjectFacts, Parameter
+from ..runtime.modules.module_info import read_module
 from ..target import target_of
 from . import signature
 from .errors import RequestError
@@ -83,10 +84,13 @@ def compile_kernel(kernel: Any, text: str, capabilities: Capabilities, options: 
 
 
 def _with_machine_code(spirv: bytes, abi: Abi, capabilities: Capabilities) -> Compiled:
-    """Compiles a kernel for a processor. The compiler has made its code, if it is of this machine's architecture."""
+    """Compiles a kernel for a processor. The compiler has made its code, if it is of this machine's architecture.
+    A kernel that is watched for races between programs stays SPIR-V: this project's CPU device alone can look."""
     from ..cpu.machine import NoHostTarget
     from ..cpu.objects import machine_code
 
+    if read_module(spirv).watch is not None:
+        return Compiled(spirv, abi)
     try:
         made = machine_code(spirv, capabilities.subgroup_size, capabilities.processor)
     except NoHostTarget as error:

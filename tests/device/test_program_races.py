@@ -9,13 +9,14 @@ import re
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 import triton
 import triton.language as tl
-from triton.backends.spirv import runtime
+from triton.backends.spirv import cli, runtime
 from triton.backends.spirv.runtime import ProgramRace
 
 PROGRAMS = 16
@@ -339,3 +340,13 @@ def test_a_graph_is_checked_at_each_replay() -> None:
     for _ in range(2):
         with pytest.raises(ProgramRace, match=r"writes out\[31\]"):
             graph.replay()
+
+
+@pytest.mark.only_on("CPU", "machine code of an emulated device is written to no file")
+def test_a_kernel_of_a_file_is_checked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("TRITON_SPIRV_CHECK_RACES", "programs")
+    module = tmp_path / "overlap.spv"
+    arguments = ["-s", "*fp32, *fp32, 32", "-o", str(module)]
+    assert cli.main(["compile", f"{__file__}:overlap", *arguments]) == 0
+    with pytest.raises(ProgramRace, match=r"writes out\[31\]"):
+        runtime.load(module)[(PROGRAMS,)](torch.zeros(600), torch.zeros(1))
