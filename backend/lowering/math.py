@@ -17,7 +17,7 @@ from .integers import multiply_high, negative
 from .lowering import Lowering
 from .numerics import elementary, exact_functions, integer_functions, native, precise, quotients, special
 from .numerics.numeric import Bool, Int, Numeric, Real
-from .numerics.powers import power, power_any
+from .numerics.powers import power_any
 from .registry import lowers
 from .rolled import map_rolled
 from .zeros import kept_zero
@@ -83,7 +83,7 @@ def erf(n: Numeric, x: Real) -> Real:
 
 
 #: Functions that are computed in a loop over registers where there are many (planning/rolling.py).
-LENGTHY: dict[str, Formula] = {"math.erf": erf, "math.erfc": in_double(special.erfc), "math.powf": in_double(power)}
+LENGTHY: dict[str, Formula] = {"math.erf": erf, "math.erfc": in_double(special.erfc), "math.powf": power_any}
 LENGTHY |= {name: ELEMENTARY.pop(name) for name in list(ELEMENTARY) if OPERATIONS[name].length >= MEDIUM}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 import pytest
+from triton.backends.spirv.capabilities import Capabilities
 
 from tests.device import helpers
 from tests.device.helpers import accepted, assert_one_of, flushed
@@ -144,3 +145,55 @@ def test_norms_where_roots_and_division_are_loose(
         functions.test_norms(name, int(name.strip("rnomd")), 32)
     else:
         functions.test_two_arguments(name, 32)
+
+
+# -- devices without float64 -------------------------------------------------------------------------------------
+@pytest.fixture
+def single(compiled_afresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From now on kernels are compiled for a device without float64."""
+    has = Capabilities.has
+    monkeypatch.setattr(Capabilities, "has", lambda self, feature: feature != "float64" and has(self, feature))
+
+
+def _close(got: np.ndarray, x: np.ndarray, y: np.ndarray) -> None:
+    """Within 1.5 units of the last place of x^y, whose float64 is exact enough to tell."""
+    with np.errstate(all="ignore"):
+        exact = np.power(x.astype(np.float64), y.astype(np.float64))
+    unit = np.spacing(np.maximum(np.abs(exact), 2.0**-126).astype(np.float32)).astype(np.float64)
+    normal = (np.abs(exact) >= 2.0**-126) & (np.abs(exact) < 2.0**127)
+    error = np.abs(got.astype(np.float64) - exact)[normal] / unit[normal]
+    assert normal.sum() > len(x) // 2 and error.max() <= 1.5, error.max()
+
+
+def test_powers_in_single_precision(single: None) -> None:
+    rng, count = np.random.default_rng(3), 1 << 16
+    x = np.exp2(rng.uniform(-126, 127, count)).astype(np.float32)
+    near_one = (1 + rng.uniform(-1, 1, count) * 2.0 ** -rng.uniform(1, 23, count)).astype(np.float32)
+    for base in (x, near_one):
+        bound = 87 / np.maximum(np.abs(np.log(base.astype(np.float64))), 1e-7)
+        y = (rng.uniform(-1, 1, count) * np.minimum(bound, 1e9)).astype(np.float32)
+        _close(apply("libdevice.pow(a, b)", base, y), base, y)
+        whole = np.clip(np.rint(y), -(2.0**31), 2.0**31 - 256).astype(np.int32)
+        signed = base * rng.choice([-1, 1], count).astype(np.float32)
+        _close(apply("nv.pow(a, b)", signed, whole), signed, whole)
+
+
+def test_powers_of_special_numbers_in_single_precision(single: None) -> None:
+    numbers = np.array(
+        [0.0, -0.0, 1, -1, 2, -2, 0.5, -0.5, 3, -3, 2.5, -1.5, 1e30, -1e30, 16777216, 16777215, -8388607, 1e-30]
+        + [np.inf, -np.inf, np.nan],
+        np.float32,
+    )
+    x, y = (part.reshape(-1).copy() for part in np.meshgrid(numbers, numbers))
+    with np.errstate(all="ignore"):
+        want = np.power(x.astype(np.float64), y.astype(np.float64)).astype(np.float32)
+    got = apply("libdevice.pow(a, b)", x, y)
+    np.testing.assert_allclose(got, want, rtol=2e-7)
+    assert np.array_equal(np.signbit(got)[~np.isnan(want)], np.signbit(want)[~np.isnan(want)])
+    whole = np.array([0, 1, -1, 2, 3, 16777217, -16777217, 33554435, 2**31 - 1, -(2**31)], np.int32)
+    x, n = (part.reshape(-1).copy() for part in np.meshgrid(numbers, whole))
+    with np.errstate(all="ignore"):
+        want = np.power(x.astype(np.float64), n.astype(np.float64)).astype(np.float32)
+    got = apply("nv.pow(a, b)", x, n)
+    np.testing.assert_allclose(got, want, rtol=2e-7)
+    assert np.array_equal(np.signbit(got)[~np.isnan(want)], np.signbit(want)[~np.isnan(want)])
