@@ -1,4 +1,4 @@
-"""Races between programs: the module says where a launch has what the CPU device needs to know, and is else the same."""
+"""Races between programs: the module says where a launch has what the CPU device needs to know, and nothing else."""
 
 from __future__ import annotations
 
