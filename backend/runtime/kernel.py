@@ -13,6 +13,9 @@ from .modules.saved_modules import save_module
 
 #: What helps where nothing is known of how the kernel was compiled.
 _SMALLER = partial(what_helps, None, 0)
+#: Bytes of SPIR-V from which on a refusal may be about the size: NVIDIA's driver (580.159) answers VK_ERROR_UNKNOWN to
+#: 2.9 MB.
+_LARGE = 1 << 20
 
 
 class Kernel:
@@ -51,6 +54,9 @@ class Kernel:
                 self.destroy()
                 context.native.check_usable()  # a device that was closed meanwhile says so itself
                 message = f"kernel '{name}' was refused by {context.device.name}: {error}"
+                if machine is None and len(code) >= _LARGE:
+                    advice = (helps or _SMALLER)()
+                    message += f"; {len(code) / 1e6:.1f} MB of SPIR-V may be more than the driver takes: {advice}"
                 raise KernelRejected(message, save_module(name, code)) from error
             self.handle = made.handle
             self.info = made.info
