@@ -8,67 +8,103 @@ namespace py = pybind11;
 namespace triton_spirv {
 
 uint64_t MemoryPool::size_of(uint64_t bytes) {
-  if (bytes <= kAlignment) return kAlignment;
-  int bits = 0;
-  for (uint64_t rest = bytes; rest != 0; rest >>= 1) ++bits;
-  const uint64_t step = std::max(bits > 4 ? uint64_t{1} << (bits - 4) : 1, kAlignment);
-  return (bytes + step - 1) / step * step;
+  return std::max(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
+}
+
+uint64_t MemoryPool::buffer_for(uint64_t bytes) const {
+  const uint64_t quarter = reserved / 4 / kSmallestBuffer * kSmallestBuffer;
+  return std::max(size_of(bytes), std::clamp(quarter, kSmallestBuffer, kLargestBuffer));
+}
+
+MemoryPool::Block* MemoryPool::new_block(const Block& value) {
+  if (unused_blocks_.empty()) return &blocks_.emplace_back(value);
+  Block* const block = unused_blocks_.back();
+  unused_blocks_.pop_back();
+  *block = value;
+  return block;
+}
+
+void MemoryPool::set_idle(Block* block) {
+  block->is_idle = true;
+  const Idle value{block->size, block->address, block};
+  if (unused_nodes_.empty()) {
+    idle_.insert(value);
+    return;
+  }
+  IdleSet::node_type node = std::move(unused_nodes_.back());
+  unused_nodes_.pop_back();
+  node.value() = value;
+  idle_.insert(std::move(node));
+}
+
+void MemoryPool::remove_idle(Block* block) {
+  block->is_idle = false;
+  unused_nodes_.push_back(idle_.extract({block->size, block->address, block}));
+}
+
+void MemoryPool::join(Block* block) {
+  Block* const after = block->after;
+  block->size += after->size;
+  block->after = after->after;
+  if (after->after != nullptr) after->after->before = block;
+  drop_block(after);
 }
 
 std::shared_ptr<Allocation> MemoryPool::take(uint64_t bytes) {
   if (closed_) return nullptr;
   const uint64_t size = size_of(bytes);
-  const auto found = idle_.find(size);
-  if (found == idle_.end() || found->second.empty()) return nullptr;
-  std::pop_heap(found->second.begin(), found->second.end(), is_later);
-  const Cell cell = found->second.back();
-  found->second.pop_back();
-  --slabs_.at(cell.slab).idle;
+  const auto found = idle_.lower_bound({size, 0, nullptr});
+  if (found == idle_.end()) return nullptr;
+  Block* const block = found->block;
+  remove_idle(block);
+  if (block->size > size) {
+    Block* const rest = new_block({block->address + size, block->size - size, block, block->after, true});
+    if (rest->after != nullptr) rest->after->before = rest;
+    block->after = rest;
+    block->size = size;
+    set_idle(rest);
+  }
   ++allocations;
   allocated += size;
   peak_allocated = std::max(peak_allocated, allocated);
-  return std::make_shared<Allocation>(shared_from_this(), cell, size, bytes);
+  return std::make_shared<Allocation>(shared_from_this(), block, bytes);
 }
 
-void MemoryPool::add(py::object buffer, uint64_t address, uint64_t bytes, uint64_t size) {
-  const std::size_t count = size > kLargestShared ? 1 : bytes / size;
-  const uint64_t slab = next_slab_++;
-  slabs_.emplace(slab, Slab{std::move(buffer), bytes, count, count});
-  std::vector<Cell>& idle = idle_[size];
-  for (std::size_t index = 0; index < count; ++index) idle.push_back({address + index * size, slab});
-  std::make_heap(idle.begin(), idle.end(), is_later);
+void MemoryPool::add(py::object buffer, uint64_t address, uint64_t bytes) {
+  Block* const block = new_block({address, bytes, nullptr, nullptr, true});
+  buffers_.push_back({std::move(buffer), bytes, block});
+  set_idle(block);
   reserved += bytes;
   peak_reserved = std::max(peak_reserved, reserved);
 }
 
-void MemoryPool::give_back(uint64_t size, Cell cell) {
-  ++slabs_.at(cell.slab).idle;
-  std::vector<Cell>& idle = idle_[size];
-  idle.push_back(cell);
-  std::push_heap(idle.begin(), idle.end(), is_later);
-  allocated -= size;
+void MemoryPool::give_back(Block* block) {
+  allocated -= block->size;
+  if (block->after != nullptr && block->after->is_idle) {
+    remove_idle(block->after);
+    join(block);
+  }
+  if (block->before != nullptr && block->before->is_idle) {
+    block = block->before;
+    remove_idle(block);
+    join(block);
+  }
+  set_idle(block);
 }
 
 py::list MemoryPool::release() {
-  const auto is_whole = [this](uint64_t number) {
-    const Slab& slab = slabs_.at(number);
-    return slab.idle == slab.cells;
-  };
-  for (auto& [size, cells] : idle_) {
-    cells.erase(std::remove_if(cells.begin(), cells.end(), [&](const Cell& cell) { return is_whole(cell.slab); }),
-                cells.end());
-    std::make_heap(cells.begin(), cells.end(), is_later);
-  }
   std::vector<py::object> released;
-  for (auto entry = slabs_.begin(); entry != slabs_.end();) {
-    const Slab& slab = entry->second;
-    if (slab.idle != slab.cells) {
-      ++entry;
+  for (auto buffer = buffers_.begin(); buffer != buffers_.end();) {
+    Block* const block = buffer->first;
+    if (!block->is_idle || block->after != nullptr) {
+      ++buffer;
       continue;
     }
-    reserved -= slab.bytes;
-    released.push_back(slab.buffer);
-    entry = slabs_.erase(entry);
+    remove_idle(block);
+    drop_block(block);
+    reserved -= buffer->bytes;
+    released.push_back(std::move(buffer->object));
+    buffer = buffers_.erase(buffer);
   }
   py::list all;
   for (py::object& buffer : released) all.append(std::move(buffer));
@@ -83,8 +119,8 @@ void MemoryPool::reset_peaks() {
 void Allocation::free() {
   const std::shared_ptr<MemoryPool> pool = std::move(pool_);
   if (!pool) return;
-  pool->give_back(size_, cell_);
-  cell_.address = 0;
+  pool->give_back(block_);
+  address_ = 0;
 }
 
 }  // namespace triton_spirv

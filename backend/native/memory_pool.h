@@ -1,12 +1,14 @@
-// Device memory for tensors. Small tensors share buffers, and freed memory is reused. Call it with Python's lock.
+// Device memory for tensors. Tensors share buffers, and freed memory is reused. Call it with Python's lock.
 #pragma once
 
 #include <pybind11/pybind11.h>
 
 #include <cstddef>
 #include <cstdint>
+#include <list>
 #include <memory>
-#include <unordered_map>
+#include <set>
+#include <tuple>
 #include <vector>
 
 #include "shared.h"
@@ -15,25 +17,28 @@ namespace triton_spirv {
 
 class Allocation;
 
-// Idle memory by size. The lowest address is taken first, so a program that repeats its steps gets the same addresses
-// in whatever order it freed them. The pool calls no Python while it changes, so no other code can run in between.
+// Buffers, cut into blocks. An allocation takes the smallest idle block that is large enough, at the lowest address
+// among equals, and leaves the rest idle. Idle neighbours are joined at once, so what is idle depends on what is in use
+// alone, and a program that repeats its steps gets the same addresses in whatever order it freed them. The pool calls
+// no Python while it changes, so no other code can run in between.
 class MemoryPool : public std::enable_shared_from_this<MemoryPool> {
  public:
-  // Every address is a multiple of this.
+  // Every address is a multiple of this, and so is the size of every allocation.
   static constexpr uint64_t kAlignment = 512;
-  // Allocations up to this many bytes are cut from slabs, because drivers allow only a few thousand memory allocations.
-  static constexpr uint64_t kLargestShared = uint64_t{1} << 20;
-  static constexpr uint64_t kSlabBytes = uint64_t{4} << 20;
+  // Buffers have at least the former, and no more than the latter for what needs less: as the pool grows, a quarter of
+  // it. Drivers allow only a few thousand memory allocations.
+  static constexpr uint64_t kSmallestBuffer = uint64_t{4} << 20, kLargestBuffer = uint64_t{64} << 20;
 
-  // The size in bytes of an allocation for `bytes` bytes. It is a multiple of an eighth of the power of two, so that
-  // sizes repeat.
+  // The size in bytes of an allocation for `bytes` bytes.
   static uint64_t size_of(uint64_t bytes);
+  // The bytes of the buffer that is to be added if nothing idle has room for `bytes` bytes.
+  uint64_t buffer_for(uint64_t bytes) const;
 
-  // Returns at least `bytes` bytes, or null if none are idle. Work that was submitted before they were freed may still
-  // use them; later work runs after it.
+  // Returns at least `bytes` bytes, or null if nothing idle has room. Work that was submitted before they were freed
+  // may still use them; later work runs after it.
   USED_BY_TORCH std::shared_ptr<Allocation> take(uint64_t bytes);
-  // Adds a buffer as idle memory for allocations that take `size` bytes.
-  void add(pybind11::object buffer, uint64_t address, uint64_t bytes, uint64_t size);
+  // Adds a buffer as idle memory.
+  void add(pybind11::object buffer, uint64_t address, uint64_t bytes);
   // Forgets and returns the buffers without allocations. The caller frees them.
   pybind11::list release();
   void reset_peaks();
@@ -45,29 +50,45 @@ class MemoryPool : public std::enable_shared_from_this<MemoryPool> {
 
  private:
   friend class Allocation;
-  struct Slab {
-    pybind11::object buffer;
+  // A part of a buffer, between its neighbours there.
+  struct Block {
+    uint64_t address, size;
+    Block *before, *after;
+    bool is_idle;
+  };
+  struct Idle {
+    uint64_t size, address;
+    Block* block;
+    // Of equal sizes the lowest address comes first.
+    bool operator<(const Idle& other) const { return std::tie(size, address) < std::tie(other.size, other.address); }
+  };
+  using IdleSet = std::set<Idle>;
+  struct Buffer {
+    pybind11::object object;
     uint64_t bytes;
-    std::size_t cells, idle;
+    Block* first;
   };
-  struct Cell {
-    uint64_t address, slab;
-  };
-  // Whether `other` must be taken before `cell`.
-  static bool is_later(const Cell& cell, const Cell& other) { return cell.address > other.address; }
-  void give_back(uint64_t size, Cell cell);
+  Block* new_block(const Block& value);
+  void drop_block(Block* block) { unused_blocks_.push_back(block); }
+  void set_idle(Block* block);
+  void remove_idle(Block* block);
+  // Joins a block with the one after it.
+  void join(Block* block);
+  void give_back(Block* block);
 
-  std::unordered_map<uint64_t, std::vector<Cell>> idle_;  // by size; each is a heap with the lowest address in front
-  std::unordered_map<uint64_t, Slab> slabs_;              // by number
-  uint64_t next_slab_ = 0;
+  IdleSet idle_;
+  std::vector<IdleSet::node_type> unused_nodes_;  // kept, because allocating one takes as long as the rest of a call
+  std::list<Block> blocks_;
+  std::vector<Block*> unused_blocks_;
+  std::list<Buffer> buffers_;
   bool closed_ = false;
 };
 
 // Device memory that free() or the destructor returns to the pool.
 class Allocation {
  public:
-  Allocation(std::shared_ptr<MemoryPool> pool, MemoryPool::Cell cell, uint64_t size, uint64_t bytes)
-      : pool_(std::move(pool)), cell_(cell), size_(size), bytes(bytes) {}
+  Allocation(std::shared_ptr<MemoryPool> pool, MemoryPool::Block* block, uint64_t bytes)
+      : pool_(std::move(pool)), block_(block), address_(block->address), bytes(bytes) {}
   ~Allocation() { free(); }
   Allocation(const Allocation&) = delete;
   Allocation& operator=(const Allocation&) = delete;
@@ -75,12 +96,12 @@ class Allocation {
   // A second call does nothing.
   void free();
   // 0 after free().
-  uint64_t address() const { return cell_.address; }
+  uint64_t address() const { return address_; }
 
  private:
   std::shared_ptr<MemoryPool> pool_;
-  MemoryPool::Cell cell_;
-  uint64_t size_;
+  MemoryPool::Block* block_;
+  uint64_t address_;
 
  public:
   const uint64_t bytes;

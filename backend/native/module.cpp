@@ -323,12 +323,14 @@ PYBIND11_MODULE(_native, m) {
       .def_property_readonly("address", &Allocation::address, "0 once it is freed.")
       .def_readonly("bytes", &Allocation::bytes);
 
-  py::class_<MemoryPool, std::shared_ptr<MemoryPool>>(m, "MemoryPool", "Idle device memory by size.")
+  py::class_<MemoryPool, std::shared_ptr<MemoryPool>>(m, "MemoryPool", "Device memory, cut into blocks.")
       .def(py::init<>())
       .def_static("size_of", &MemoryPool::size_of, py::arg("bytes"), "The bytes that an allocation of so many takes.")
-      .def("take", &MemoryPool::take, py::arg("bytes"), "An Allocation; None where no memory of its size is idle.")
-      .def("add", &MemoryPool::add, py::arg("buffer"), py::arg("address"), py::arg("bytes"), py::arg("size"),
-           "Add a buffer as idle memory for allocations that take `size` bytes.")
+      .def("take", &MemoryPool::take, py::arg("bytes"), "An Allocation; None if nothing idle has room.")
+      .def("buffer_for", &MemoryPool::buffer_for, py::arg("bytes"),
+           "The bytes of the buffer to add where take() has None.")
+      .def("add", &MemoryPool::add, py::arg("buffer"), py::arg("address"), py::arg("bytes"),
+           "Add a buffer as idle memory.")
       .def("release", &MemoryPool::release,
            "Forget the buffers that nothing is allocated from, and give them to the caller.")
       .def("reset_peaks", &MemoryPool::reset_peaks)
@@ -339,8 +341,7 @@ PYBIND11_MODULE(_native, m) {
       .def_readonly("peak_reserved", &MemoryPool::peak_reserved)
       .def_readonly("allocations", &MemoryPool::allocations, "How many were made.")
       .def_property_readonly_static("ALIGNMENT", [](const py::object&) { return MemoryPool::kAlignment; })
-      .def_property_readonly_static("LARGEST_SHARED", [](const py::object&) { return MemoryPool::kLargestShared; })
-      .def_property_readonly_static("SLAB_BYTES", [](const py::object&) { return MemoryPool::kSlabBytes; });
+      .def_property_readonly_static("LARGEST_BUFFER", [](const py::object&) { return MemoryPool::kLargestBuffer; });
 
   m.attr("ABI_VERSION") = kAbiVersion;
   m.def(

@@ -1,4 +1,4 @@
-"""Device memory for tensors: small ones share buffers, and what was freed is used again."""
+"""Device memory for tensors: they share buffers, and what was freed is used again."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from .host_memory import out_of_memory
 
 #: What sizes are counted in, less a sign.
 _MOST_BYTES = 2**63 - 1
+
+#: How much may be reserved, relative to what has been in use.
+_MOST_RESERVED = 1.5
 
 
 class OutOfDeviceMemory(MemoryError):
@@ -34,10 +37,8 @@ class DeviceAllocator:
         if bytes_ > _MOST_BYTES:
             raise OutOfDeviceMemory(f"the device has no room for {bytes_} bytes: they cannot be counted in 64 bits")
         while (found := self.pool.take(bytes_)) is None:
-            size = self.pool.size_of(bytes_)
-            cells = self.pool.SLAB_BYTES // size if size <= self.pool.LARGEST_SHARED else 1
-            buffer = self._buffer(cells * size)
-            self.pool.add(buffer, buffer.address, buffer.bytes, size)
+            buffer = self._buffer(bytes_)
+            self.pool.add(buffer, buffer.address, buffer.bytes)
         return found
 
     def release_idle(self) -> None:
@@ -51,18 +52,25 @@ class DeviceAllocator:
         self.release_idle()
 
     def _buffer(self, bytes_: int) -> Any:
+        """A buffer with room for an allocation. Where idle buffers, of which none has room, would be much beside what
+        has been in use, they are given back first."""
+        pool = self.pool
+        size, least = pool.buffer_for(bytes_), pool.size_of(bytes_)
+        needed = max(pool.peak_allocated, pool.allocated + least)
+        if pool.reserved + size > _MOST_RESERVED * needed and pool.reserved > pool.LARGEST_BUFFER:
+            self.release_idle()
         try:
-            return self._allocate(bytes_)
+            return self._allocate(size)
         except RuntimeError as first:
             if not out_of_memory(first):
                 raise
-            self.release_idle()
-            try:
-                return self._allocate(bytes_)
-            except RuntimeError as error:
-                if not out_of_memory(error):
-                    raise
-                raise OutOfDeviceMemory(
-                    f"the device has no room for {bytes_} bytes: {self.pool.allocated} bytes are in use by tensors, "
-                    f"{self.pool.reserved} are reserved; free tensors, or use smaller ones ({error})"
-                ) from error
+        self.release_idle()
+        try:
+            return self._allocate(least)
+        except RuntimeError as error:
+            if not out_of_memory(error):
+                raise
+            raise OutOfDeviceMemory(
+                f"the device has no room for {least} bytes: {pool.allocated} bytes are in use by tensors, "
+                f"{pool.reserved} are reserved; free tensors, or use smaller ones ({error})"
+            ) from error
