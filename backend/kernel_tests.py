@@ -26,7 +26,7 @@ from triton.runtime.jit import JITFunction
 
 from . import settings
 from .capabilities import profiles
-from .launching.values.launcher import observers
+from .launching.values.values_launcher import observers
 from .options import CHOICES
 from .settings import Setting
 
@@ -49,7 +49,7 @@ EMULATED = "emulated"
 
 
 @dataclasses.dataclass
-class Kernel:
+class CountedKernel:
     """What is known of a kernel. ``checks``: name of a check → how many launches had it. ``worst``: how far values were
     from the reference's, as launching/values/ measures it; None if none were compared. ``compile_seconds``: of the
     compiler, without what was read from the cache."""
@@ -59,7 +59,7 @@ class Kernel:
     worst: float | None = None
     compile_seconds: float = 0.0
 
-    def add(self, other: Kernel) -> None:
+    def add(self, other: CountedKernel) -> None:
         self.launches += other.launches
         for name, launches in other.checks.items():
             self.checks[name] = self.checks.get(name, 0) + launches
@@ -127,19 +127,19 @@ def run_each(config: pytest.Config, devices: tuple[str, ...]) -> int:
 class KernelTests:
     """Checks and counts the launches of a process. ``kernels``: what the table at the end shows."""
 
-    def __init__(self, config: pytest.Config, kernels: dict[str, Kernel]) -> None:
+    def __init__(self, config: pytest.Config, kernels: dict[str, CountedKernel]) -> None:
         if knobs.runtime.interpret:
             raise pytest.UsageError(
                 "TRITON_INTERPRET is set: kernels that are interpreted have no checks and no device"
             )
         self._config = config
         self._root = config.rootpath
-        self._open: list[dict[str, Kernel]] = [kernels]
+        self._open: list[dict[str, CountedKernel]] = [kernels]
         self._lock = threading.Lock()
         #: The launch options of the test that is running, and the checks that they are.
         self._options: dict[str, Any] = {}
         self._checks: tuple[str, ...] = ()
-        self._of_test: dict[str, Kernel] = {}
+        self._of_test: dict[str, CountedKernel] = {}
         self._undo: list[Callable[[], object]] = []
         self._set("TRITON_SPIRV_BACKEND", "1", unless="TRITON_DEFAULT_BACKEND")
         if device := config.getoption("triton_device"):
@@ -179,21 +179,21 @@ class KernelTests:
 
         def launched(kernel: Any, *args: Any) -> Any:
             if name := self._name(kernel.src):
-                self._count(name, Kernel(1, dict.fromkeys((*self._always, *self._checks), 1)))
+                self._count(name, CountedKernel(1, dict.fromkeys((*self._always, *self._checks), 1)))
             return metadata(kernel, *args)
 
         def compiled(**told: Any) -> None:
             if listener is not None:
                 listener(**told)
             if not told["cache_hit"] and (name := self._name(told["src"])):
-                self._count(name, Kernel(compile_seconds=told["times"].total / 1e6))
+                self._count(name, CountedKernel(compile_seconds=told["times"].total / 1e6))
 
         def nothing(_: Any) -> None:
             """A hook: with one, every launch goes through ``launch_metadata``."""
 
         def compared(source: Any, worst: float) -> None:
             if name := self._name(source):
-                self._count(name, Kernel(worst=worst))
+                self._count(name, CountedKernel(worst=worst))
 
         observers.append(compared)
         JITFunction.run, CompiledKernel.launch_metadata = launch, launched
@@ -219,15 +219,15 @@ class KernelTests:
         shown = path.relative_to(self._root) if path.is_relative_to(self._root) else path
         return f"{shown.as_posix()}:{function.__qualname__.rpartition('.')[2]}"
 
-    def _count(self, name: str, more: Kernel) -> None:
+    def _count(self, name: str, more: CountedKernel) -> None:
         with self._lock:
             for kernels in self._open:
-                kernels.setdefault(name, Kernel()).add(more)
+                kernels.setdefault(name, CountedKernel()).add(more)
 
     @contextmanager
-    def counting(self) -> Iterator[dict[str, Kernel]]:
+    def counting(self) -> Iterator[dict[str, CountedKernel]]:
         """The kernels that are launched from here on."""
-        kernels: dict[str, Kernel] = {}
+        kernels: dict[str, CountedKernel] = {}
         self._open.append(kernels)
         try:
             yield kernels
@@ -302,10 +302,10 @@ def _device(config: pytest.Config) -> str:
     return config.getoption("triton_device") or os.environ.get(settings.DEVICE.name) or "the default device"
 
 
-def add_all(total: dict[str, Kernel], told: Mapping[str, Mapping[str, Any]]) -> None:
+def add_all(total: dict[str, CountedKernel], told: Mapping[str, Mapping[str, Any]]) -> None:
     """Add what another process has counted."""
     for name, one in told.items():
-        total.setdefault(name, Kernel()).add(Kernel(**one))
+        total.setdefault(name, CountedKernel()).add(CountedKernel(**one))
 
 
 def title(config: pytest.Config) -> str:
@@ -313,7 +313,7 @@ def title(config: pytest.Config) -> str:
     return f"kernels on {_device(config)}"
 
 
-def table(kernels: Mapping[str, Kernel]) -> list[str]:
+def table(kernels: Mapping[str, CountedKernel]) -> list[str]:
     """A line for each kernel, under the columns' names; a sentence if none was launched."""
     if not kernels:
         return ["no kernel was launched"]

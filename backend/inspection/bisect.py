@@ -12,7 +12,7 @@ from .. import settings
 from ..availability import requested_here
 from ..runtime.errors import ValuesDiffer
 from ..runtime.files import given_path, write_whole
-from .programs import add_program, exit_status, named, not_there, run_program
+from .user_programs import add_program, exit_status, named, not_there, run_program
 
 
 def add_bisect(parser: argparse.ArgumentParser) -> None:
@@ -36,7 +36,7 @@ def run_bisect(options: argparse.Namespace) -> int:
     if wrong := not_there(options):
         print(f"triton-spirv bisect: error: {wrong}", file=sys.stderr)
         return 1
-    from ..launching.values import launcher
+    from ..launching.values import values_launcher as launcher
 
     name = settings.CHECK_VALUES.name
     before = os.environ.get(name)

@@ -25,8 +25,8 @@ from ..runtime.emulated.counting import Counts, counted
 from ..runtime.files import given_path, write_whole
 from ..ttgir.ir import Function
 from .known import Launched, figures
-from .programs import add_program, exit_status, named, not_there, run_program
 from .speed import PEAKS, module_digest
+from .user_programs import add_program, exit_status, named, not_there, run_program
 
 if TYPE_CHECKING:
     from .peaks import Peaks

@@ -25,7 +25,7 @@ from .. import settings
 from ..availability import requested_here
 from ..runtime.device_choice import selected
 from ..runtime.errors import DeviceUnavailable
-from .programs import add_program, named, not_there, run_program
+from .user_programs import add_program, named, not_there, run_program
 
 #: How far numbers that are printed may be apart, relative to each other: they are rounded otherwise in other orders.
 _NEAR = 1e-3
@@ -206,7 +206,7 @@ def _child(told: Path, sort: str, program: str, arguments: list[str]) -> int:
     while error is not None and error not in found:
         found.append(error)
         error = error.__cause__ or error.__context__
-    values = sys.modules.get(f"{__package__.rpartition('.')[0]}.launching.values.launcher")
+    values = sys.modules.get(f"{__package__.rpartition('.')[0]}.launching.values.values_launcher")
     for one in values.found_here if values is not None else ():
         if one not in found:
             found.append(one)

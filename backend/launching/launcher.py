@@ -87,7 +87,7 @@ def launcher(src: Any, metadata: Any, later: bool = False, flat: bool = False) -
     if scratch_bytes:
         launch = ScratchLauncher(metadata.name, launch, scratch_bytes, metadata.global_scratch_align)
     if getattr(metadata, "check_values", False):
-        from .values.launcher import ValuesLauncher
+        from .values.values_launcher import ValuesLauncher
 
         launch = ValuesLauncher(context, launch, src, metadata, entries, partial(launcher, src, flat=True))
     if flat or not any(has_descriptor(type_) for type_ in signature.values()):

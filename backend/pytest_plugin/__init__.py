@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from triton.backends.spirv.kernel_tests import Kernel, KernelTests
+    from triton.backends.spirv.kernel_tests import CountedKernel, KernelTests
 
 _HELP = "see docs/testing-kernels.md of triton-spirv"
 _MARKER = "triton(checks): check the kernels that this test launches, as --triton-checks does"
-_KERNELS = pytest.StashKey["dict[str, Kernel]"]()
+_KERNELS = pytest.StashKey["dict[str, CountedKernel]"]()
 _PLUGIN = "triton-kernel-tests"
 
 
@@ -76,8 +76,8 @@ def triton_device(request: pytest.FixtureRequest) -> Any:
 
 
 @pytest.fixture
-def triton_kernels(request: pytest.FixtureRequest) -> Iterator[dict[str, Kernel]]:
-    """Name → Kernel of each kernel that the test has launched so far: ``launches``, ``checks``, ``compile_seconds``."""
+def triton_kernels(request: pytest.FixtureRequest) -> Iterator[dict[str, CountedKernel]]:
+    """Name → CountedKernel of each kernel that the test has launched so far: ``launches``, ``checks``, ``compile_seconds``."""
     with _asked(request.config).counting() as kernels:
         yield kernels
 

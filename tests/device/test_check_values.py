@@ -17,7 +17,7 @@ import torch
 import triton
 import triton.language as tl
 from triton.backends.spirv import cli, runtime
-from triton.backends.spirv.launching.values import launcher
+from triton.backends.spirv.launching.values import values_launcher as launcher
 from triton.backends.spirv.reference import item_of
 from triton.backends.spirv.runtime import ValuesDiffer
 from triton.tools.tensor_descriptor import TensorDescriptor

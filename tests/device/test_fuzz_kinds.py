@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from triton.backends.spirv.launching.values import launcher
+from triton.backends.spirv.launching.values import values_launcher as launcher
 from triton.runtime import jit
 
 from benchmarks.passes import added

@@ -95,21 +95,21 @@ def _renaming_class(kind: Any) -> Any:
     """A class whose constructor's arguments may name CUDA devices. It makes objects of ``kind``, and they are its
     own."""
 
-    class Named(type(kind)):  # type: ignore[misc]
+    class NamedClass(type(kind)):  # type: ignore[misc]
         def __call__(cls, *args: Any, **kwargs: Any) -> Any:
             return renaming(kind if cls is made else super().__call__)(*args, **kwargs)
 
         def __instancecheck__(cls, instance: Any) -> bool:
             return isinstance(instance, kind) if cls is made else super().__instancecheck__(instance)
 
-    made: Any = Named(kind.__name__, (kind,), {"__doc__": kind.__doc__, "__module__": kind.__module__})
+    made: Any = NamedClass(kind.__name__, (kind,), {"__doc__": kind.__doc__, "__module__": kind.__module__})
     return made
 
 
 def _generators(own: Any) -> Any:
     """torch.Generator, which makes a CudaGenerator where a call names CUDA."""
 
-    class Named(type(own)):  # type: ignore[misc]
+    class NamedGenerator(type(own)):  # type: ignore[misc]
         def __call__(cls, device: Any = "cpu", **kwargs: Any) -> Any:
             is_named = str(device).partition(":")[0] == "cuda"
             return CudaGenerator(renamed(device)) if is_named else own(device, **kwargs)
@@ -117,7 +117,7 @@ def _generators(own: Any) -> Any:
         def __instancecheck__(cls, instance: Any) -> bool:
             return isinstance(instance, own)
 
-    return Named("Generator", (own,), {"__doc__": own.__doc__, "__module__": "torch"})
+    return NamedGenerator("Generator", (own,), {"__doc__": own.__doc__, "__module__": "torch"})
 
 
 def under_cuda(value: Any) -> Any:
