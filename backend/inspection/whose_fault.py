@@ -29,6 +29,8 @@ from .user_programs import add_program, named, not_there, run_program
 
 #: How far numbers that are printed may be apart, relative to each other: they are rounded otherwise in other orders.
 _NEAR = 1e-3
+#: The same as it is: errors of rounding, which scripts print, are as large and differ by any factor.
+_TINY = 1e-4
 
 #: Errors that decide something → whose fault it is.
 _KERNEL, _COMPILER = "The fault is the kernel's.", "The fault is the compiler's."
@@ -177,7 +179,7 @@ def _alike(one: str, other: str) -> bool:
         numbers = [float(word.strip("()[]{},;:=")) for word in (one, other)]
     except ValueError:
         return False
-    return math.isclose(*numbers, rel_tol=_NEAR, abs_tol=1e-6)
+    return math.isclose(*numbers, rel_tol=_NEAR, abs_tol=_TINY)
 
 
 def _run(title: str, environment: dict[str, str], program: Path | str, arguments: Sequence[str]) -> Ran:

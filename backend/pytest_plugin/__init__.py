@@ -77,7 +77,7 @@ def triton_device(request: pytest.FixtureRequest) -> Any:
 
 @pytest.fixture
 def triton_kernels(request: pytest.FixtureRequest) -> Iterator[dict[str, CountedKernel]]:
-    """Name → CountedKernel of each kernel that the test has launched so far: ``launches``, ``checks``, ``compile_seconds``."""
+    """Name → CountedKernel of each kernel that the test has launched so far."""
     with _asked(request.config).counting() as kernels:
         yield kernels
 

@@ -94,6 +94,7 @@ def test_a_script_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 
 def test_numbers_may_be_rounded() -> None:
+    assert _difference("largest error 7.3e-06", "largest error 4.1e-06") is None
     assert _difference("largest [1.00001, 2]\nok", "largest [1.00002, 2]\nok") is None
     assert _difference("a 1\nb 2", "a 1\nb 3") == ("b 2", "b 3")
     assert _difference("a\nb", "a") == ("b", "nothing more")
