@@ -3,12 +3,19 @@
 Proved by cases: where two numbers are compared, one is less, both are equal, or one is greater, and in each case the
 region gives the same for operands that are exchanged. Of floating-point numbers that leaves out NaN, which is neither,
 and zeros that are equal and differ in sign: for those, lanes that combine in orders of their own may not agree.
+
+Sums, products and quotients of floating-point numbers are the same in a case if they are the same rational function,
+which their exact values at random points tell: two that differ are equal at a point with a probability of their degree
+by the number of points (Schwartz 1980, Zippel 1979). A number that arithmetic has rounded counts as unequal to others.
+So Welford's means commute, up to rounding: of two sets whose counts add up to 0, the mean may be either's.
 """
 
 from __future__ import annotations
 
+import hashlib
 import operator
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 from typing import Any
 
 from ..ttgir.ir import Operation, Region, Value
@@ -19,6 +26,17 @@ _CHOICES = frozenset({"arith.maxnumf", "arith.minnumf", "arith.maximumf", "arith
 
 #: Pairs of numbers that are compared: three cases each.
 _MOST_PAIRS = 4
+
+_FLOATS = frozenset({"f16", "bf16", "f32", "f64"})
+#: Points at which rational functions are compared, of 2⁶⁴ numbers in each argument.
+_POINTS = 2
+_ARITHMETIC: dict[str, Callable[..., Fraction]] = {
+    "arith.addf": operator.add,
+    "arith.subf": operator.sub,
+    "arith.mulf": operator.mul,
+    "arith.divf": operator.truediv,
+    "arith.negf": operator.neg,
+}
 
 #: A number as an expression of the region's arguments: a tuple, its name first.
 Term = tuple[Any, ...]
@@ -38,8 +56,8 @@ class _Open(Exception):
 
 
 def commutes(region: Region) -> bool:
-    """Whether a combination gives the same for ``(b, a)`` as for ``(a, b)``, up to NaN and the sign of a zero. False
-    where that is not proved."""
+    """Whether a combination gives the same for ``(b, a)`` as for ``(a, b)``, up to NaN, the sign of a zero, and
+    rounding. False where that is not proved."""
     return _proved(region, True)
 
 
@@ -64,10 +82,43 @@ def _proved(region: Region, floats: bool) -> bool:
                 for terms in (there, exchanged)
             )
         except _Open as open_:
-            return len(case) < _MOST_PAIRS and all(alike({**case, open_.pair: order}) for order in (-1, 0, 1))
-        return one == other
+            orders = (-1, 1) if _is_computed(open_.pair) else (-1, 0, 1)
+            return len(case) < _MOST_PAIRS and all(alike({**case, open_.pair: order}) for order in orders)
+        return one == other or floats and all(map(_is_same, block.arguments, one, other))
 
     return alike({})
+
+
+def _is_computed(pair: Pair) -> bool:
+    """Whether a float of a pair is arithmetic's, which rounds it: it is taken for unequal to the other."""
+    kind, *terms = pair
+    return kind == "float" and any(term[0] in _ARITHMETIC for term in terms)
+
+
+def _is_same(argument: Value, one: Term, other: Term) -> bool:
+    """Whether two terms for the same part of a result are equal: of a float, as functions of real numbers."""
+    if one == other or str(argument.type) not in _FLOATS:
+        return one == other
+    try:
+        return all(_at(one, point, {}) == _at(other, point, {}) for point in range(_POINTS))
+    except (ZeroDivisionError, ValueError):
+        return False
+
+
+def _at(term: Term, point: int, known: dict[Term, Fraction]) -> Fraction:
+    """The exact value of a term at a point, which gives a random number to all that is not arithmetic: equal operations
+    on equal numbers have equal ones. Raises ZeroDivisionError, ValueError for a constant that is no number."""
+    if term not in known:
+        name, *rest = term
+        if name == "constant" and rest[1] in _FLOATS:
+            known[term] = Fraction(float(rest[0]))
+        elif name in _ARITHMETIC:
+            known[term] = _ARITHMETIC[name](*(_at(operand, point, known) for operand in rest[3:]))
+        else:
+            parts = [_at(part, point, known) if isinstance(part, tuple) else part for part in rest]
+            drawn = hashlib.sha256(repr((name, point, parts)).encode()).digest()
+            known[term] = Fraction(int.from_bytes(drawn[:8]))
+    return known[term]
 
 
 def _results(operations: list[Operation], terms: dict[Value, Term], case: Case, floats: bool) -> list[Term]:

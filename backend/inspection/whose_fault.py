@@ -29,7 +29,7 @@ from .user_programs import add_program, named, not_there, run_program
 
 #: How far numbers that are printed may be apart, relative to each other: they are rounded otherwise in other orders.
 _NEAR = 1e-3
-#: The same as it is: errors of rounding, which scripts print, are as large and differ by any factor.
+#: How far they may be apart as they are: scripts print errors of rounding, which differ by any factor.
 _TINY = 1e-4
 
 #: Errors that decide something → whose fault it is.

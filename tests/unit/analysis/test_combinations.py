@@ -60,6 +60,21 @@ FAST = """
   %v = arith.minsi %a0, %b0 : i32
   %i = arith.select %less, %a1, %b1 : i32
 """
+WELFORD = """
+  %zero = arith.constant 0.000000e+00 : f32
+  %delta = arith.subf %b0, %a0 : f32
+  %count = arith.addf %a2, %b2 : f32
+  %empty = arith.cmpf oeq, %count, %zero : f32
+  %share = arith.divf %b2, %count : f32
+  %weight = arith.select %empty, %zero, %share : f32
+  %step = arith.mulf %delta, %weight : f32
+  %mean = arith.addf %a0, %step : f32
+  %sum = arith.addf %a1, %b1 : f32
+  %square = arith.mulf %delta, %delta : f32
+  %counted = arith.mulf %square, %a2 : f32
+  %more = arith.mulf %counted, %weight : f32
+  %squares = arith.addf %sum, %more : f32
+"""
 #: Name → the types, the body, what it returns; whether it commutes, and whether for all numbers.
 CASES = {
     "a sum": (("f32",), "%s = arith.addf %a0, %b0 : f32", "%s", True, True),
@@ -107,9 +122,40 @@ CASES = {
         ("f32", "f32"),
         "%p = arith.mulf %a0, %b1 : f32\n%q = arith.mulf %a1, %b0 : f32\n%s = arith.addf %p, %q : f32",
         "%s, %s",
+        True,
+        False,
+    ),
+    "means and squares of distances from them": (("f32",) * 3, WELFORD, "%mean, %squares, %count", True, False),
+    "the same with a wrong sign": (
+        ("f32",) * 3,
+        WELFORD.replace("%mean = arith.addf", "%mean = arith.subf"),
+        "%mean, %squares, %count",
         False,
         False,
     ),
+    "the same where one of two counts is asked for": (
+        ("f32",) * 3,
+        WELFORD.replace("oeq, %count", "oeq, %b2"),
+        "%mean, %squares, %count",
+        False,
+        False,
+    ),
+    "a step and a start of a recurrence": (
+        ("f32", "f32"),
+        "%s = arith.mulf %a0, %b0 : f32\n%t = arith.mulf %b0, %a1 : f32\n%u = arith.addf %t, %b1 : f32",
+        "%s, %u",
+        False,
+        False,
+    ),
+    "roots of a sum of squares": (
+        ("f32",),
+        "%p = arith.mulf %a0, %a0 : f32\n%q = arith.mulf %b0, %b0 : f32\n%s = arith.addf %p, %q : f32\n"
+        "%r = math.sqrt %s : f32",
+        "%r",
+        True,
+        False,
+    ),
+    "a root of the first": (("f32",), "%r = math.sqrt %a0 : f32", "%r", False, False),
     "a branch": (
         ("i32",),
         "%c = arith.cmpi sgt, %a0, %b0 : i32\n"
