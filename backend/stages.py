@@ -36,8 +36,8 @@ from .planning.workgroup import WARP, matrix_warps, subgroups
 from .transforms import table
 from .transforms.kernel import kernel_of
 from .transforms.schedule import Options, Schedule
-from .ttgir.ir import Module
-from .ttgir.parser import parse_module
+from .ttgir.ir import Module, Operation
+from .ttgir.parser import TTGIRSyntaxError, parse_module
 from .ttgir.printer import print_module
 
 #: Kernels that fit by no schedule (``Layouts.key``) → the least bytes of shared memory of them. Autotuning asks for the
@@ -182,7 +182,7 @@ def choose(module: Any, name: str, capabilities: Capabilities, options: SPIRVOpt
         if alike in seen:
             continue  # what it differs in changes nothing of this kernel
         seen.add(alike)
-        source = parse_module(text, name)
+        source = _read(text, name)
         # What is too large already is left before it is planned, which takes longest. Fragments of matrix units and
         # products of tiles come later, and may leave buffers out.
         shared = 0 if schedule.matrices or capabilities.tile_products else least_shared(kernel_of(source))
@@ -202,11 +202,23 @@ def choose(module: Any, name: str, capabilities: Capabilities, options: SPIRVOpt
     raise OutOfSharedMemory(kernel, required, capabilities.shared_bytes)
 
 
+def _read(text: str, name: str) -> Module:
+    """The module of a text that upstream printed. Raises UnsupportedOperation for an operation of another backend's."""
+    try:
+        return parse_module(text, name)
+    except TTGIRSyntaxError as error:
+        if error.unknown is None:
+            raise
+        name, location = error.unknown
+        operation = Operation.make(name, (), (), {}, (), location=location)
+        raise UnsupportedOperation(operation, "it is not known to this backend", "leave out what makes it") from error
+
+
 def plan(module: Any, schedule: Schedule, name: str, capabilities: Capabilities, options: SPIRVOptions) -> Planned:
     """TTGIR rewritten and planned, by the ``schedule`` that laid it out. ``name``: of the TTGIR in errors. Raises
     OutOfSharedMemory where it takes more shared memory than the device has."""
     planning = planning_options(capabilities, options, schedule)
-    source = parse_module(_last(module, capabilities, planning), name)
+    source = _read(_last(module, capabilities, planning), name)
     planned = plan_module(source, capabilities, planning)
     if not planned.plan.fits:
         kernel = module.get_entry_func_name()
@@ -299,6 +311,6 @@ def transformed(
     rows = [row for row in rows if row.suits(names)]
     if not rows:
         return None
-    source = parse_module(str(module), "kernel.ttgir")
+    source = _read(str(module), "kernel.ttgir")
     changed = table.transform(source, rows, device, options)
     return passes.parse(print_module(source), module.context) if changed else None

@@ -54,8 +54,11 @@ class TTGIRSyntaxError(ValueError):
     """Text that is not a module that this reader understands.
 
     ``source``, ``line`` and ``column`` (both from 1) say where, ``text`` is the offending line, ``expected`` says what
-    is wrong or what should have stood there.
+    is wrong or what should have stood there. ``unknown``: the name of an operation of which nothing is known, and where
+    the user's source has it; None where something else is wrong.
     """
+
+    unknown: tuple[str, Any] | None = None
 
     def __init__(self, source: str, line: int, column: int, text: str, expected: str) -> None:
         self.source, self.line, self.column, self.text, self.expected = source, line, column, text, expected

@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 
 from .custom import function
 from .generic_form import generic
-from .ir import Block, Function, Module, Operation, Region
+from .ir import UNKNOWN, Block, Function, Location, Module, Operation, Region
 from .lexer import END, TTGIRSyntaxError
 from .locations import Locations
 from .operation_reader import OperationReader
@@ -171,7 +171,20 @@ class Parser(OperationReader):
             self.error(f"operation '{name}' is only read in its generic form, \"{name}\"(…)", at)
         if "." not in name:
             self.fail("expected an operation", at)
-        self.error(f"unknown operation '{name}'", at)
+        try:
+            self.error(f"unknown operation '{name}'", at)
+        except TTGIRSyntaxError as error:
+            error.unknown = name, self._location_after(at)
+            raise
+
+    def _location_after(self, at: int) -> Location:
+        """The first location behind a token. What it names may be defined at the end of the text."""
+        for index in range(at, len(self.items) - 2):
+            name, is_, definition = self.items[index : index + 3]
+            if name[0] == "#" and is_ == "=" and definition[:4] == "loc(":
+                self._locations.definitions[name] = (definition, index + 2)
+        found = next((index for index in range(at, len(self.items)) if self.items[index][:4] == "loc("), None)
+        return UNKNOWN if found is None else self._locations.resolve(self.items[found], found)
 
     def _name_results(self, op: Operation, names: list[tuple[str, int, int]], start: int) -> None:
         results = op.results

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import pickle
 import random
+import re
 import time
 from pathlib import Path
 
 import pytest
+from triton.backends.spirv import stages
+from triton.backends.spirv.errors import UnsupportedOperation
 from triton.backends.spirv.ttgir.lexer import Tokens, TTGIRSyntaxError
 from triton.backends.spirv.ttgir.parser import parse_module
 
@@ -139,3 +142,21 @@ def test_mutations_are_read_or_refused() -> None:
         except TTGIRSyntaxError as error:
             refused += error.line >= 1 and error.column >= 1
     assert refused > 400
+
+
+def test_an_operation_of_another_backend_is_refused_with_its_line() -> None:
+    text = """
+#l = #ttg.blocked<{sizePerThread = [1], threadsPerWarp = [8], warpsPerCTA = [1], order = [0]}>
+module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 1 : i32, "ttg.threads-per-warp" = 8 : i32} {
+tt.func public @k(%x: tensor<8xf32, #l>) {
+  %r = tti.experimental_fpsan_embed %x : tensor<8xf32, #l> -> tensor<8xi32, #l> loc(#loc2)
+  tt.return loc(#loc)
+} loc(#loc)
+} loc(#loc)
+#loc = loc("kernel.py":4:1)
+#loc1 = loc("kernel.py":7:9)
+#loc2 = loc("r"(#loc1))
+"""
+    said = "kernel.py:7:9: the SPIR-V backend cannot compile 'tti.experimental_fpsan_embed': it is not known"
+    with pytest.raises(UnsupportedOperation, match=re.escape(said)):
+        stages._read(text, "kernel.ttgir")
