@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import html
 import json
+import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -164,7 +165,21 @@ def of_cache(kernel: CachedKernel, module: bytes) -> dict[str, Any]:
     emitted = emit(planned, lines=True)
     asm["spv"] = emitted.with_lines
     known = collected(kernel.metadata, asm, planned)
-    return known if emitted.spirv == module else known | {"note": _ANOTHER}
+    notes = [*([] if emitted.spirv == module else [_ANOTHER]), *_moved(known["places"], kernel.modified)]
+    return known | {"note": " ".join(notes)}
+
+
+def _moved(places: Sequence[str], compiled: float) -> Iterator[str]:
+    """What is to be said of the files of ``places`` ("file:line") if the page may not show what was compiled at that
+    time, in seconds since the epoch."""
+    for file in dict.fromkeys(place.rpartition(":")[0] for place in places):
+        try:
+            changed = os.stat(file).st_mtime
+        except OSError:
+            yield f"{file} is not there, so that its lines are not shown."
+            continue
+        if changed > compiled:
+            yield f"{file} was written after the kernel was compiled: its lines may be others by now."
 
 
 def collected(metadata: Mapping[str, Any], asm: Mapping[str, Any], planned: Planned) -> dict[str, Any]:

@@ -68,7 +68,7 @@ def run_program(program: Path | str, arguments: list[str]) -> BaseException | No
     sys.argv, sys.path[0] = [str(program), *arguments], str(folder)
     try:
         if isinstance(program, Path):
-            runpy.run_path(str(program), run_name="__main__")
+            runpy.run_path(str(program.absolute()), run_name="__main__")  # its kernels are found from other folders
         else:
             runpy.run_module(program, run_name="__main__", alter_sys=True)
     except BaseException as error:  # what was seen up to here is worth showing, whatever ended the program
