@@ -1,4 +1,4 @@
-"""The lines of Python on a page of ``inspect``: found from any folder, and told where they are not what was compiled."""
+"""The lines of Python on a page of ``inspect``: found from any folder, and told where they have changed since."""
 
 from __future__ import annotations
 
