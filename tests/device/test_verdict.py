@@ -1,4 +1,4 @@
-"""``triton-spirv verdict``: five wrong scripts, and whose fault each is."""
+"""``triton-spirv verdict``: ten wrong scripts, and whose fault each is, the kernel's or the compiler's."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from triton.backends.spirv import cli
 from triton.backends.spirv.inspection.whose_fault import _difference
+
+from tests.device.seeded_faults import FAULTS
 
 ROOT = Path(__file__).parents[2]
 
@@ -57,29 +59,46 @@ SCRIPTS = {
         "The fault is the compiler's or the interpreter's. No access is outside a tensor",
         "a mandatory part of the compiler is wrong",
     ),
+    "driver": (  # which takes signed integers for unsigned
+        "from triton.backends.spirv.cpu import arithmetic\narithmetic._CONVERSIONS['OpConvertSToF'] = 'uitofp'\n"
+        + HEADER
+        + "    tl.store(out + i, (i - 32).to(tl.float32))"
+        + END,
+        "The fault is the compiler's or the interpreter's. No access is outside a tensor",
+        "the lowering of an operation, LLVM or the driver",
+    ),
 }
+for fault in ("upstream", "alike", "strips", "rounds"):
+    SCRIPTS[fault] = (
+        f"import sys\nsys.path.insert(0, {str(ROOT)!r})\nfrom tests.device.seeded_faults import FAULTS\n"
+        f"seed, launch, _ = FAULTS[{fault!r}]\nseed()\nlaunch()\n",
+        "The fault is the compiler's. seeded_faults.py:",
+        f"'{FAULTS[fault][2]}'",
+    )
+#: Where a script runs, if not on the CPU device.
+DEVICES = {"driver": "emulate:nvidia-hopper"}
 
 
-def _verdict(folder: Path, script: str) -> tuple[int, str]:
+def _verdict(folder: Path, script: str, device: str = "cpu") -> tuple[int, str]:
     (folder / "script.py").write_text(script)
     environment = {
         **os.environ,
         "TRITON_CACHE_DIR": str(folder / "cache"),
-        "TRITON_SPIRV_DEVICE": "cpu",
+        "TRITON_SPIRV_DEVICE": device,
         "TRITON_SPIRV_BACKEND": "1",
         "TRITON_DEFAULT_FP_FUSION": "1",
     }
     command = [sys.executable, "-m", "triton.backends.spirv.cli", "verdict", "script.py"]
     done = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, check=False)
     assert "Traceback" not in done.stderr, done.stderr
-    return done.returncode, " ".join(done.stdout.split())
+    return done.returncode, " ".join(done.stdout.split()).replace(f"{folder}/", "").replace(f"{ROOT}/tests/device/", "")
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_whose_fault_it_is(name: str, tmp_path: Path) -> None:
     script, begins, says = SCRIPTS[name]
-    status, text = _verdict(tmp_path, script)
-    assert status == 0
+    status, text = _verdict(tmp_path, script, DEVICES.get(name, "cpu"))
+    assert status == 0, text
     assert text.startswith(begins) and says in text, text
 
 
