@@ -21,7 +21,15 @@ _KERNELS = pytest.StashKey["dict[str, CountedKernel]"]()
 _PLUGIN = "triton-kernel-tests"
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
+def _leave_triton_as_it_is(plugins: pytest.PytestPluginManager) -> None:
+    """pytest rewrites the assertions of all packages in the distribution of a plugin. Those of Triton say what users
+    are to read, and stay."""
+    rewritten: set[str] = getattr(getattr(plugins, "rewrite_hook", None), "_must_rewrite", set())
+    rewritten -= {name for name in rewritten if name.partition(".")[0].startswith("triton")}
+
+
+def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
+    _leave_triton_as_it_is(pluginmanager)
     group = parser.getgroup("triton", "kernels of Triton, on the SPIR-V backend")
     group.addoption(
         "--triton-checks",
