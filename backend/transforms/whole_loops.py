@@ -294,7 +294,9 @@ class _Loop:
         stored, needed = self._stored(emit, rewriter, lower)
         numbers = [down, steps, padded, rows, columns, needed]
         rewriter.make(ROUNDS, [array, *pointers, *numbers, *stored], attributes=attributes)
-        done = {0: emit.narrow(emit.add(lower, emit.multiply(rounds, step)), loop.operands[0])}
+        # Behind the last round the counter may be past the end of its type.
+        counter = emit.smaller(emit.add(lower, emit.multiply(rounds, step)), upper)
+        done = {0: emit.narrow(counter, loop.operands[0])}
         for number, argument in enumerate(self._body.arguments[1:], 3):
             if number == 3 + self._total:
                 done[number] = collected(rewriter, array)

@@ -34,7 +34,8 @@ constexpr std::size_t kMostQueued = 4096;
 
 // What is said of a launch that did not end, where it was watched for races and a program waited for another one.
 constexpr const char* kWaits =
-    "; a program of it waited for another one to write: while races between programs are looked for, they run one after "
+    "; a program of it waited for another one to write: while races between programs are looked for, they run one "
+    "after "
     "another, and none may wait for one that comes later";
 
 // Whether this is the thread that runs Python's signal handlers.

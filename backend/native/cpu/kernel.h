@@ -19,10 +19,10 @@ namespace triton_spirv::cpu {
 
 class ProgramRaces;
 
-// How a kernel is watched for races between its programs (program_races.h), if it is: cells of 1 << shift bytes; whether
-// it runs in both orders of its programs; whether writes of equal values are told; where the report buffer's address is
-// in its arguments, which part of the buffer is for a race, how many bytes the buffer has; where the first program of a
-// part of a grid is, 0 if it is the grid's; and where the addresses of its tensors are.
+// How a kernel is watched for races between its programs (program_races.h), if it is: cells of 1 << shift bytes;
+// whether it runs in both orders of its programs; whether writes of equal values are told; where the report buffer's
+// address is in its arguments, which part of the buffer is for a race, how many bytes the buffer has; where the first
+// program of a part of a grid is, 0 if it is the grid's; and where the addresses of its tensors are.
 struct Watch {
   bool on = false, twice = false, equal = false;
   uint32_t shift = 0, reports = 0, part = 0, bytes = 0, first_program = 0;
@@ -89,13 +89,13 @@ struct Launch {
 
   const Kernel* kernel;
   const std::byte* block;
-  const std::byte* arguments;  // also where the block is their address
+  const std::byte* arguments;                                                   // also where the block is their address
   alignas(kBlockAlignment) Address address = reinterpret_cast<Address>(block);  // what an indirect block's kernel reads
   uint32_t grid[3];
   std::atomic<int32_t> stop{0};
   ProgramRaces* races = nullptr;  // where it is watched
   bool waits = false;             // a program that was watched waited for another one at the end
-  Fault fault{};  // set once the launch has ended, if a program faulted
+  Fault fault{};                  // set once the launch has ended, if a program faulted
 
   uint64_t programs() const { return uint64_t{grid[0]} * grid[1] * grid[2]; }
   Stop stopped() const { return static_cast<Stop>(stop.load(std::memory_order_relaxed)); }

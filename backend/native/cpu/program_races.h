@@ -18,8 +18,8 @@
 #include <utility>
 #include <vector>
 
-#include "cpu/vector_clock.h"
 #include "cpu/kernel.h"
+#include "cpu/vector_clock.h"
 
 namespace triton_spirv::cpu {
 
@@ -62,8 +62,8 @@ class ProgramRaces {
 
  private:
   static constexpr uint32_t kCells = 4096;  // of a page
-  // The last events that wrote a cell, updated it atomically and read it, and the last read of another program. In front,
-  // those of the whole page: what no event of this run did is not looked for.
+  // The last events that wrote a cell, updated it atomically and read it, and the last read of another program. In
+  // front, those of the whole page: what no event of this run did is not looked for.
   struct Page {
     uint32_t last_writer, last_update, last_reader;
     uint32_t writer[kCells], update[kCells], reader[kCells], earlier[kCells];
@@ -136,10 +136,10 @@ class ProgramRaces {
   uint64_t programs_ = 0;
   bool backwards_ = false;
   uint64_t ignored_begin_ = 0, ignored_end_ = 0;
-  std::vector<uint64_t> places_;           // of events, from first_ on
-  std::vector<uint32_t> firsts_;           // the first event of each program
+  std::vector<uint64_t> places_;  // of events, from first_ on
+  std::vector<uint32_t> firsts_;  // the first event of each program
   std::vector<CachedEvent> cached_events_;
-  uint64_t stamp_ = 0;                     // events of one place are one up to the next release
+  uint64_t stamp_ = 0;                                 // events of one place are one up to the next release
   std::unordered_map<uint64_t, Published> published_;  // by the address of an atomic operation
   std::vector<Pending> pending_;
   Found found_;

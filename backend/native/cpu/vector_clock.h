@@ -1,7 +1,7 @@
-// What a program knows of the others: of each, up to which of its events it comes after. A vector clock, as a tree whose
-// nodes never change once two clocks have them, so that to take over a clock costs nothing, and to add to one takes the
-// nodes above what is added: a counter that 4,096 programs pass costs each a few nodes, where a plain vector would take
-// 4,096 entries of each.
+// What a program knows of the others: of each, up to which of its events it comes after. A vector clock, as a tree
+// whose nodes never change once two clocks have them, so that to take over a clock costs nothing, and to add to one
+// takes the nodes above what is added: a counter that 4,096 programs pass costs each a few nodes, where a plain vector
+// would take 4,096 entries of each.
 #pragma once
 
 #include <algorithm>
