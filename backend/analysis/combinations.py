@@ -6,8 +6,8 @@ and zeros that are equal and differ in sign: for those, lanes that combine in or
 
 Sums, products and quotients of floating-point numbers are the same in a case if they are the same rational function,
 which their exact values at random points tell: two that differ are equal at a point with a probability of their degree
-by the number of points (Schwartz 1980, Zippel 1979). A number that arithmetic has rounded counts as unequal to others.
-So Welford's means commute, up to rounding: of two sets whose counts add up to 0, the mean may be either's.
+by the number of points (Schwartz 1980, Zippel 1979). A sum of floats counts as unequal to every constant. So Welford's
+means commute, up to rounding: of two sets whose counts add up to 0, the mean may be either's.
 """
 
 from __future__ import annotations
@@ -82,17 +82,17 @@ def _proved(region: Region, floats: bool) -> bool:
                 for terms in (there, exchanged)
             )
         except _Open as open_:
-            orders = (-1, 1) if _is_computed(open_.pair) else (-1, 0, 1)
+            orders = (-1, 1) if _is_sum_and_constant(open_.pair) else (-1, 0, 1)
             return len(case) < _MOST_PAIRS and all(alike({**case, open_.pair: order}) for order in orders)
         return one == other or floats and all(map(_is_same, block.arguments, one, other))
 
     return alike({})
 
 
-def _is_computed(pair: Pair) -> bool:
-    """Whether a float of a pair is arithmetic's, which rounds it: it is taken for unequal to the other."""
+def _is_sum_and_constant(pair: Pair) -> bool:
+    """Whether a pair is a sum of floats, such as of counts, and a constant: they are taken for unequal."""
     kind, *terms = pair
-    return kind == "float" and any(term[0] in _ARITHMETIC for term in terms)
+    return kind == "float" and {term[0] for term in terms} == {"arith.addf", "constant"}
 
 
 def _is_same(argument: Value, one: Term, other: Term) -> bool:
@@ -107,7 +107,7 @@ def _is_same(argument: Value, one: Term, other: Term) -> bool:
 
 def _at(term: Term, point: int, known: dict[Term, Fraction]) -> Fraction:
     """The exact value of a term at a point, which gives a random number to all that is not arithmetic: equal operations
-    on equal numbers have equal ones. Raises ZeroDivisionError, ValueError for a constant that is no number."""
+    on equal numbers have equal ones. Raises ZeroDivisionError, ValueError for a constant that is no finite number."""
     if term not in known:
         name, *rest = term
         if name == "constant" and rest[1] in _FLOATS:

@@ -155,6 +155,24 @@ CASES = {
         True,
         False,
     ),
+    "a sum with a constant that is no finite number": (
+        ("f32",),
+        "%c = arith.constant 0xFF800000 : f32\n%e = arith.cmpf oeq, %a0, %c : f32\n"
+        "%s = arith.addf %b0, %c : f32\n%t = arith.addf %a0, %c : f32\n%r = arith.select %e, %s, %t : f32",
+        "%r",
+        False,
+        False,
+    ),
+    "the first of those whose distance is 0": (
+        ("f32", "i32"),
+        "%zero = arith.constant 0.000000e+00 : f32\n%d = arith.subf %a0, %b0 : f32\n%q = arith.mulf %d, %d : f32\n"
+        "%tie = arith.cmpf oeq, %q, %zero : f32\n%more = arith.cmpf ogt, %a0, %b0 : f32\n"
+        "%v = arith.maxnumf %a0, %b0 : f32\n%g = arith.select %more, %a1, %b1 : i32\n"
+        "%i = arith.select %tie, %a1, %g : i32",
+        "%v, %i",
+        False,
+        False,
+    ),
     "a root of the first": (("f32",), "%r = math.sqrt %a0 : f32", "%r", False, False),
     "a branch": (
         ("i32",),
