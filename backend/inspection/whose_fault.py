@@ -81,9 +81,10 @@ def _verdict(program: Path | str, arguments: list[str]) -> tuple[bool, str]:
         checked = _run(f"{name}={words}", {name: words}, program, arguments)
         if fault := _fault(checked):
             title = f"{name}={words} {settings.REFERENCE.name}=1"
-            if _fault(_run(title, {name: words, **by_reference}, program, arguments)):
+            reference = _run(title, {name: words, **by_reference}, program, arguments)
+            if _fault(reference) or reference.status not in (0, usual.status):  # as is its compiling that failed
                 return True, fault
-            only_usual = "; ".join(str(error["message"]) for error in checked.found[:1])
+            only_usual = next(str(error["message"]) for error in checked.found if error["type"] in _FAULTS)
             break
         if checked.status != usual.status:
             return False, _failed(f"{name}={words}", checked)
@@ -106,7 +107,7 @@ def _verdict(program: Path | str, arguments: list[str]) -> tuple[bool, str]:
         return False, _failed(f"{name}=1", compared)
     interpreted = _run("TRITON_INTERPRET=1", {"TRITON_INTERPRET": "1"}, program, arguments)
     if usual.status != interpreted.status:
-        return False, _other_end(usual, interpreted)
+        return bool(usual.status), _other_end(usual, interpreted)
     difference = _difference(usual.printed, interpreted.printed)
     checks = "No access is outside a tensor, no race was found, and no optional pass changes a value."
     if not usual.printed.strip() and not usual.status:
@@ -115,17 +116,22 @@ def _verdict(program: Path | str, arguments: list[str]) -> tuple[bool, str]:
             f"interpreter. {checks} Have it print its result, or end with an error if that is wrong."
         )
     if difference is None:
+        same = "print the same" if usual.printed.strip() else "end in the same way"
         return True, (
-            f"{_KERNEL} {checks} The usual code and the interpreter print the same, and so the kernel computes what "
-            "it says: if that is wrong, look for the fault in its source. Print values in it (tl.device_print), and "
-            "make it smaller."
+            f"If the result is wrong, the fault is the kernel's or the script's. {checks} The usual code and the "
+            f"interpreter {same}, so the kernel computes what it says. Print values in it (tl.device_print), and make "
+            "it smaller."
+        )
+    if _difference(usual.printed, _run("as it is, again", {}, program, arguments).printed):
+        return False, (
+            f"This could not be decided: the script prints other numbers each time it runs. {checks} Seed its random "
+            "numbers, and leave out what it prints of time, so that it can be compared with the interpreter."
         )
     mine, other = difference
     return True, (
         f"The fault is the compiler's or the interpreter's. {checks} But the script prints {mine!r}, and {other!r} "
-        "under the interpreter. If these lines are about the result, and not about time or chance, a mandatory part of "
-        "the compiler is wrong: the lowering of an operation, LLVM or the driver. Make the kernel smaller, and report "
-        "it with both results."
+        "under the interpreter, and the same each time it runs. A mandatory part of the compiler is wrong: the "
+        "lowering of an operation, LLVM or the driver. Make the kernel smaller, and report it with both results."
     )
 
 
