@@ -1,8 +1,8 @@
 """What is known about Vulkan drivers beyond what they report: faults to work around, and what suits their compilers.
 
 Everything that depends on a driver's name is in this table, so that another driver, or another version of one, is
-judged in one place. Each field has a test that shows what it does (tests/unit/test_drivers.py); docs/limits.md tells
-users of faults. Kernels ask a driver for the facts in CORRECTABLE, and correct the table where it is wrong.
+judged in one place. Each field has a test that shows what it does (tests/unit/test_driver_quirks.py); docs/limits.md
+tells users of faults. Kernels ask a driver for the facts in CORRECTABLE, and correct the table where it is wrong.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class Driver:
     matrix_units: bool = True
     #: Loads of whole fragments from workgroup memory, of padded rows, are faster than loads of their registers.
     matrix_loads: bool = True
-    #: tf32 tiles that f16 holds exactly are multiplied as f16 (transforms/halves.py).
+    #: tf32 tiles that f16 holds exactly are multiplied as f16 (transforms/gpu/halves.py).
     multiplies_halves: bool = False
     #: Loops with dots on matrix units are not to be unrolled.
     rolls_matrix_loops: bool = False
@@ -111,7 +111,7 @@ class Driver:
     #: Bytes that all workgroups that reside on a compute unit share. None: not known.
     resident_shared: int | None = None
     #: Bytes for each invocation that cost nothing: as many workgroups can be on a compute unit as with none. GPUs that
-    #: are known have 25 and more (docs/analysis.md).
+    #: are known have 25 and more (docs/internals/analysis.md).
     spare_shared: int = 16
     #: Workgroup memory is banked, as on a GPU, so that dot operands are laid out for it.
     shared_banks: bool = True
@@ -119,7 +119,7 @@ class Driver:
     #: C++ Programming Guide, "Shared Memory"; "RDNA3" Instruction Set Architecture, 12.1. Others say nothing.
     bank_count: int = 32
     #: So many bytes of the vectors that a subgroup stores there are stored at a time, and are to be in different banks
-    #: (transforms/store_lanes.py). 0: not known.
+    #: (transforms/gpu/store_lanes.py). 0: not known.
     stored_bytes: int = 0
 
     # -- its compiler ----------------------------------------------------------------------------------------------
@@ -139,7 +139,7 @@ class Driver:
     #: (planning/cost.py). On an H100 0.99 to 1.01 times as long in five products of float16; ACO: 1 to 1.08 times as
     #: many cycles for seven kernels.
     rounds_cost: float = 1.1
-    #: The next iteration's dot operands are loaded ahead (transforms/prefetch.py).
+    #: The next iteration's dot operands are loaded ahead (transforms/gpu/prefetch.py).
     prefetch: bool = True
     #: They are loaded once this iteration's are stored.
     prefetch_behind_barrier: bool = False

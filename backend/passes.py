@@ -11,7 +11,7 @@ from triton._C.libtriton import ir, passes
 
 from . import system
 from .layouts.element_sizes import bits_in_memory
-from .transforms.dot_precision import OF_F32
+from .transforms.gpu.dot_precision import OF_F32
 from .transforms.sink_loads import APART, are_apart
 from .ttgir.attributes import AttributeReader
 from .ttgir.lexer import Tokens

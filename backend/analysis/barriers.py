@@ -76,7 +76,7 @@ class MemoryEffect:
 
 NO_ACCESS = MemoryEffect()
 
-#: Attribute of a load for the next iteration of its loop (transforms/prefetch.py).
+#: Attribute of a load for the next iteration of its loop (transforms/gpu/prefetch.py).
 AHEAD = "spirv.ahead"
 
 Rule = Callable[[Access, Access], Need]

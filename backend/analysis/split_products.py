@@ -4,7 +4,7 @@ Vulkan has no tf32 matrices. bf16 has the range of f32, so an f32 is a sum of bf
 all 24 (G. Henry, P. T. P. Tang, A. Heinecke, "Leveraging the bfloat16 Artificial Intelligence Datatype For
 Higher-Precision Computations", 2019). f16 is no substitute: it loses numbers below 2**-24 and above 65,504. But the
 numbers of tf32 that are between its normal ones are numbers of f16 too: both have ten bits after the point. So a tile
-without others takes one product (transforms/halves.py).
+without others takes one product (transforms/gpu/halves.py).
 """
 
 from __future__ import annotations

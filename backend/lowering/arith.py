@@ -8,7 +8,7 @@ from typing import Any
 from ..layouts.element_sizes import element_type
 from ..spirv import opcodes as op
 from ..spirv.opcodes import Glsl
-from ..transforms.alike_lanes import ALIKE, NEIGHBOURS
+from ..transforms.cpu.alike_lanes import ALIKE, NEIGHBOURS
 from ..ttgir.ir import DenseAttr, FloatBits, Operation, Value
 from ..ttgir.types import FloatType, IntegerType, MemDescType, Type
 from .elementwise import MOVES, map_registers, map_wanted

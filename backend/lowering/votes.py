@@ -1,4 +1,4 @@
-"""What a workgroup finds out of tensors of f32 that may be multiplied as f16 (transforms/halves.py)."""
+"""What a workgroup finds out of tensors of f32 that may be multiplied as f16 (transforms/gpu/halves.py)."""
 
 from __future__ import annotations
 

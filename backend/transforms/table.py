@@ -12,42 +12,42 @@ from ..analysis.turned_tiles import LOOPS, TURNS
 from ..capabilities import Capabilities
 from ..settings import VERIFY
 from ..ttgir.ir import Module
-from .alike_lanes import mark_alike
 from .buffer_operands import buffer_operands
-from .carried_arrays import carry_arrays
-from .carried_pointers import carry_offsets
 from .carried_turns import buffer_turned_tiles, convert_turned_tiles
-from .converted_operands import convert_operands
-from .dot_precision import OF_F32, share_precision
-from .fill_together import fill_together
-from .first_rounds import begin_with_constants
-from .fragments import arrange_fragments
+from .cpu.alike_lanes import mark_alike
+from .cpu.carried_arrays import carry_arrays
+from .cpu.carried_pointers import carry_offsets
+from .cpu.first_rounds import begin_with_constants
+from .cpu.hypercubes import join_dimensions
+from .cpu.merged_arrays import merge_arrays
+from .cpu.neighbouring_lanes import neighbouring_lanes
+from .cpu.promises import leave_promises_out
+from .cpu.tile_dots import multiply_tiles
+from .cpu.whole_loops import multiply_rounds
 from .gathers import gather_without_conversions
-from .halves import multiply_halves
-from .hypercubes import join_dimensions
-from .invariant_operands import Capacity, hoist_invariant_operands
+from .gpu.converted_operands import convert_operands
+from .gpu.dot_precision import OF_F32, share_precision
+from .gpu.fill_together import fill_together
+from .gpu.fragments import arrange_fragments
+from .gpu.halves import multiply_halves
+from .gpu.invariant_operands import Capacity, hoist_invariant_operands
+from .gpu.matrix_buffers import pad_matrix_buffers
+from .gpu.operand_buffers import place_operands
+from .gpu.prefetch import prefetch_dot_operands
+from .gpu.row_buffers import buffer_rows
+from .gpu.store_lanes import reorder_storing_lanes
+from .gpu.transposed_operands import buffer_transposed_operands
+from .gpu.turn_dots import turn_dots
 from .kernel import kernel_of, one_block
-from .matrix_buffers import pad_matrix_buffers
-from .merged_arrays import merge_arrays
-from .neighbouring_lanes import neighbouring_lanes
-from .operand_buffers import place_operands
-from .prefetch import prefetch_dot_operands
-from .promises import leave_promises_out
 from .refill_buffers import refill_buffers
 from .reload_operands import reload_operands
-from .row_buffers import buffer_rows
 from .schedule import Options
 from .sink_buffers import sink_buffers
 from .sink_loads import APART, sink_loads
 from .split_dots import split_dots
 from .steps import check_steps
-from .store_lanes import reorder_storing_lanes
 from .strips import cut_in_strips
-from .tile_dots import multiply_tiles
-from .transposed_operands import buffer_transposed_operands
-from .turn_dots import turn_dots
 from .verifier import verify
-from .whole_loops import multiply_rounds
 
 
 class Stage(Enum):

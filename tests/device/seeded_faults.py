@@ -104,7 +104,7 @@ def _upstreams_pass() -> None:
 
 
 def _all_lanes_are_neighbours() -> None:
-    from triton.backends.spirv.transforms import alike_lanes
+    from triton.backends.spirv.transforms.cpu import alike_lanes
 
     alike_lanes._alike = lambda value, known: alike_lanes.NEIGHBOURS  # type: ignore[assignment]
 

@@ -14,7 +14,7 @@ from triton import knobs
 from triton.backends.spirv.capabilities import Capabilities
 from triton.backends.spirv.driver_quirks import DRIVERS, OTHER
 from triton.backends.spirv.transforms import table
-from triton.backends.spirv.transforms.row_buffers import buffer_rows
+from triton.backends.spirv.transforms.gpu.row_buffers import buffer_rows
 
 from tests.device.helpers import Guarded, device_capabilities, to_torch
 from tests.device.test_dot import operands

@@ -12,7 +12,7 @@ from triton.backends.spirv.capabilities import PROFILES, Capabilities
 from triton.backends.spirv.errors import UnsupportedOperation
 from triton.backends.spirv.matrices import MatrixConfiguration
 from triton.backends.spirv.spirv.disassemble import disassemble
-from triton.backends.spirv.transforms.matrix_buffers import pad_matrix_buffers
+from triton.backends.spirv.transforms.gpu.matrix_buffers import pad_matrix_buffers
 from triton.backends.spirv.transforms.schedule import Options
 from triton.backends.spirv.ttgir.encodings import PaddedSharedEncoding
 from triton.backends.spirv.ttgir.parser import parse_module

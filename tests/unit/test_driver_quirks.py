@@ -19,9 +19,9 @@ _SHOWN = {
     "max_nesting": "lowering/test_control_flow.py::test_nesting_that_the_driver_does_not_follow_is_refused",
     "unmasked_loads": "lowering/test_memory.py::test_a_load_inside_control_flow_has_an_address_of_its_own_in_each_lane",
     "spare_shared": "unit/planning/test_scratch_places.py::test_what_a_kernel_may_take",
-    "stored_bytes": "unit/transforms/test_store_lanes.py::test_rows_of_64_bytes_are_stored_without_conflicts",
+    "stored_bytes": "unit/transforms/gpu/test_store_lanes.py::test_rows_of_64_bytes_are_stored_without_conflicts",
     "prefetch_behind_barrier": (
-        "unit/transforms/test_prefetch.py::test_next_load_is_for_the_following_iteration_and_is_carried"
+        "unit/transforms/gpu/test_prefetch.py::test_next_load_is_for_the_following_iteration_and_is_carried"
     ),
     "carries_matrices": "lowering/test_matrix_dot.py::test_a_loop_that_computes_with_its_sums_carries_matrices",
     "matrix_lanes": "lowering/test_driver_habits.py::test_matrix_units_have_subgroups_of_their_own_size",

@@ -5,16 +5,54 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
 
-#: What the rooms of the compile side that need no Triton, and so no GPU framework, may import besides each other.
-PURE = ("abi", "settings", "drivers", "capabilities", "ttgir", "functions", "spirv", "errors", "layouts", "analysis")
-PURE += ("transforms", "planning", "lowering")
+#: What rooms import that is neither theirs nor the standard library's. Any other room needs the standard library alone.
+FOREIGN = {
+    "ahead_of_time": {"triton"},
+    "autoload": {"torch"},
+    "autoload/entry": {"torch", "triton"},
+    "availability": {"triton"},
+    "compiler": {"triton"},
+    "cpu": {"llvmlite", "triton"},
+    "cuda_extras": {"triton"},
+    "driver": {"torch", "triton"},
+    "inspection": {"numpy", "triton"},
+    "kernel_tests": {"pytest", "torch", "triton"},
+    "launching": {"numpy", "torch", "triton"},
+    "libdevice": {"triton"},
+    "passes": {"triton"},
+    "pytest_plugin": {"pytest"},
+    "resources": {"triton"},
+    "runtime": {"numpy", "torch", "vulkan"},
+    "stages": {"triton"},
+    "target": {"triton"},
+    "torch/active": {"torch"},
+    "torch/compile": {"sympy", "torch", "triton"},
+    "torch/device": {"torch", "triton"},
+    "torch/ops": {"torch", "triton"},
+    "torch/registration": {"torch"},
+    "upstream": {"triton"},
+    "warming": {"triton"},
+}
+#: Rooms that import nothing foreign themselves, but rooms that do.
+OVER_FOREIGN = {"cli", "reference", "torch"}
+#: What the column "does not know" of CONTRIBUTING.md's table calls rooms, and packages of others.
+WORDS = {
+    "SPIR-V": "spirv",
+    "TTGIR": "ttgir",
+    "devices": "runtime",
+    "lowering": "lowering",
+    "how they are launched": "launching",
+    "Triton": "triton",
+    "triton": "triton",
+    "no libtriton": "triton",
+}
 
 #: Modules that are built, and not files of this tree.
 BUILT = ("backend._native", r"backend\._native")
@@ -124,17 +162,20 @@ def rooms(graph: Graph, room: Callable[[str], str] = room) -> Graph:
     return {name: targets - {name, ""} for name, targets in result.items()}
 
 
+def reached(graph: Graph, start: str) -> set[str]:
+    """The nodes that can be reached from one, it itself only around a circle."""
+    seen: set[str] = set()
+    pending = [start]
+    while pending:
+        new = graph[pending.pop()] - seen
+        seen |= new
+        pending += new
+    return seen
+
+
 def circles(graph: Graph) -> list[set[str]]:
     """The sets of two or more nodes that reach each other."""
-    reach: Graph = {}
-    for start in graph:
-        seen: set[str] = set()
-        pending = [start]
-        while pending:
-            new = graph[pending.pop()] - seen
-            seen |= new
-            pending += new
-        reach[start] = seen
+    reach = {start: reached(graph, start) for start in graph}
     found: list[set[str]] = []
     for node in graph:
         circle = {other for other in reach[node] if node in reach[other]}
@@ -143,19 +184,20 @@ def circles(graph: Graph) -> list[set[str]]:
     return found
 
 
-def order() -> list[set[str]]:
-    """The rooms of backend/ by row of the table in CONTRIBUTING.md, the lowest first."""
+def named_rooms(cell: str) -> set[str]:
+    """The rooms of backend/ whose folders or files a cell names. Raises AssertionError where one is not there."""
+    there, names = files_of("backend"), re.findall(r"`([\w/]+?)(?:/|\.py)`", cell)
+    for name in names:
+        assert name == "native" or f"backend.{name.replace('/', '.')}" in there, f"CONTRIBUTING.md has a row of {name}"
+    return {"autoload" if name == "autoload" else room("backend." + name.replace("/", ".")) for name in names}
+
+
+def rows() -> list[tuple[set[str], str]]:
+    """(rooms of backend/, what they do not know) by row of the table in CONTRIBUTING.md, the lowest first."""
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     table = text.partition("| package |")[2].partition("\n\n")[0]
-    cells = [line.split("|")[1] for line in table.splitlines()[2:]]
-    names = [re.findall(r"`([\w/]+?)(?:/|\.py)`", cell) for cell in cells]
-    there = files_of("backend")
-    for name in (one for row in names for one in row):
-        assert name == "native" or f"backend.{name.replace('/', '.')}" in there, f"CONTRIBUTING.md has a row of {name}"
-    return [
-        {"autoload" if name == "autoload" else room("backend." + name.replace("/", ".")) for name in row}
-        for row in names
-    ]
+    cells = [line.split("|") for line in table.splitlines()[2:]]
+    return [(named_rooms(row[1]), row[3].strip()) for row in cells]
 
 
 @pytest.mark.parametrize("top", ["backend", "tools"])
@@ -175,7 +217,7 @@ def test_no_room_of_the_runtime_imports_one_that_imports_it() -> None:
 
 
 def test_imports_go_up_the_table_in_contributing_and_never_down() -> None:
-    rank = {name: row for row, names in reversed(list(enumerate(order()))) for name in names}
+    rank = {name: row for row, (names, _) in reversed(list(enumerate(rows()))) for name in names}
     graph = rooms(inside(files_of("backend")))
     unlisted = {name for name in graph if name} - rank.keys()
     assert not unlisted, f"give {sorted(unlisted)} a row of the table 'Where things are' in CONTRIBUTING.md"
@@ -183,23 +225,58 @@ def test_imports_go_up_the_table_in_contributing_and_never_down() -> None:
     assert not wrong, "these import a room of their own row or of one below it in the table"
 
 
-def outside(names: Iterable[str]) -> set[tuple[str, str]]:
-    """(room, package) of what these rooms import that is neither theirs nor the standard library's."""
-    return {
-        (room(module), base.split(".")[0])
-        for module, path in files_of("backend").items()
-        if room(module) in names
-        for base, _ in imported(path, module)
-        if base.split(".")[0] not in ("backend", *sys.stdlib_module_names)
-    }
+def foreign(*, by_string: bool = True) -> Graph:
+    """Room → the packages that it imports and that are neither ours nor the standard library's."""
+    found: Graph = {}
+    for module, path in files_of("backend").items():
+        for base, name in imported(path, module):
+            package = base.replace("\\", "").split(".")[0]
+            ours = package in ("", "backend") or base.startswith("triton.backends.spirv")
+            if not ours and package not in sys.stdlib_module_names and (by_string or name != STRING):
+                found.setdefault(room(module), set()).add(package)
+    return found
 
 
-def test_what_makes_spirv_of_ttgir_needs_the_standard_library_alone() -> None:
-    assert outside(PURE) == set()
+def test_what_rooms_import_besides_the_standard_library() -> None:
+    assert foreign() == FOREIGN, "a room that needed the standard library alone, and a new one, is to go on so"
 
 
-def test_what_runs_kernels_does_not_know_triton() -> None:
-    assert "triton" not in {package for _, package in outside(["runtime", "torch/device", "autoload"])}
+def test_what_needs_the_standard_library_alone_does_so_all_the_way_down() -> None:
+    graph = rooms(inside(files_of("backend")))
+    over = {name for name in graph if name and reached(graph, name) & FOREIGN.keys()}
+    assert over - FOREIGN.keys() == OVER_FOREIGN
+    assert {"ttgir", "transforms", "lowering", "spirv"} <= graph.keys() - over
+
+
+def test_rooms_do_not_know_what_their_row_says() -> None:
+    """ "anything else" and "anything but `x.py`" name all of backend/ that a room imports; words in WORDS name what it
+    does not import."""
+    graph, packages = rooms(inside(files_of("backend"))), foreign(by_string=False)
+    checked = 0
+    for names, unknown in rows():
+        for name in names:
+            known = graph.get(name, set())
+            if unknown.startswith("anything"):
+                assert known == named_rooms(unknown), f"{name} does not know {unknown}"
+                checked += 1
+            for word in re.split(r"[;,] ", unknown):
+                assert WORDS.get(word) not in known | packages.get(name, set()), f"{name} does not know {word}"
+                checked += word in WORDS
+    assert checked > 30
+
+
+def test_no_wing_of_the_rewrites_knows_the_other() -> None:
+    """``transforms/gpu/`` and ``transforms/cpu/``; what neither needs alone is in ``transforms/``, which only the table
+    joins with them."""
+
+    def wing(module: str) -> str:
+        _, *inside = module.removeprefix("backend.").split(".")
+        if not module.startswith("backend.transforms."):
+            return ""
+        return inside[0] if inside[0] in ("cpu", "gpu", "table") else "any"
+
+    graph = rooms(inside(files_of("backend")), wing)
+    assert graph == {"": graph[""], "any": set(), "cpu": {"any"}, "gpu": {"any"}, "table": {"any", "cpu", "gpu"}}
 
 
 def test_torch_reaches_the_runtime_through_one_door() -> None:
@@ -227,13 +304,3 @@ def test_imports_by_string_are_seen() -> None:
     assert "backend.torch.registration" in graph["backend.autoload.entry"]
     assert {"backend.torch.ops.sorting", "backend.torch.ops.norms"} <= graph["backend.torch.ops"]
     assert "backend.runtime.arrays" in graph["backend.runtime"]
-
-
-def test_no_import_hides_from_the_graph_of_the_compile_side() -> None:
-    hidden = [
-        module
-        for module, path in files_of("backend").items()
-        if room(module) in PURE
-        if "TYPE_CHECKING" in path.read_text(encoding="utf-8")
-    ]
-    assert hidden == [], "an import for types alone is one that would make a cycle: move what is imported down"

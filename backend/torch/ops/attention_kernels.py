@@ -203,7 +203,7 @@ def _key_gradients(
     CAUSAL: tl.constexpr, MASK: tl.constexpr, BM: tl.constexpr, WHOLE: tl.constexpr,
 ):  # fmt: skip
     """The totals of key_kernel after the queries from ``start`` on. Scores are (queries, keys); the compiler computes
-    them transposed on matrix units (transforms/turn_dots.py)."""
+    them transposed on matrix units (transforms/gpu/turn_dots.py)."""
     m = start + tl.arange(0, BM)
     queries = _tile(q, m[:, None], stride_qm, M, d[None, :], stride_qd, D, WHOLE)
     grads = _tile(do, m[:, None], stride_om, M, e[None, :], stride_oe, E, WHOLE)

@@ -1,6 +1,6 @@
 """This backend's own operations, which its rewrites make: on tensors in arrays of an invocation's own
-(transforms/strip_loops.py, carried_arrays.py, merged_arrays.py, first_rounds.py, tile_dots.py, whole_loops.py),
-and what transforms/halves.py asks of tensors."""
+(transforms/strip_loops.py and what goes by it in transforms/cpu/), and what transforms/gpu/halves.py asks of tensors.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sorts of long tensors: exchanges along many dimensions of two elements, in loops (transforms/hypercubes.py)."""
+"""Sorts of long tensors: exchanges along many dimensions of two elements, in loops (transforms/cpu/hypercubes.py)."""
 
 from __future__ import annotations
 

@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from triton.backends.spirv.driver_quirks import Driver
 from triton.backends.spirv.transforms.buffer_operands import buffer_operands
-from triton.backends.spirv.transforms.fill_together import fill_together
 from triton.backends.spirv.transforms.gathers import gather_without_conversions
-from triton.backends.spirv.transforms.prefetch import prefetch_dot_operands
+from triton.backends.spirv.transforms.gpu.fill_together import fill_together
+from triton.backends.spirv.transforms.gpu.prefetch import prefetch_dot_operands
+from triton.backends.spirv.transforms.gpu.row_buffers import buffer_rows
 from triton.backends.spirv.transforms.refill_buffers import refill_buffers
 from triton.backends.spirv.transforms.reload_operands import reload_operands
-from triton.backends.spirv.transforms.row_buffers import buffer_rows
 from triton.backends.spirv.transforms.sink_buffers import sink_buffers
 from triton.backends.spirv.transforms.sink_loads import sink_loads
 from triton.backends.spirv.transforms.strips import cut_in_strips
