@@ -18,8 +18,10 @@ import triton
 import triton.language as tl
 from triton.backends.spirv import cli, runtime
 from triton.backends.spirv.launching.values import values_launcher as launcher
+from triton.backends.spirv.launching.values.memory import Storage
 from triton.backends.spirv.reference import item_of
 from triton.backends.spirv.runtime import ValuesDiffer
+from triton.backends.spirv.runtime.context import current
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from tests.device.seeded_faults import FAULTS
@@ -118,6 +120,18 @@ def test_arrays_of_the_runtime(compared: Any) -> None:
     add[(1,)](runtime.array(x), device, out, 100, BLOCK=128, check_values=True)
     assert compared() == 1
     np.testing.assert_array_equal(out.to_numpy(), np.concatenate([x + y, np.full(20, 7, np.float32)]))
+
+
+def test_a_tensor_of_another_type(compared: Any) -> None:
+    x, out = torch.rand(100), torch.zeros(100, dtype=torch.int32)
+    wrapped = triton.reinterpret(out, tl.float32)
+    add[(1,)](x, x, wrapped, 100, BLOCK=128, check_values=True)
+    assert compared() == 1 and torch.equal(out.view(torch.float32), 2 * x)
+    # The way of CUDA tensors, whose memory torch alone reaches.
+    storage = Storage(out.data_ptr(), 400, "cuda", wrapped)
+    np.testing.assert_array_equal(storage.read(current()).view(np.float32), (2 * x).numpy())
+    storage.write(current(), np.zeros(400, np.uint8))
+    assert not out.any()
 
 
 def test_tensor_descriptors(compared: Any) -> None:

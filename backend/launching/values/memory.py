@@ -9,8 +9,9 @@ from typing import Any
 
 from ...abi.launch_arguments import FIRST_ARGUMENT
 from ...runtime.context import NAME, Context
+from ...runtime.cuda.cuda_pointers import with_device
 from ...runtime.launches.launch import Entry
-from ...runtime.memory.host_memory import storage_of
+from ...runtime.memory.host_memory import storage_of, tensor_of
 
 
 class Untold(Exception):
@@ -57,7 +58,7 @@ class Storage:
     def _cuda(self) -> Any:
         import torch
 
-        return torch.empty(0, dtype=torch.uint8, device=self.of.device).set_(self.of.untyped_storage())
+        return torch.empty(0, dtype=torch.uint8, device=self.of.device).set_(tensor_of(self.of).untyped_storage())
 
 
 @dataclass(frozen=True)
@@ -101,6 +102,7 @@ def _storage(argument: Any, name: str) -> Storage | None:
     """None of memory that no kernel may write."""
     if not hasattr(argument, "data_ptr"):
         raise Untold(f"argument '{name}' is an address, whose memory is not known")
+    argument, address, _ = with_device(argument, argument.data_ptr(), "host")
     device = getattr(argument, "device", None)
     kind = getattr(device, "type", "cpu")
     if kind == "read-only":
@@ -108,7 +110,9 @@ def _storage(argument: Any, name: str) -> Storage | None:
     if kind not in ("cpu", "cuda", NAME):
         raise Untold(f"argument '{name}' is on the device {device}")
     try:
-        address, size, _ = storage_of(argument, argument.data_ptr())
+        address, size, _ = storage_of(argument, address)
     except TypeError as error:
         raise Untold(f"argument '{name}': {error}") from None
+    if kind == "cuda" and tensor_of(argument) is None:
+        raise Untold(f"argument '{name}' is CUDA memory of no torch tensor")
     return Storage(address, size, kind, argument)

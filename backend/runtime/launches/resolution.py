@@ -16,7 +16,7 @@ from ...settings import IMPORTED, STAGED
 from ..context import Context
 from ..cuda.cuda_pointers import CudaMemory, with_device
 from ..errors import NotShareable
-from ..memory.host_memory import CLAIMS, PLACEMENT, HostRange, Loan, find, merge, storage_of
+from ..memory.host_memory import CLAIMS, PLACEMENT, HostRange, Loan, find, merge, storage_of, tensor_of
 from ..native_module import native
 
 #: A pointer argument: the object, the address that it tells, and its place (abi/launch_arguments.py), or "shared".
@@ -171,14 +171,13 @@ class Resolver:
 
     def _tensor(self, name: str, argument: Any) -> Any:
         """The torch tensor that an argument is, or that it wraps as triton.reinterpret's does."""
-        tensor = argument = argument.argument if isinstance(argument, CudaMemory) else argument
-        while not hasattr(tensor, "untyped_storage"):
-            tensor = getattr(tensor, "base", None)
-            if tensor is None:
-                raise TypeError(
-                    f"kernel '{self._name}', argument '{name}': CUDA memory of a {type(argument).__name__} cannot be "
-                    "copied; pass a torch tensor"
-                )
+        argument = argument.argument if isinstance(argument, CudaMemory) else argument
+        tensor = tensor_of(argument)
+        if tensor is None:
+            raise TypeError(
+                f"kernel '{self._name}', argument '{name}': CUDA memory of a {type(argument).__name__} cannot be "
+                "copied; pass a torch tensor"
+            )
         return tensor
 
     def _resolve_host(

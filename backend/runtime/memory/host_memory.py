@@ -54,6 +54,13 @@ def storage_of(argument: Any, address: int) -> tuple[int, int, bool]:
     )
 
 
+def tensor_of(argument: Any) -> Any:
+    """The torch tensor that an argument is, or that it wraps as triton.reinterpret's does; None if there is none."""
+    while argument is not None and not hasattr(argument, "untyped_storage"):
+        argument = getattr(argument, "base", None)
+    return argument
+
+
 def memory_bytes(argument: Any) -> float:
     """Bytes of the whole memory that a tensor is a view of; infinity where it does not tell. ``ptr_range()``, where the
     object has it, is asked first (upstream's protocol)."""

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import threading
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
 import triton
 import triton.language as tl
-from triton.backends.spirv.runtime import cuda
+from triton.backends.spirv.inspection.bisect import _text
+from triton.backends.spirv.launching.values import values_launcher
+from triton.backends.spirv.runtime import ValuesDiffer, cuda
 from triton.backends.spirv.runtime.context import current
 from triton.backends.spirv.runtime.errors import NotShareable
+from triton.backends.spirv.spirv import fold
+from triton.backends.spirv.spirv import opcodes as op
 from triton.backends.spirv.torch import register
 
 MIB = 1 << 20
@@ -22,6 +28,14 @@ def add_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     x, y = tl.load(x_ptr + i, mask=i < n), tl.load(y_ptr + i, mask=i < n)
     tl.store(out_ptr + i, x + y, mask=i < n)
+
+
+@triton.jit
+def mixed_kernel(x, w, steps, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = i < n
+    value = tl.load(x + i, mask=inside) * tl.load(w + i, mask=inside) + tl.load(steps + i, mask=inside) * 3
+    tl.store(out + i, value, mask=inside)
 
 
 def add(x: torch.Tensor, y: torch.Tensor, out: torch.Tensor) -> Any:
@@ -175,6 +189,61 @@ def expandable_segments_that_change() -> None:
         torch.cuda.empty_cache()
 
 
+def _mixed() -> tuple[torch.Tensor, torch.Tensor]:
+    """What a compared launch with views of odd starts and three types of elements wrote, and what it should have."""
+    x, w = torch.rand(1300, device="cuda")[3:], torch.rand(1300, device="cuda", dtype=torch.bfloat16)[1:]
+    steps = torch.arange(1300, device="cuda", dtype=torch.int32)[5:]
+    out = torch.full((1300,), 7.0, device="cuda")
+    try:
+        mixed_kernel[(6,)](x, w, steps, out[1:], 1290, BLOCK=256, check_values=True)
+    finally:
+        expected = out.clone()
+        expected[1:1291] = (x.double()[:1290] * w.double()[:1290] + 3 * steps[:1290]).float()
+        MIXED.append((out, expected))
+    return out, expected
+
+
+def compared_launches() -> None:
+    """Launches that are compared with the reference's leave what the usual kernel wrote."""
+    for launch in range(3):
+        out, expected = _mixed()
+        torch.testing.assert_close(out, expected)
+        assert values_launcher.compared_here == launch + 1
+    x, out = torch.rand(100, device="cuda"), torch.zeros(100, device="cuda", dtype=torch.int32)
+    add_kernel[(1,)](x, x, triton.reinterpret(out, tl.float32), 100, BLOCK=1024, check_values=True)
+    assert torch.equal(out.view(torch.float32), 2 * x) and values_launcher.compared_here == 4
+    in_place = x.clone()
+    add_kernel[(1,)](in_place, x, in_place, 90, BLOCK=1024, check_values=True)
+    assert torch.equal(in_place[:90], 2 * x[:90]) and torch.equal(in_place[90:], x[90:])
+    own = torch.rand(100)
+    add_kernel[(1,)](x, own, out.view(torch.float32), 100, BLOCK=1024, check_values=True)
+    assert torch.equal(out.view(torch.float32).cpu(), x.cpu() + own) and values_launcher.compared_here == 6
+
+
+def a_wrong_item_is_named() -> None:
+    """A rule of simplification that takes i * 3 for i."""
+    fold.RIGHT_IDENTITY[op.IMul] = 3
+    with TemporaryDirectory() as triton.knobs.cache.dir:
+        try:
+            _mixed()
+        except ValuesDiffer as error:
+            found = error
+        else:
+            raise AssertionError("no value differs")
+    assert found.items == ("simplification",) and (found.kernel, found.argument) == ("mixed_kernel", "out"), found
+    line = mixed_kernel.fn.__code__.co_firstlineno + 5
+    assert str(found).startswith(f"cuda_tensors.py:{line}: kernel 'mixed_kernel': out[0] is "), (line, str(found))
+    out, expected = MIXED[-1]
+    steps = torch.arange(5, 1295, device="cuda")
+    torch.testing.assert_close(out[1:1291], expected[1:1291] - 2 * steps)  # what the usual kernel wrote
+    assert (out[0], *out[1291:].unique()) == (7, 7)
+    told = json.loads(_text(found, data=True))
+    types = [one["dtype"] for one in told["arguments"] if "dtype" in one]
+    assert types == ["torch.float32", "torch.bfloat16", "torch.int32", "torch.float32"]
+    assert len(told["data"]) == 4
+
+
+MIXED: list[tuple[torch.Tensor, torch.Tensor]] = []
 POOL, POOLING = cuda.mem_pool(), threading.Lock()
 
 if __name__ == "__main__":

@@ -52,3 +52,11 @@ def test_expandable_segments(check: str) -> None:
 
 def test_copies_through_host_memory() -> None:
     _check("staged", TRITON_SPIRV_CUDA="staged")
+
+
+@pytest.mark.parametrize(
+    "way", [{"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}, {"TRITON_SPIRV_CUDA": "staged"}]
+)
+@pytest.mark.parametrize("check", ["compared_launches", "a_wrong_item_is_named"])
+def test_values_are_compared(check: str, way: dict[str, str]) -> None:
+    _check(check, **way)
