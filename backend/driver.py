@@ -92,9 +92,9 @@ class SPIRVDriver(DriverBase):
 
     def get_current_device(self) -> int:
         """Index of the device that this thread's launches go to. Raises DeviceUnavailable."""
-        chosen = self._vulkan.chosen_device()  # every launch asks: a look at the environment would show
-        if chosen is not None:
-            return chosen
+        known = self._vulkan.known_device()  # every launch asks: a look at the environment would show
+        if known is not None:
+            return known
         return 0 if compile_only() else self._vulkan.current_device()
 
     def set_current_device(self, device: int) -> None:

@@ -3,6 +3,8 @@
     torchrun --nproc-per-node 2 -m examples.data_parallel
     python -m examples.data_parallel
 
+Where torch has CUDA, TRITON_SPIRV_BACKEND=1 chooses this backend, and the tensors are CUDA's.
+
 A linear layer and a layer norm learn to reproduce a batch of targets, by gradient descent on the mean squared error.
 Matmuls, layer norm, its gradients and the update are Triton kernels. Each rank launches them on the device that
 LOCAL_RANK gives it; if there is only one, the ranks share it. torch.distributed's gloo adds up the gradients. It
@@ -210,6 +212,9 @@ def main() -> int:
     """Trains, compares and prints; 0 where everything is right. Every rank gets rank 0's verdict."""
     problem = Problem.make()
     device = triton.runtime.driver.active.get_active_torch_device()
+    if device.type == "cuda":  # launches go to torch.cuda's current device
+        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count())
+        device = triton.runtime.driver.active.get_active_torch_device()
     ranks = int(os.environ.get("WORLD_SIZE", "1"))
     if ranks == 1:
         rank, shares, add_up = 0, [shares_of(part, PARTS_ALONE) for part in range(PARTS_ALONE)], lambda tensor: None

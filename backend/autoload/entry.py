@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from .compiler_hook import teach_compiler
-from .others import asked_for, other_accelerator, step_aside
+from .others import asked_for, make_segments_expandable, other_accelerator, step_aside
 from .placeholder import PARTS, Placeholder
 from .private_use import claim
 from .versions import is_too_old
@@ -42,6 +42,8 @@ def autoload() -> None:
     if torch._C._get_privateuse1_backend_name() != "privateuseone" or _others_are_loaded():
         return
     other = other_accelerator()
+    if other == "cuda" and torch.version.hip is None:
+        make_segments_expandable()
     if other is not None and not asked_for():
         step_aside(other)
         return

@@ -25,8 +25,16 @@ HOW_TO_CLAIM = (
     f"set {VARIABLE}=1 before torch is imported, or call triton.backends.spirv.torch.register(); "
     "torch then cannot compute gradients of tensors of its other accelerator in this process"
 )
-#: Where this backend's settings are, next to this package: in a triton that has it inside, or in the plugin-only wheel.
+#: Where this backend's settings are, next to torch's entry point: in a triton that has it inside, or in the plugin-only
+#: wheel. In the backend's own folder they are next to this package.
 _SETTINGS = (f"triton/backends/{NAME}/settings.py", f"triton_{NAME}/settings.py")
+
+#: Where torch is told how to allocate; the first name is that of newer versions.
+_ALLOCATION = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
+#: What says that the user has chosen.
+_ALLOCATION_CHOSEN = ("expandable_segments", "backend")
+#: Functions of ``torch._C`` that take such a text, in newer versions and older ones.
+_ALLOCATION_SETTERS = ("_accelerator_setAllocatorSettings", "_cuda_cudaCachingAllocator_set_allocator_settings")
 
 
 def _in_windows(name: str) -> str:
@@ -50,17 +58,23 @@ _INTEL = "0x8086"
 _log = logging.getLogger(__name__)
 
 
-def asked_for() -> bool:
-    """Whether TRITON_SPIRV_TORCH_DEVICE asks for torch's device. Raises SettingError."""
-    if not os.environ.get(VARIABLE):
-        return False
-    for place in _SETTINGS:
+def chosen_settings() -> Any:
+    """This backend's settings.py, from its file: an import would be that of triton. None where it is not there."""
+    for place in ("settings.py",) if Path(__file__).parent.name == "autoload" else _SETTINGS:
         path = Path(__file__).parents[1] / place
         if path.is_file() and (spec := spec_from_file_location(f"_triton_{NAME}_settings", path)) and spec.loader:
             sys.modules[spec.name] = settings = module_from_spec(spec)
             spec.loader.exec_module(settings)
-            return bool(settings.TORCH_DEVICE.get())
-    return False
+            return settings
+    return None
+
+
+def asked_for() -> bool:
+    """Whether TRITON_SPIRV_TORCH_DEVICE asks for torch's device. Raises SettingError."""
+    if not os.environ.get(VARIABLE):
+        return False
+    settings = chosen_settings()
+    return settings is not None and bool(settings.TORCH_DEVICE.get())
 
 
 def other_accelerator() -> str | None:
@@ -78,6 +92,27 @@ def other_accelerator() -> str | None:
     if torch.xpu._is_compiled() and (sys.platform != "linux" or _has_intel_gpu()):
         return "xpu"
     return "mtia" if torch.mtia._is_compiled() else None
+
+
+def make_segments_expandable() -> bool:
+    """Has torch.cuda allocate memory that Vulkan can import, if kernels are asked of this backend by the environment,
+    and that says nothing of how torch allocates such memory. Vulkan imports the chunks of expandable segments, and
+    nothing that cudaMalloc allocated. torch takes the choice at any time, for memory that it allocates from then on.
+    Whether it was done. Raises SettingError."""
+    import torch
+
+    settings: Any = chosen_settings()
+    if settings is None or settings.CUDA.get() != settings.SHARE:
+        return False
+    asked = settings.BACKEND.get() or os.environ.get("TRITON_DEFAULT_BACKEND") == NAME
+    said = next((text for name in _ALLOCATION if (text := os.environ.get(name))), "")
+    if not asked or any(word in said for word in _ALLOCATION_CHOSEN):
+        return False
+    set_ = next((function for name in _ALLOCATION_SETTERS if (function := getattr(torch._C, name, None))), None)
+    if set_ is None:
+        return False
+    set_(",".join(filter(None, (said, "expandable_segments:True"))))
+    return True
 
 
 def step_aside(other: str) -> None:

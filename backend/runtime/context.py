@@ -12,8 +12,10 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
+from .. import settings
 from ..capabilities import Capabilities
 from .cuda import CudaSharing
+from .cuda.current_gpu import FollowedGpu, works_on_cuda
 from .device_choice import choose, is_chosen, open_device, select
 from .device_choice import devices as all_devices
 from .device_kind import DeviceInfo
@@ -211,11 +213,13 @@ def _leave_failed() -> None:
 @once_a_process
 def devices() -> tuple[DeviceInfo, ...]:
     """The devices of this process, the one that it uses by itself first: all that there are, best first, or the one
-    that TRITON_SPIRV_DEVICE or LOCAL_RANK chooses. ``spirv:<index>`` counts these.
+    that TRITON_SPIRV_DEVICE or LOCAL_RANK chooses. ``spirv:<index>`` counts these. LOCAL_RANK hides none from a program
+    that works on CUDA tensors: torch.cuda's current device chooses there.
 
     Raises DeviceUnavailable, and ValueError on a wrong LOCAL_RANK.
     """
-    return (choose(all_devices())[0],) if is_chosen() else all_devices()
+    hides = is_chosen() and (settings.DEVICE.get() or not works_on_cuda(NAME))
+    return (choose(all_devices())[0],) if hides else all_devices()
 
 
 def device_count() -> int:
@@ -230,40 +234,53 @@ class _Chosen(threading.local):
 
 
 _chosen = _Chosen()
+_followed = FollowedGpu(NAME, lambda: [device.uuid for device in devices()])
+
+
+@once_a_process
+def _first() -> int:
+    """The device of threads that have chosen none. Raises DeviceUnavailable."""
+    seen = devices()
+    index = seen.index(choose(all_devices())[0]) if len(seen) > 1 else 0
+    _check(index)
+    return index
 
 
 def current_device() -> int:
-    """Index into devices() of the device that this thread's launches go to: 0 where it has chosen none.
+    """Index into devices() of the device that this thread's launches go to: the one that it has chosen, torch.cuda's
+    current one where the program works on CUDA tensors, or else the first.
 
     Raises DeviceUnavailable.
     """
-    if _chosen.index is None:
-        set_current_device(0)
-        return 0
-    return _chosen.index
+    known = known_device()
+    return _first() if known is None else known
 
 
-def chosen_device() -> int | None:
-    """What current_device() gives, if this thread has asked for it yet."""
-    return _chosen.index
+def known_device() -> int | None:
+    """What current_device() gives, if no device need be looked for."""
+    if _chosen.index is not None:
+        return _chosen.index
+    followed = _followed.index()
+    return _first.found() if followed is None else followed
 
 
 def set_current_device(index: int) -> None:
-    """Launch on another device from now on, in this thread. Raises DeviceUnavailable if it is not there or not
-    usable."""
+    """Launch on another device from now on, in this thread; where the program works on CUDA tensors, it is torch.cuda's
+    current one, too. Raises DeviceUnavailable if it is not there or not usable."""
     _check(index)
-    _chosen.index = index
+    _chosen.index = None if _followed.choose(index) else index
 
 
 @contextmanager
 def on_device(index: int) -> Iterator[None]:
     """Make a device the current one of this thread for the block. Raises as set_current_device()."""
-    before = current_device()
+    chosen, before = _chosen.index, current_device()
     set_current_device(index)
     try:
         yield
     finally:
-        _chosen.index = before
+        _followed.choose(before)
+        _chosen.index = chosen
 
 
 def _check(index: int) -> None:

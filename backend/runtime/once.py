@@ -34,6 +34,10 @@ class OnceAProcess(Generic[Found]):
                     self._found.append(self.__wrapped__())
         return self._found[0]
 
+    def found(self) -> Found | None:
+        """What it has returned; None before."""
+        return self._found[0] if self._found else None
+
 
 def once_a_process(function: Callable[[], Found]) -> OnceAProcess[Found]:
     """A decorator: see OnceAProcess."""

@@ -27,6 +27,9 @@ def active_device() -> torch.device:
         if other == "cuda" and not torch.cuda.is_available():
             other = None  # its driver is installed, and shows torch no GPU
         if other is not None:
+            if other == "cuda" and context.shares_memory:
+                torch.cuda.init()  # from now on its current device is that of launches
+                context = runtime.current()
             index = cuda_index(context.device.uuid) if other == "cuda" and context.shares_memory else None
             return torch.device("cpu") if index is None else torch.device("cuda", index)
     registration.register()

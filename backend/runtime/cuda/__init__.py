@@ -24,6 +24,7 @@ from ..memory.host_memory import storage_of
 from ..native_module import native
 from .cuda_driver import DeviceContext, Semaphore, new_stream
 from .cuda_memory import ImportedMemory
+from .current_gpu import cuda_index, uuid_of
 from .stream_watch import StreamWatch
 
 
@@ -42,21 +43,6 @@ def mem_pool() -> Any:
     import torch
 
     return torch.cuda.MemPool(_allocator().allocator())
-
-
-@cache
-def _uuid(index: int) -> str:
-    """The UUID of a GPU by torch's number, 32 hexadecimal digits."""
-    import torch
-
-    return str(torch.cuda.get_device_properties(index).uuid).replace("-", "").lower().removeprefix("gpu")
-
-
-def cuda_index(uuid: str) -> int | None:
-    """torch's number of the GPU with a UUID of 32 hexadecimal digits, or None if CUDA does not show it."""
-    import torch
-
-    return next((index for index in range(torch.cuda.device_count()) if _uuid(index) == uuid), None)
 
 
 @dataclass
@@ -118,11 +104,12 @@ class CudaSharing:
             return self._memory.address(address, start, start + size)
 
     def _check_device(self, index: int) -> None:
-        if _uuid(index) != self._context.device.uuid:
+        if uuid_of(index) != self._context.device.uuid:
+            launched = cuda_index(self._context.device.uuid)
             raise NotShareable(
-                f"the tensor is on 'cuda:{index}', which is another GPU than the Vulkan device "
-                f"{self._context.device.name} that the kernel was launched on: set TRITON_SPIRV_DEVICE "
-                "to its UUID, or move the tensor"
+                f"the tensor is on 'cuda:{index}', and the kernel was launched on another GPU, 'cuda:{launched}' "
+                f"({self._context.device.name}): launch it in 'with torch.cuda.device({index}):', without "
+                "TRITON_SPIRV_DEVICE, or move the tensor"
             )
 
     def signal(self, stream: int) -> tuple[int, int]:

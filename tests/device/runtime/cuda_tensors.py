@@ -244,6 +244,86 @@ def a_wrong_item_is_named() -> None:
 
 
 MIXED: list[tuple[torch.Tensor, torch.Tensor]] = []
+
+
+def _added_on(index: int, size: int = 100_003) -> None:
+    """Adds on a GPU that is to be torch.cuda's current one, on its current stream, beside its other work."""
+    device = f"cuda:{index}"
+    x, y, out = (torch.rand(size, device=device) for _ in range(3))
+    for _ in range(20):
+        x.add_(1)
+        add(x, y, out)
+        assert torch.equal(out, x + y), device
+
+
+def the_current_gpu() -> None:
+    """As torch.cuda has it: chosen for the thread, or for a block; and no other GPU's tensors."""
+    for index in (0, 1, 0):
+        torch.cuda.set_device(index)
+        _added_on(index)
+        with torch.cuda.device(1 - index):
+            _added_on(1 - index)
+            with torch.cuda.stream(torch.cuda.Stream()):
+                _added_on(1 - index)
+        _added_on(index)
+    x = torch.rand(4096, device="cuda:1")
+    try:
+        add(x, x, x)
+    except NotShareable as error:
+        message = str(error)
+    else:
+        raise AssertionError("it was not refused")
+    assert "the tensor is on 'cuda:1', and the kernel was launched on another GPU, 'cuda:0'" in message, message
+    assert "with torch.cuda.device(1):" in message
+
+
+def a_gpu_for_each_thread() -> None:
+    wrong: list[BaseException] = []
+
+    def work(index: int) -> None:
+        try:
+            torch.cuda.set_device(index)
+            for round_ in range(10):
+                _added_on(index, 50_000 + round_)
+        except BaseException as error:
+            wrong.append(error)
+
+    threads = [threading.Thread(target=work, args=(index % 2,)) for index in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong, wrong
+
+
+class _Doubled(torch.autograd.Function):
+    """Twice a tensor, by a kernel, in both directions; torch's engine runs them in a thread of its GPU."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        out = torch.empty_like(x)
+        add(x, x, out)
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, grad: torch.Tensor) -> torch.Tensor:  # type: ignore[override]
+        grad = grad.contiguous()
+        out = torch.empty_like(grad)
+        add(grad, grad, out)
+        return out
+
+
+def gradients_on_both_gpus() -> None:
+    parts = [torch.rand(5000, device=f"cuda:{index}", requires_grad=True) for index in range(2)]
+    results = []
+    for index, part in enumerate(parts):
+        with torch.cuda.device(index):
+            results.append(_Doubled.apply(part))
+    (results[0].sum() + results[1].to("cuda:0").sum()).backward()
+    for part in parts:
+        assert torch.equal(part.grad, torch.full_like(part, 2.0))
+
+
 POOL, POOLING = cuda.mem_pool(), threading.Lock()
 
 if __name__ == "__main__":

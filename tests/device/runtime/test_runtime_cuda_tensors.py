@@ -24,7 +24,8 @@ def _beside_cuda() -> None:
 
 
 def _check(name: str, **environment: str) -> None:
-    environment = {"PYTORCH_CUDA_ALLOC_CONF": "", **environment}  # whatever memory torch takes outside of the tests
+    # whatever memory torch takes outside of the tests
+    environment = {"PYTORCH_ALLOC_CONF": "", "PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:False", **environment}
     done = run([sys.executable, str(_PROGRAM), name], cwd=_ROOT, **environment)
     assert (done.returncode, done.stdout) == (0, "right\n"), done.stderr
 
@@ -60,3 +61,17 @@ def test_copies_through_host_memory() -> None:
 @pytest.mark.parametrize("check", ["compared_launches", "a_wrong_item_is_named"])
 def test_values_are_compared(check: str, way: dict[str, str]) -> None:
     _check(check, **way)
+
+
+def test_expandable_segments_unasked() -> None:
+    """The choice of this backend for kernels makes torch's segments expandable."""
+    _check("expandable_segments", PYTORCH_CUDA_ALLOC_CONF="", TRITON_SPIRV_BACKEND="1")
+
+
+@pytest.mark.parametrize("check", ["the_current_gpu", "a_gpu_for_each_thread", "gradients_on_both_gpus"])
+def test_several_gpus(check: str) -> None:
+    import torch
+
+    if torch.cuda.device_count() < 2:
+        pytest.skip("torch sees one GPU")
+    _check(check, PYTORCH_CUDA_ALLOC_CONF="", TRITON_SPIRV_BACKEND="1", TRITON_SPIRV_DEVICE="", LOCAL_RANK="")

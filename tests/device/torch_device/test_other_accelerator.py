@@ -94,6 +94,7 @@ from triton.backends.spirv.runtime import context
 gpu = SimpleNamespace(host_memory="staged", shares_memory={shares}, index=0, device=SimpleNamespace(uuid="ab" * 16))
 context.current = lambda: gpu
 torch.cuda.is_available, torch.cuda.device_count = lambda: {count} > 0, lambda: {count}
+torch.cuda.init = lambda: None
 uuids = ["GPU-" + "cd" * 16, "GPU-abababab-abab-abab-abab-abababababab"]
 torch.cuda.get_device_properties = lambda index: SimpleNamespace(uuid=uuids[index])
 print(SPIRVDriver().get_active_torch_device())
@@ -152,3 +153,100 @@ def test_kernels_are_tuned_where_torch_does_not_know_the_device(python: Python, 
         TORCHINDUCTOR_COMPILE_THREADS="1",
     )
     assert told == "True\nprivateuseone\n"
+
+
+@pytest.mark.parametrize(
+    ("environment", "told"),
+    [
+        ({}, []),
+        ({"TRITON_SPIRV_BACKEND": "1"}, ["expandable_segments:True"]),
+        ({"TRITON_DEFAULT_BACKEND": "spirv"}, ["expandable_segments:True"]),
+        ({"TRITON_SPIRV_BACKEND": "1", "TRITON_SPIRV_TORCH_DEVICE": "1"}, ["expandable_segments:True"]),
+        (
+            {"TRITON_SPIRV_BACKEND": "1", "PYTORCH_CUDA_ALLOC_CONF": "max_split_size_mb:64"},
+            ["max_split_size_mb:64,expandable_segments:True"],
+        ),
+        ({"TRITON_SPIRV_BACKEND": "1", "PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:False"}, []),
+        ({"TRITON_SPIRV_BACKEND": "1", "PYTORCH_ALLOC_CONF": "backend:cudaMallocAsync"}, []),
+        ({"TRITON_SPIRV_BACKEND": "1", "TRITON_SPIRV_CUDA": "staged"}, []),
+        ({"TRITON_SPIRV_BACKEND": "1", "CUDA_VISIBLE_DEVICES": ""}, []),
+    ],
+    ids=str,
+)
+def test_torchs_memory_can_be_imported(python: Python, environment: dict[str, str], told: list[str]) -> None:
+    """torch.cuda's allocator is told at import, and not against the user."""
+    unset = dict.fromkeys(("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF", "TRITON_SPIRV_CUDA"), "")
+    script = "told = []\ntorch._C._accelerator_setAllocatorSettings = told.append\n" + AUTOLOAD + "print(told)\n"
+    assert python(script, **{**unset, **environment}) == f"{told}\n"
+
+
+#: Three GPUs, of which torch.cuda shows two, in another order, and has one current for each thread.
+TWO_GPUS = """
+import threading
+from dataclasses import replace
+from types import SimpleNamespace
+from triton.backends.spirv.runtime import context, device_choice
+one = device_choice.devices()[0]
+gpus = [replace(one, uuid=name * 16) for name in ("ab", "cd", "ef")]
+device_choice._found = context.all_devices = device_choice.devices = lambda: tuple(gpus)
+context.choose = lambda found: device_choice.choose(gpus)
+torch.cuda.device_count = lambda: 2
+torch.cuda.get_device_properties = lambda index: SimpleNamespace(uuid=gpus[1 - index].uuid)
+state = threading.local()
+torch.cuda.current_device = lambda: getattr(state, "index", 0)
+torch.cuda.set_device = lambda index: setattr(state, "index", index)
+started = False
+torch.cuda.is_initialized = lambda: started
+"""
+
+
+def test_launches_go_to_the_current_gpu_of_torch_cuda(python: Python) -> None:
+    """In each thread; CUDA is not started by it; and what the runtime chooses is torch.cuda's choice, too."""
+    told = python(
+        AUTOLOAD
+        + TWO_GPUS
+        + """
+from triton.backends.spirv.driver import SPIRVDriver
+driver = SPIRVDriver()
+seen = [driver.get_current_device()]
+started = True
+seen += [driver.get_current_device()]
+torch.cuda.set_device(1)
+seen += [driver.get_current_device()]
+def work():
+    seen.append(driver.get_current_device())
+    driver.set_current_device(0)
+    seen.append((driver.get_current_device(), torch.cuda.current_device()))
+thread = threading.Thread(target=work)
+thread.start()
+thread.join()
+with context.on_device(1):
+    seen.append((driver.get_current_device(), torch.cuda.current_device()))
+seen.append((driver.get_current_device(), torch.cuda.current_device()))
+with context.on_device(2):
+    seen.append((driver.get_current_device(), torch.cuda.current_device()))
+seen.append((driver.get_current_device(), torch.cuda.current_device()))
+print(seen)
+""",
+        TRITON_SPIRV_BACKEND="1",
+        TRITON_SPIRV_DEVICE="",
+        LOCAL_RANK="2",
+    )
+    assert told == "[2, 1, 0, 1, (0, 1), (1, 0), (0, 1), (2, 1), (0, 1)]\n"
+
+
+def test_a_program_with_tensors_of_its_own_does_not_follow(python: Python) -> None:
+    told = python(
+        AUTOLOAD
+        + TWO_GPUS
+        + """
+started = True
+from triton.backends.spirv.driver import SPIRVDriver
+torch.cuda.set_device(1)
+print(SPIRVDriver().get_current_device(), len(context.devices()))
+""",
+        TRITON_SPIRV_TORCH_DEVICE="1",
+        TRITON_SPIRV_DEVICE="",
+        LOCAL_RANK="2",
+    )
+    assert told == "0 1\n"
