@@ -235,7 +235,12 @@ SELF_TEST = Setting(
     "on any driver ([devices.md](devices.md#the-self-test))",
 )
 TIMEOUT = Setting[float | None](
-    "TRITON_SPIRV_TIMEOUT", seconds, None, "<seconds>", "how long to wait for a kernel before giving up"
+    "TRITON_SPIRV_TIMEOUT",
+    seconds,
+    None,
+    "<seconds>",
+    "how long a kernel may run before a wait for it fails; default: 30 where CUDA's streams wait for kernels, any time "
+    "elsewhere",
 )
 SUBMISSION_SECONDS = Setting[float | None](
     "TRITON_SPIRV_SUBMISSION_SECONDS",

@@ -48,7 +48,7 @@ struct Care {
 class VulkanDevice final : public Device {
  public:
   // The caller owns the handles, and destroys them after close(). `shares_semaphores`: whether
-  // VK_KHR_external_semaphore_fd is enabled. `timeout_ns`: how long a wait may take. `care`: what its driver needs.
+  // VK_KHR_external_semaphore_fd is enabled. `timeout_ns`: as limit_waits() has it. `care`: what its driver needs.
   VulkanDevice(VkInstance instance, VkPhysicalDevice physical, VkDevice device, VkQueue queue, uint32_t queue_family,
                VkPipelineLayout layout, bool host_addresses, bool shares_semaphores, uint64_t timeout_ns,
                const Care& care);
@@ -95,6 +95,9 @@ class VulkanDevice final : public Device {
   // Makes a semaphore that one queue of another API signals with rising values. Throws as export_timeline() does.
   Incoming make_incoming();
 
+  // After how many nanoseconds in which no submission ended a wait fails. Time in which the first of them waits for
+  // another API does not count.
+  void limit_waits(uint64_t timeout_ns) { timeout_ns_ = timeout_ns; }
   void set_host_addresses(bool holds) { host_addresses_ = holds; }
   // Whether the validation layer is on. Layers of 2023 stall for 10 s if one thread asks for the timeline's value while
   // another thread asks or submits. With the layer, only one such call runs at a time, and none of them blocks.
@@ -157,6 +160,8 @@ class VulkanDevice final : public Device {
   std::unique_lock<std::mutex> layer_guard() {
     return validated ? std::unique_lock<std::mutex>(layer_mutex_) : std::unique_lock<std::mutex>();
   }
+  // Whether the first submission that is not done waits for what another API has not done yet.
+  bool waits_outside();
   // As wait(), but does not count as a sign that the host wants results.
   void wait_until(uint64_t value);
   // The kernels that the device may be running, as an error's subject: "add.py:7: kernel 'add'".
@@ -230,7 +235,7 @@ class VulkanDevice final : public Device {
   VkQueue queue_;
   uint32_t queue_family_;
   VkPipelineLayout layout_;
-  uint64_t timeout_ns_;
+  std::atomic<uint64_t> timeout_ns_;
   bool shares_semaphores_;
   bool on_host_ = false;  // the device is this machine's CPU
   uint32_t timestamp_bits_ = 0;

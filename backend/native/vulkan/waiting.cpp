@@ -56,6 +56,24 @@ uint64_t VulkanDevice::look() {
   return now;
 }
 
+bool VulkanDevice::waits_outside() {
+  SemaphoreWait first;
+  {
+    const std::lock_guard<std::mutex> ring(ring_mutex_);
+    const uint64_t reached = reached_.load(std::memory_order_acquire);
+    uint64_t value = UINT64_MAX;
+    for (const Slot& slot : ring_) {
+      if (slot.value <= reached || slot.value >= value) continue;
+      value = slot.value;
+      first = slot.after;
+    }
+  }
+  if (first.semaphore == VK_NULL_HANDLE) return false;
+  uint64_t now = 0;
+  checked(vk_.vkGetSemaphoreCounterValue(device_, first.semaphore, &now), "vkGetSemaphoreCounterValue");
+  return now < first.value;
+}
+
 void VulkanDevice::wait(uint64_t value) {
   wait_until(value);
   waited_.store(true, std::memory_order_relaxed);
@@ -67,25 +85,33 @@ void VulkanDevice::wait_until(uint64_t value) {
   check_running();
   flush(value);
   begin_ahead();
-  const auto start = std::chrono::steady_clock::now();
+  auto start = std::chrono::steady_clock::now();
+  uint64_t reached = reached_.load(std::memory_order_acquire);
   while (!seen(value)) {
-    const auto spent = std::chrono::steady_clock::now() - start;
-    if (spent < kPollTime) {
+    const auto now = std::chrono::steady_clock::now();
+    if (now - start < kPollTime) {
       pause_or_yield(on_host_);
       continue;
     }
     check_running();  // another thread may have lost or closed the device
-    const auto spent_ns = static_cast<uint64_t>(std::chrono::nanoseconds(spent).count());
-    if (spent_ns >= timeout_ns_) {
+    const uint64_t timeout_ns = timeout_ns_.load(std::memory_order_relaxed);
+    auto spent_ns = static_cast<uint64_t>(std::chrono::nanoseconds(now - start).count());
+    if (const uint64_t latest = reached_.load(std::memory_order_acquire);
+        latest != reached || (spent_ns >= timeout_ns && waits_outside())) {
+      reached = latest;
+      start = now - kPollTime;
+      spent_ns = 0;
+    }
+    if (spent_ns >= timeout_ns) {
       const std::string work = running();
       stuck_ = true;
-      throw VulkanError(work + " did not end within the time limit of " + std::to_string(timeout_ns_ / 1000000) +
+      throw VulkanError(work + " did not end within the time limit of " + std::to_string(timeout_ns / 1000000) +
                             " ms (TRITON_SPIRV_TIMEOUT, in seconds); it may still be running and writing to its "
                             "arguments" +
                             kOpenedAgain,
                         VK_TIMEOUT);
     }
-    const VkResult result = wait_semaphore(value, std::min(kSleepNs, timeout_ns_ - spent_ns));
+    const VkResult result = wait_semaphore(value, std::min(kSleepNs, timeout_ns - spent_ns));
     if (result == VK_TIMEOUT) {
       if (while_waiting != nullptr) while_waiting();
     } else {

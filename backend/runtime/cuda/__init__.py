@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol
 
+from ... import settings
 from ..device_kind import DeviceInfo
 from ..errors import NotShareable
 from ..memory.host_memory import storage_of
@@ -25,7 +26,7 @@ from ..native_module import native
 from .cuda_driver import DeviceContext, Semaphore, new_stream
 from .cuda_memory import ImportedMemory
 from .current_gpu import cuda_index, uuid_of
-from .stream_watch import StreamWatch
+from .stream_watch import LIMIT, StreamWatch
 
 
 @cache
@@ -78,6 +79,8 @@ class CudaSharing:
             self._timeline = Semaphore(context.native.export_timeline())
         self._incoming: dict[int, _Incoming] = {}
         self._lock = threading.Lock()
+        if settings.TIMEOUT.get() is None:
+            context.native.limit_waits(int(LIMIT * 1e9))
         self._watch = StreamWatch(
             context.native, lambda: context.left_by not in (None, threading.get_ident()), self._release
         )

@@ -11,17 +11,15 @@ from __future__ import annotations
 import ctypes
 import sys
 import threading
-from bisect import bisect_left
 from collections.abc import Callable
 from typing import Any
 
-from ...notices import tell_once
-
 #: Seconds between looks, and of work that is not looked at again before.
 _NAP = 0.25
-#: Seconds without a submission that ends, after which a line says what to do: on an H200 (580.159) a kernel that reads
-#: far outside CUDA tensors never ends, and neither semaphores and fences nor NVML's events tell of it.
-PATIENCE = 10.0
+#: Seconds without a submission that ends, after which a device that streams wait for has failed: on an H200 (580.159) a
+#: kernel that reads far outside CUDA tensors never ends, and neither semaphores, fences nor NVML's events tell of it.
+#: TRITON_SPIRV_TIMEOUT comes before it.
+LIMIT = 30.0
 _BOUNDS = "a read far outside of a tensor may be the cause: TRITON_SPIRV_CHECK_BOUNDS=1 finds it"
 
 
@@ -67,30 +65,9 @@ class StreamWatch:
                 value = self._last
                 idle.wait(_NAP)
                 if not self._device.done(value):
-                    waited = threading.Event()
-                    threading.Thread(target=self._warn, args=(value, waited), daemon=True).start()
-                    try:
-                        self._device.synchronize()  # ends where the device fails
-                    finally:
-                        waited.set()
+                    self._device.synchronize()  # ends where the device fails
         except RuntimeError as error:
             if self._device.failed:
                 if not self._told():
                     raise_in(self._thread, error)
                 self._release(self._last)
-
-    def _warn(self, last: int, waited: threading.Event) -> None:
-        """Says once in a process that nothing ends, while submissions until ``last`` are waited for."""
-        first = self._first_pending(last)
-        while not waited.wait(PATIENCE) and (before := first) <= last:
-            if (first := self._first_pending(last)) == before <= last:
-                tell_once(
-                    "stream",
-                    f"a kernel that a CUDA stream waits for has not ended for {PATIENCE:g} s; {_BOUNDS}, and "
-                    "TRITON_SPIRV_TIMEOUT=<seconds> ends kernels that take longer",
-                )
-                return
-
-    def _first_pending(self, last: int) -> int:
-        """The first submission that is not done, of those until ``last``; ``last`` + 1 if all are."""
-        return 1 + bisect_left(range(1, last + 1), True, key=lambda value: not self._device.done(value))

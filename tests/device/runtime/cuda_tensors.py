@@ -324,6 +324,33 @@ def gradients_on_both_gpus() -> None:
         assert torch.equal(part.grad, torch.full_like(part, 2.0))
 
 
+@triton.jit
+def far_kernel(x_ptr, out_ptr, offset, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out_ptr + i, tl.load(x_ptr + i + offset))
+
+
+def a_limit_does_not_count_what_cuda_takes() -> None:
+    """With a limit of half a second: a launch waits 2 s for its stream."""
+    x, y, out = pooled(4096), pooled(4096), pooled(4096)
+    torch.cuda._sleep(4_000_000_000)
+    add(x, y, out)
+    assert torch.equal(out, x + y)
+
+
+def a_read_that_never_ends() -> None:
+    """With a limit of 2 s: 16 MiB past a tensor, where Vulkan has mapped nothing."""
+    x, out = pooled(4096), pooled(64)
+    far_kernel[(1,)](x, out, 4 * MIB, BLOCK=64)
+    try:
+        torch.cuda.synchronize()
+    except RuntimeError as error:
+        assert "cuda_tensors.py" in str(error) and "far_kernel" in str(error), error
+        assert "TRITON_SPIRV_CHECK_BOUNDS=1" in str(error), error
+        print("right")
+        raise SystemExit(0) from None
+
+
 POOL, POOLING = cuda.mem_pool(), threading.Lock()
 
 if __name__ == "__main__":

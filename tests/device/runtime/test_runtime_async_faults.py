@@ -42,6 +42,24 @@ os._exit(0)
     assert all(line.startswith("this belongs to a device that failed earlier") for line in lines[2:]), lines
 
 
+@pytest.mark.only_on("Vulkan", "the CPU device counts the time of each kernel")
+def test_the_time_limit_is_a_kernels_and_not_a_queues(long_file: Path) -> None:
+    script = (
+        _LONG
+        + """
+import time
+grid = last(long, 0.5)
+start = time.monotonic()
+for _ in range(5):
+    long(grid)
+current().native.synchronize()
+print(time.monotonic() - start, flush=True)
+"""
+    )
+    done = run_script(script, long_file, TRITON_SPIRV_TIMEOUT="1.5")
+    assert float(done.stdout) > 1.5, done.stderr
+
+
 def test_ctrl_c_ends_a_wait(long_file: Path) -> None:
     script = (
         _LONG

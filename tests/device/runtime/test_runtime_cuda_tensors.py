@@ -75,3 +75,8 @@ def test_several_gpus(check: str) -> None:
     if torch.cuda.device_count() < 2:
         pytest.skip("torch sees one GPU")
     _check(check, PYTORCH_CUDA_ALLOC_CONF="", TRITON_SPIRV_BACKEND="1", TRITON_SPIRV_DEVICE="", LOCAL_RANK="")
+
+
+def test_time_limits() -> None:
+    _check("a_limit_does_not_count_what_cuda_takes", TRITON_SPIRV_TIMEOUT="0.5")
+    _check("a_read_that_never_ends", TRITON_SPIRV_TIMEOUT="2")

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import threading
-import time
 from typing import Any
 
 import pytest
-from triton.backends.spirv import notices
-from triton.backends.spirv.runtime.cuda import stream_watch
 from triton.backends.spirv.runtime.cuda.stream_watch import StreamWatch, raise_in
 
 #: Seconds after which a test has failed; no step takes nearly as long.
@@ -84,34 +81,3 @@ def test_an_error_for_a_thread_that_ended_is_the_main_threads() -> None:
         raise_in(ended.ident, RuntimeError("lost"))
         while True:
             pass
-
-
-class Backlog(Device):
-    """One submission after the other ends, or none."""
-
-    def __init__(self, ending: int) -> None:
-        super().__init__(fails=False)
-        self.ending, self._at = ending, 0
-
-    def done(self, value: int) -> bool:
-        self._at += self.ending
-        return self.ends.is_set() or value <= self._at
-
-
-@pytest.mark.parametrize("ending", (0, 1))
-def test_what_does_not_go_on_is_told_once_with_what_to_do(
-    ending: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(stream_watch, "PATIENCE", 0.05)
-    monkeypatch.setattr(notices, "_told", set())
-    monkeypatch.delenv("TRITON_SPIRV_QUIET", raising=False)
-    device = Backlog(ending)
-    watch = StreamWatch(device, lambda: False, lambda value: None)
-    watch.expect(1 << 30)
-    assert device.waited.wait(LIMIT)
-    until = time.monotonic() + (LIMIT if ending == 0 else 0.5)
-    while not caplog.records and time.monotonic() < until:
-        time.sleep(0.01)
-    device.ends.set()
-    told = [record.getMessage() for record in caplog.records]
-    assert len(told) == (1 - ending) and all("TRITON_SPIRV_CHECK_BOUNDS=1" in text for text in told)
