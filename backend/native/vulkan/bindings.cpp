@@ -52,9 +52,10 @@ void bind_vulkan(py::module_& m) {
            py::arg("holds_allocations") = false, py::arg("asks_budget") = false)
       .def("set_host_addresses", &VulkanDevice::set_host_addresses, py::arg("holds"),
            "Whether host addresses are device addresses.")
-      .def("limit_waits", &VulkanDevice::limit_waits, py::arg("timeout_ns"),
-           "After how many nanoseconds in which no submission ended a wait fails. Time in which the first of them waits "
-           "for another API does not count.")
+      .def(
+          "limit_waits", &VulkanDevice::limit_waits, py::arg("timeout_ns"),
+          "After how many nanoseconds in which no submission ended a wait fails. Time in which the first of them waits "
+          "for another API does not count.")
       .def("launch_nothing", &VulkanDevice::launch_nothing, py::call_guard<WithoutGil>(), py::arg("kernel"),
            "Submit a launch of no programs, alone, so that a driver that compiles late compiles the pipeline once all "
            "work before is done. Returns its number.")
