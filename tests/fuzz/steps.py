@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import torch
 
@@ -24,6 +25,14 @@ from tests.fuzz.running import driver_traits, fault_of
 _NAMES = re.compile(r"\b(?:v\d+|pid)\b")
 HEADER = '"""Generated."""\nimport triton\nimport triton.language as tl\n\n\n'
 
+#: NumPy's types that are ml_dtypes' → Triton's names of them; torch's are NumPy's.
+NARROW = {
+    "bfloat16": "bfloat16",
+    "float8_e4m3fn": "float8e4nv",
+    "float8_e5m2": "float8e5",
+    "float8_e4m3fnuz": "float8e4b8",
+    "float8_e5m2fnuz": "float8e5b16",
+}
 #: NumPy's types and Triton's.
 TYPES = {
     np.dtype(name): f"tl.{'int1' if name == 'bool' else name}"
@@ -31,20 +40,24 @@ TYPES = {
         *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
         *("float16", "float32", "float64"),
     )
-}
+} | {np.dtype(getattr(ml_dtypes, name)): f"tl.{triton}" for name, triton in NARROW.items()}
 
 #: What lies around each memory that a kernel gets, and its length in elements.
 GUARD, GUARDED = 77, 8
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
+#: What is wrong of an array that was found.
+Judge = Callable[[Array], Array]
+
 
 @dataclass(frozen=True)
 class Value:
-    """A name in the kernel and what it holds."""
+    """A name in the kernel and what it holds, or its like: then ``judge`` says what of it is wrong."""
 
     name: str
     array: Array
+    judge: Judge | None = None
 
     @property
     def type(self) -> str:
@@ -63,9 +76,9 @@ class Line:
 @dataclass
 class Writer:
     """Writes one kernel of one program or several. ``memory``: what the pointers point to at first;
-    ``expected``: what is there afterwards; ``first``: elements in front of what the kernel gets. ``views``: further
-    pointers, into the memory of others, behind so many elements. ``traits``: of the driver's compiler, others than its
-    own. ``units``: the matrix units that dots run on, ``types``: what dots multiply."""
+    ``expected``: what is there afterwards, or ``judges`` says of it; ``first``: elements in front of what the kernel
+    gets. ``views``: further pointers, into the memory of others, behind so many elements. ``traits``: of the driver's
+    compiler, others than its own. ``units``: the matrix units that dots run on, ``types``: what dots multiply."""
 
     rng: random.Random
     numbers: np.random.Generator
@@ -74,6 +87,7 @@ class Writer:
     values: list[Value] = field(default_factory=list)
     memory: dict[str, Array] = field(default_factory=dict)
     expected: dict[str, Array] = field(default_factory=dict)
+    judges: dict[str, Judge] = field(default_factory=dict)
     first: dict[str, int] = field(default_factory=dict)
     views: dict[str, tuple[str, int]] = field(default_factory=dict)
     traits: dict[str, Any] = field(default_factory=dict)
@@ -107,6 +121,12 @@ class Writer:
         self.lines.append(Line(f"{', '.join(value.name for value in found)} = {text}"))
         self.values += found
         return found
+
+    def add_judged(self, text: str, *results: tuple[Array, Judge]) -> None:
+        """New names for what the expression gives: arrays of these types and shapes, which their judges know."""
+        found = [Value(self.name(), array, judge) for array, judge in results]
+        self.lines.append(Line(f"{', '.join(value.name for value in found)} = {text}"))
+        self.values += found
 
     def line(self, text: str, kept: bool = False) -> None:
         """A statement; ``kept`` for what it does to memory."""
@@ -157,6 +177,7 @@ class Kernel:
     functions: str
     memory: dict[str, Array]
     expected: dict[str, Array]
+    judges: dict[str, Judge]
     first: dict[str, int]
     views: dict[str, tuple[str, int]]
     traits: dict[str, Any]
@@ -220,11 +241,13 @@ def generate(family: Family, seed: int, steps: int | None = None) -> Kernel:
         array = value.array.astype(np.int8) if value.array.dtype == bool else value.array
         pointer = writer.pointer(np.zeros(array.size, array.dtype))
         writer.expected[pointer] = array.reshape(-1)
+        if value.judge is not None:
+            writer.judges[pointer] = value.judge
         stored = f"{value.name}.to(tl.int8)" if value.array.dtype == bool else value.name
         writer.lines.append(Line(f"tl.store({pointer} + {place(array.shape)}, {stored})", kept=True))
     return Kernel(
-        tuple(writer.lines), writer.functions, writer.memory, writer.expected, writer.first, writer.views,
-        writer.traits, writer.units, family.refusals, warps, writer.programs, writer.scalar,
+        tuple(writer.lines), writer.functions, writer.memory, writer.expected, writer.judges, writer.first,
+        writer.views, writer.traits, writer.units, family.refusals, warps, writer.programs, writer.scalar,
     )  # fmt: skip
 
 
@@ -232,6 +255,24 @@ def _guarded(array: Array, first: int) -> Array:
     """The array between elements that have to stay as they are."""
     around = np.full(GUARDED, GUARD, array.dtype)
     return np.concatenate([around[:first], array, around])
+
+
+def _tensor(array: Array) -> torch.Tensor:
+    """A tensor of the same memory."""
+    if array.dtype.name not in NARROW:
+        return torch.from_numpy(array)
+    bits = torch.from_numpy(array.view(f"i{array.dtype.itemsize}"))
+    return bits.view(getattr(torch, array.dtype.name))
+
+
+def _wrong(kernel: Kernel, name: str, found: Array) -> Array:
+    """Which elements of a pointer's memory are wrong, those around what it points to among them."""
+    wanted = _guarded(kernel.expected[name], kernel.first[name])
+    wrong = (found != wanted) & ((found == found) | (wanted == wanted))
+    if name in kernel.judges:
+        part = slice(kernel.first[name], kernel.first[name] + kernel.expected[name].size)
+        wrong[part] = kernel.judges[name](found[part])
+    return wrong
 
 
 def fault(kernel: Kernel, folder: Path) -> str:
@@ -242,8 +283,8 @@ def fault(kernel: Kernel, folder: Path) -> str:
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    memory = {name: torch.from_numpy(_guarded(array, kernel.first[name])) for name, array in kernel.memory.items()}
-    arguments = {name: tensor[kernel.first[name] :] for name, tensor in memory.items()}
+    memory = {name: _guarded(array, kernel.first[name]) for name, array in kernel.memory.items()}
+    arguments = {name: _tensor(array)[kernel.first[name] :] for name, array in memory.items()}
     views = [arguments[of][behind:] for of, behind in kernel.views.values()]
     try:
         with driver_traits(kernel.traits):
@@ -252,14 +293,14 @@ def fault(kernel: Kernel, folder: Path) -> str:
             )
     except Exception as error:
         return "" if type(error).__name__ in kernel.refusals else fault_of(error)[:1000]
-    for name, tensor in memory.items():
-        wanted = _guarded(kernel.expected[name], kernel.first[name])
-        wrong = tensor.numpy() != wanted
+    for name, found in memory.items():
+        wrong = _wrong(kernel, name, found)
         if wrong.any():
             where = int(wrong.nonzero()[0][0])
+            wanted = _guarded(kernel.expected[name], kernel.first[name])[where]
             return (
-                f"{name}: {int(wrong.sum())} of {wanted.size} values are wrong, the first at {where}: "
-                f"{tensor.numpy()[where]} instead of {wanted[where]}"
+                f"{name}: {int(wrong.sum())} of {wrong.size} values are wrong, the first at {where}: "
+                f"{found[where]} instead of {wanted}"
             )
     return ""
 

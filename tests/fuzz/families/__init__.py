@@ -8,6 +8,7 @@ from tests.fuzz.families import (
     combining,
     descriptors,
     dots,
+    functions,
     indices,
     integers,
     nests,
@@ -29,4 +30,5 @@ FAMILIES: tuple[Family, ...] = (
     aliasing.FAMILY,
     nests.FAMILY,
     indices.FAMILY,
+    functions.FAMILY,
 )
