@@ -34,7 +34,8 @@ class Philox:
 
     def words(self) -> torch.Tensor:
         """The state: bytes."""
-        return torch.tensor(list(self.seed.to_bytes(8, "little") + self.drawn.to_bytes(8, "little")), dtype=torch.uint8)
+        state = self.seed.to_bytes(8, "little") + self.drawn.to_bytes(8, "little")
+        return torch.tensor(list(state), dtype=torch.uint8, device="cpu")  # whatever the default device is
 
     def set_words(self, state: torch.Tensor) -> None:
         """Set what words() gave."""

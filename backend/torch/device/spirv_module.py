@@ -21,6 +21,9 @@ from .random_state import GENERATOR, Generator, default_generator
 
 #: Figures that Vulkan has no query for. Of the cache, as much as a larger integrated GPU has.
 _ALWAYS_ESTIMATED, _L2_BYTES = ("shared_memory_per_multiprocessor", "L2_cache_size"), 4 << 20
+#: Threads and registers of a multiprocessor of CAPABILITY (CUDA C++ Programming Guide, technical specifications per
+#: compute capability), where nothing tells those of a compute unit.
+_THREADS, _REGISTERS = 2048, 65536
 
 
 @dataclass(frozen=True)
@@ -28,8 +31,8 @@ class DeviceProperties:
     """Figures of a device under the names that ``torch.cuda`` gives them; memory in bytes.
 
     ``kind``: discrete, integrated, virtual, cpu or other. ``driver``: its name and version.
-    ``multi_processor_count``: the compute units; an estimate where ``estimated`` names it. Threads and registers of a
-    compute unit are None if nothing tells them. ``shared_memory_per_block_optin`` is ``shared_memory_per_block``, and
+    ``multi_processor_count``: the compute units. Threads and registers are those of a compute unit. ``estimated`` names
+    the figures that nothing tells, which are estimates. ``shared_memory_per_block_optin`` is ``shared_memory_per_block``, and
     ``shared_memory_per_multiprocessor`` and ``L2_cache_size``, which Vulkan does not report, are estimates. ``major``
     and ``minor``: get_device_capability().
     """
@@ -45,8 +48,8 @@ class DeviceProperties:
     shared_memory_per_multiprocessor: int
     L2_cache_size: int
     multi_processor_count: int
-    max_threads_per_multi_processor: int | None
-    regs_per_multiprocessor: int | None
+    max_threads_per_multi_processor: int
+    regs_per_multiprocessor: int
     uuid: UUID
     estimated: tuple[str, ...]
     major: int = CAPABILITY[0]
@@ -60,6 +63,11 @@ def _properties(index: int) -> DeviceProperties:
     if known is None:
         raise DeviceUnavailable(f"{device.describe()} cannot run Triton kernels")
     units = device.compute_units
+    told = {
+        "multi_processor_count": None if units.estimated else units.count,
+        "max_threads_per_multi_processor": units.threads,
+        "regs_per_multiprocessor": units.registers,
+    }
     return DeviceProperties(
         name=device.name,
         kind=device.kind,
@@ -72,10 +80,10 @@ def _properties(index: int) -> DeviceProperties:
         shared_memory_per_multiprocessor=known.shared_bytes,
         L2_cache_size=_L2_BYTES,
         multi_processor_count=units.count_or_estimate,
-        max_threads_per_multi_processor=units.threads,
-        regs_per_multiprocessor=units.registers,
+        max_threads_per_multi_processor=units.threads or _THREADS,
+        regs_per_multiprocessor=units.registers or _REGISTERS,
         uuid=UUID(device.uuid),
-        estimated=(*(("multi_processor_count",) if units.estimated else ()), *_ALWAYS_ESTIMATED),
+        estimated=(*(name for name, figure in told.items() if figure is None), *_ALWAYS_ESTIMATED),
     )
 
 

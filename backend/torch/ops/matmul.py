@@ -205,8 +205,10 @@ def _plan(
         raise OnHost("a product of bool")
     require(out.dtype, device)
     for tensor in (out, a, b, added):
-        if tensor.is_conj() or tensor.is_neg() or tensor.device != out.device or tensor.dtype != out.dtype:
-            raise OnHost("tensors of several types or devices")
+        if tensor.is_conj() or tensor.is_neg() or tensor.device != out.device:
+            raise OnHost("tensors of several devices, or with a pending sign")
+    if a.dtype != b.dtype or added.dtype != out.dtype or not _may_give(a.dtype, out.dtype):
+        raise OnHost("tensors of several types")
     if out.numel() == 0:
         return _Plan(None)
     if overlaps_itself(out):
@@ -216,7 +218,7 @@ def _plan(
     k = a.shape[-1]
     kind = _SUMS.get(out.dtype, tl.int32)
     on = kind_of(device)
-    tile, parts = _division(on, out.dtype, kind == tl.float32, (m, n, k, batches))
+    tile, parts = _division(on, a.dtype, kind == tl.float32, (m, n, k, batches))
     tile_m, tile_n = (16 if size <= 16 else most for size, most in ((m, tile.rows), (n, tile.columns)))
     step = min(tile.step, max(16, power_of_two(k)))
     tiles = -(-m // tile_m) * -(-n // tile_n)
@@ -316,7 +318,31 @@ def _dot(self: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
     return reduce("self * other", SUM, {"self": self, "other": tensor}, (0,), dtype=self.dtype)
 
 
+def _may_give(operands: torch.dtype, result: torch.dtype) -> bool:
+    """Whether a product has results of that type: its operands', or float32 of float16 and bfloat16, as on CUDA."""
+    return result == operands or (result == torch.float32 and _SUMS.get(operands) == tl.float32)
+
+
+def _of_type(compute: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    """``compute`` with the type of its results as its last argument."""
+
+    def run(*given: Any, out: torch.Tensor | None = None, **factors: Any) -> torch.Tensor:
+        *operands, dtype = given
+        own = operands[-1].dtype
+        if not _may_give(own, dtype):
+            raise RuntimeError(f"out_dtype of a product of {own} is {own}, or float32 of float16 and bfloat16: {dtype}")
+        if out is not None and out.dtype != dtype:
+            raise RuntimeError(f"out_dtype is {dtype}, and out is of {out.dtype}")
+        return compute(*operands, out=operands[-1].new_empty(0, dtype=dtype) if out is None else out, **factors)
+
+    return run
+
+
 _TABLE: dict[str, Callable[..., Any]] = {
+    "mm.dtype mm.dtype_out": _of_type(_mm),
+    "bmm.dtype bmm.dtype_out": _of_type(_bmm),
+    "addmm.dtype addmm.dtype_out": _of_type(_addmm),
+    "baddbmm.dtype baddbmm.dtype_out": _of_type(_baddbmm),
     "mm.out": _mm,
     "bmm.out": _bmm,
     "addmm.out": _addmm,

@@ -89,10 +89,22 @@ def _with_default() -> torch.Tensor:
         torch.set_default_device(None)
 
 
+def _states_with_default() -> list[str]:
+    """Where states of generators are while new tensors are the device's."""
+    torch.set_default_device("cuda")
+    try:
+        with torch.random.fork_rng(device_type="spirv"):
+            states = [torch.spirv.get_rng_state(), torch.cuda.get_rng_state(), torch.Generator("spirv").get_state()]
+    finally:
+        torch.set_default_device(None)
+    return [state.device.type for state in states]
+
+
 #: What takes a device, or the type of one, as a word, where torch asks no mode about it: name → what it gives, and
 #: what that must be.
 _WORDS: dict[str, tuple[Callable[[], Any], Any]] = {
     "default device": (lambda: _with_default().device.type, "spirv"),
+    "states beside it": (lambda: _states_with_default(), ["cpu", "cpu", "cpu"]),
     "generator": (lambda: torch.Generator("cuda").device.type, "spirv"),
     "generator of the CPU": (lambda: torch.Generator().device.type, "cpu"),
     "its state": (lambda: torch.Generator("cuda:0").get_state().numel(), 16),

@@ -35,6 +35,30 @@ def test_types(dtype: torch.dtype) -> None:
     compare(lambda a, b: a @ b, a, b, tolerance=(1e-2, 1e-1) if dtype.itemsize == 2 else None)
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+def test_results_of_float32_of_halves(dtype: torch.dtype) -> None:
+    """torch's CPU code has no such product: the sums are those of float64, by no more than float32's rounding."""
+    a, b, c = values(3, 17, 1100, dtype=dtype), values(3, 1100, 23, dtype=dtype), values(3, 17, 23)
+    (x, y, z), wide = (t.to("spirv") for t in (a, b, c)), torch.bmm(a.double(), b.double())
+    more = {"out_dtype": torch.float32}
+    out = torch.full((17, 23), float("nan"), device="spirv")
+    torch.addmm(z[0], x[0], y[0], beta=0.5, alpha=2, **more, out=out)
+    for got, wanted in (
+        (torch.mm(x[0], y[0], **more), wide[0]),
+        (torch.mm(x[0], y[1].mT.contiguous().mT, **more), a[0].double() @ b[1].double()),
+        (torch.bmm(x, y, **more), wide),
+        (torch.baddbmm(z, x, y, **more), wide + c.double()),
+        (out, 2 * wide[0] + 0.5 * c[0].double()),
+    ):
+        assert got.dtype == torch.float32
+        torch.testing.assert_close(got.cpu().double(), wanted, rtol=1e-5, atol=1e-4)
+    assert torch.mm(x[0], y[0], out_dtype=dtype).dtype == dtype
+    with pytest.raises(RuntimeError, match="out_dtype"):
+        torch.mm(x[0], y[0], out_dtype=torch.float64)
+    with pytest.raises(RuntimeError, match="out_dtype"):
+        torch.mm(x[0], y[0], **more, out=out.to(dtype))
+
+
 def test_sums_and_factors() -> None:
     a, b, c, bias = values(17, 30), values(30, 66), values(17, 66), values(66)
     compare(lambda a, b, c: torch.addmm(c, a, b, beta=0.5, alpha=2), a, b, c, tolerance=(1e-5, 1e-4))
