@@ -65,9 +65,10 @@ class TooManyWarps(OutOfResources):  # type: ignore[misc]
 
 
 def _listing(spirv: bytes) -> str:
-    from .inspection.listing import listing
+    from .extension_points import given
 
-    return listing(spirv)
+    text: str = given("listing")(spirv)
+    return text
 
 
 @dataclasses.dataclass

@@ -125,9 +125,9 @@ class SPIRVDriver(DriverBase):
 
             device = torch.device("cpu")
         else:
-            from .torch.active import active_device
+            from .extension_points import given
 
-            device = active_device()
+            device = given("active_device")()
         if device.type == "cpu":
             _complete_cpu()
         return device

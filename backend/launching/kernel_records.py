@@ -22,6 +22,9 @@ from ..settings import RECORD_KERNELS
 
 #: Raised where older versions would read a line wrongly.
 FORMAT = 1
+#: Where functions whose text is generated have, among their globals, what makes one again of its name and text, as
+#: ``pkgutil.resolve_name`` takes it.
+MAKER = "__kernel_maker__"
 #: Modules whose functions torch's compiler generates, and keeps in caches of its own.
 _TORCH_COMPILER = "torch._inductor."
 
@@ -93,15 +96,16 @@ def _found_again(source: Any, metadata: Any) -> dict[str, Any]:
 
 def place_of(function: Any) -> dict[str, str]:
     """Where another process finds a Python function: its ``name`` with a ``module`` and the ``root`` from which that is
-    imported, with a ``script``, or with its ``text``. Raises NotRecordable."""
+    imported, with a ``script``, or with its ``text`` and its ``maker``. Raises NotRecordable."""
     name, module, file = function.__qualname__, function.__module__, function.__code__.co_filename
     if "<locals>" in name:
         raise NotRecordable("it is defined within a function")
     if file.startswith("<"):
         text = "".join(linecache.getlines(file))
-        if not text or not module.endswith(".torch.ops.source"):
+        maker = function.__globals__.get(MAKER)
+        if not text or maker is None:
             raise NotRecordable("its source is not in a file")
-        return {"name": name, "text": text}
+        return {"name": name, "text": text, "maker": maker}
     if module == "__main__":
         spec = sys.modules["__main__"].__spec__
         if spec is None:

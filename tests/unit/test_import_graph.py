@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,7 @@ def module_name(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
+@cache
 def files_of(top: str) -> dict[str, Path]:
     """The Python files below a folder by the names of their modules."""
     return {module_name(path): path for path in sorted((ROOT / top).rglob("*.py"))}
@@ -102,27 +104,31 @@ def imported_by_string(node: ast.Call, package: str) -> str | None:
     return text if not dots else re.escape(above(package, dots)) + r"\." + text[2 * dots :]
 
 
-def imported(path: Path, module: str) -> Iterator[tuple[str, str]]:
+@cache
+def imported(path: Path, module: str) -> tuple[tuple[str, str], ...]:
     """(module, name in it or '') of each import of a file, wherever it stands: in functions and type checks too. Of an
     import by string, (a regular expression of the modules, STRING)."""
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+    found: list[tuple[str, str]] = []
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            yield from ((alias.name, "") for alias in node.names)
+            found += ((alias.name, "") for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             base = node.module or ""
             if node.level:
                 base = ".".join(filter(None, (above(package, node.level), base)))
-            yield from ((base, alias.name) for alias in node.names)
+            found += ((base, alias.name) for alias in node.names)
         elif isinstance(node, ast.Call) and (pattern := imported_by_string(node, package)) is not None:
-            yield pattern, STRING
+            found.append((pattern, STRING))
+    return tuple(found)
 
 
-def inside(files: Mapping[str, Path]) -> Graph:
-    """Module → the modules of the same tree that it imports. A package stands for its ``__init__.py`` alone. Raises
+@cache
+def modules(top: str) -> Graph:
+    """Module below a folder → the modules there that it imports. A package stands for its ``__init__.py`` alone. Raises
     AssertionError for modules of the tree that are not there."""
     graph: Graph = {}
-    top = next(iter(files)).partition(".")[0]
+    files = files_of(top)
     for module, path in files.items():
         found = graph[module] = set()
         for base, name in imported(path, module):
@@ -202,23 +208,23 @@ def rows() -> list[tuple[set[str], str]]:
 
 @pytest.mark.parametrize("top", ["backend", "tools"])
 def test_no_file_imports_one_that_imports_it(top: str) -> None:
-    assert circles(inside(files_of(top))) == []
+    assert circles(modules(top)) == []
 
 
 @pytest.mark.parametrize("top", ["backend", "tools"])
 def test_no_package_imports_one_that_imports_it(top: str) -> None:
-    assert circles(rooms(inside(files_of(top)))) == []
+    assert circles(rooms(modules(top))) == []
 
 
 def test_no_room_of_the_runtime_imports_one_that_imports_it() -> None:
-    graph = rooms(inside(files_of("backend")), room_of_runtime)
+    graph = rooms(modules("backend"), room_of_runtime)
     assert {"vulkan", "launches", "context"} <= graph.keys()
     assert circles(graph) == []
 
 
 def test_imports_go_up_the_table_in_contributing_and_never_down() -> None:
     rank = {name: row for row, (names, _) in reversed(list(enumerate(rows()))) for name in names}
-    graph = rooms(inside(files_of("backend")))
+    graph = rooms(modules("backend"))
     unlisted = {name for name in graph if name} - rank.keys()
     assert not unlisted, f"give {sorted(unlisted)} a row of the table 'Where things are' in CONTRIBUTING.md"
     wrong = {(name, target) for name in graph if name for target in graph[name] if rank[target] >= rank[name]}
@@ -242,7 +248,7 @@ def test_what_rooms_import_besides_the_standard_library() -> None:
 
 
 def test_what_needs_the_standard_library_alone_does_so_all_the_way_down() -> None:
-    graph = rooms(inside(files_of("backend")))
+    graph = rooms(modules("backend"))
     over = {name for name in graph if name and reached(graph, name) & FOREIGN.keys()}
     assert over - FOREIGN.keys() == OVER_FOREIGN
     assert {"ttgir", "transforms", "lowering", "spirv"} <= graph.keys() - over
@@ -251,7 +257,7 @@ def test_what_needs_the_standard_library_alone_does_so_all_the_way_down() -> Non
 def test_rooms_do_not_know_what_their_row_says() -> None:
     """ "anything else" and "anything but `x.py`" name all of backend/ that a room imports; words in WORDS name what it
     does not import."""
-    graph, packages = rooms(inside(files_of("backend"))), foreign(by_string=False)
+    graph, packages = rooms(modules("backend")), foreign(by_string=False)
     checked = 0
     for names, unknown in rows():
         for name in names:
@@ -275,32 +281,12 @@ def test_no_wing_of_the_rewrites_knows_the_other() -> None:
             return ""
         return inside[0] if inside[0] in ("cpu", "gpu", "table") else "any"
 
-    graph = rooms(inside(files_of("backend")), wing)
+    graph = rooms(modules("backend"), wing)
     assert graph == {"": graph[""], "any": set(), "cpu": {"any"}, "gpu": {"any"}, "table": {"any", "cpu", "gpu"}}
 
 
-def test_torch_reaches_the_runtime_through_one_door() -> None:
-    """The few names of ``runtime/__init__``, which all have docstrings where they can have one."""
-    names = {
-        name
-        for module, path in files_of("backend").items()
-        if module.startswith("backend.torch")
-        for base, name in imported(path, module)
-        if base.startswith("backend.runtime") or (base, name) == ("backend", "runtime")
-    }
-    others = {
-        (module, base)
-        for module, path in files_of("backend").items()
-        if module.startswith("backend.torch")
-        for base, _ in imported(path, module)
-        if base.startswith(("backend.runtime.", "backend.native"))
-    }
-    assert others == set()
-    assert {"NAME", "runtime"} <= names and len(names) < 30
-
-
 def test_imports_by_string_are_seen() -> None:
-    graph = inside(files_of("backend"))
+    graph = modules("backend")
     assert "backend.torch.registration" in graph["backend.autoload.entry"]
     assert {"backend.torch.ops.sorting", "backend.torch.ops.norms"} <= graph["backend.torch.ops"]
     assert "backend.runtime.arrays" in graph["backend.runtime"]

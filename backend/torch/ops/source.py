@@ -17,6 +17,8 @@ from . import bessel_functions, draws, functions, incomplete_gamma, polynomials,
 #: What the text of a kernel may name.
 _NAMES: dict[str, Any] = {"tl": tl, "libdevice": libdevice, "fn": functions, "sp": special_functions, "triton": triton}
 _NAMES |= {"bessel": bessel_functions, "gamma": incomplete_gamma, "poly": polynomials, "draw": draws}
+# How another process makes a kernel again (launching/kernel_records.py).
+_NAMES["__kernel_maker__"] = f"{__name__}:kernel_of"
 _made: dict[str, JITFunction] = {}
 _lock = threading.Lock()
 
