@@ -12,6 +12,10 @@ from typing import Any
 POINTS = {
     #: () → the torch device whose tensors kernels take with no copy.
     "active_device": "torch.active:active_device",
+    #: () → whether TRITON_SPIRV_TORCH_DEVICE asks for torch's device.
+    "asked_for": "autoload.others:asked_for",
+    #: () → the type of torch's own accelerator that is there, or None.
+    "other_accelerator": "autoload.others:other_accelerator",
     #: (a SPIR-V module) → its text, with the lines of the source.
     "listing": "inspection.listing:listing",
 }

@@ -42,6 +42,7 @@ def _sources() -> str:
         (
             *root.glob("*.py"),
             *(root.parent / "spirv").glob("*.py"),
+            root.parent / "spirv" / "grammar.txt",
             root.parent / "abi" / "tile_products.py",
             root.parent / "abi" / "watch_note.py",
             root.parent / "optional.py",

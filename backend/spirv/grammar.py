@@ -1,13 +1,12 @@
-"""What the words of an instruction are: ids, literals and enumerants, by Khronos' grammar (grammar_tables.py)."""
+"""What the words of an instruction are: ids, literals and enumerants, by Khronos' grammar (grammar.txt)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, lru_cache
 from operator import itemgetter
+from pathlib import Path
 from typing import NamedTuple, TypeAlias
-
-from .grammar_tables import EXTENDED, INSTRUCTIONS, KINDS
 
 #: Operand kinds whose words are ids (section 3.1 of the grammar's kinds; the result and its type come first).
 IDS = frozenset({"IdRef", "IdScope", "IdMemorySemantics", "IdResult", "IdResultType"})
@@ -60,8 +59,15 @@ def _expected(kinds: Sequence[str]) -> tuple[Expected, ...]:
 
 
 @cache
+def _tables() -> tuple[list[str], ...]:
+    """The rows of instructions, of operand kinds and of extended instruction sets."""
+    _, *tables = Path(__file__).with_name("grammar.txt").read_text(encoding="ascii").split("\n\n")
+    return tuple(table.splitlines() for table in tables)
+
+
+@cache
 def _instructions() -> dict[int, list[str]]:
-    rows = (line.split() for line in INSTRUCTIONS.splitlines())
+    rows = (line.split() for line in _tables()[0])
     return {int(number): rest for number, *rest in rows}
 
 
@@ -71,7 +77,7 @@ def _kinds() -> tuple[dict[str, dict[int, Enumerant]], frozenset[str], dict[str,
     enumerations: dict[str, dict[int, Enumerant]] = {}
     masks, composites = set(), {}
     current: dict[int, Enumerant] = {}
-    for line in KINDS.splitlines():
+    for line in _tables()[1]:
         first, name, *rest = line.split()
         if first == "composite":
             composites[name] = _expected(rest)
@@ -115,7 +121,7 @@ def is_mask(kind: str) -> bool:
 def extended(name: str) -> dict[int, str]:
     """The instructions of an extended instruction set by number; empty for a set that is not in the table."""
     sets: dict[str, dict[int, str]] = {}
-    for line in EXTENDED.splitlines():
+    for line in _tables()[2]:
         first, rest = line.split()
         if first == "set":
             current = sets[rest] = {}

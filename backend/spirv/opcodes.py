@@ -1,4 +1,4 @@
-"""Opcodes and enumerants by their names in SPIR-V's grammar (grammar_tables.py): ``op.IAdd``, ``Scope.Workgroup``."""
+"""Opcodes and enumerants by their names in SPIR-V's grammar (grammar.txt): ``op.IAdd``, ``Scope.Workgroup``."""
 
 from __future__ import annotations
 

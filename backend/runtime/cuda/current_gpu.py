@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from ...autoload.others import asked_for, other_accelerator
+from ...extension_points import given
 
 
 @cache
@@ -30,9 +30,9 @@ def works_on_cuda(name: str) -> bool:
     """Whether torch.cuda has the tensors of this process, as far as its modules and files tell: torch is imported, and
     the device ``name`` has not taken its place beside CUDA."""
     torch: Any = sys.modules.get("torch")
-    if torch is None or torch._C._get_privateuse1_backend_name() == name or asked_for():
+    if torch is None or torch._C._get_privateuse1_backend_name() == name or given("asked_for")():
         return False
-    return bool(torch.version.cuda) and other_accelerator() == "cuda"
+    return bool(torch.version.cuda) and given("other_accelerator")() == "cuda"
 
 
 class FollowedGpu:

@@ -32,9 +32,9 @@ class DeviceProperties:
 
     ``kind``: discrete, integrated, virtual, cpu or other. ``driver``: its name and version.
     ``multi_processor_count``: the compute units. Threads and registers are those of a compute unit. ``estimated`` names
-    the figures that nothing tells, which are estimates. ``shared_memory_per_block_optin`` is ``shared_memory_per_block``, and
-    ``shared_memory_per_multiprocessor`` and ``L2_cache_size``, which Vulkan does not report, are estimates. ``major``
-    and ``minor``: get_device_capability().
+    the figures that nothing tells, which are estimates. ``shared_memory_per_block_optin`` is
+    ``shared_memory_per_block``, and ``shared_memory_per_multiprocessor`` and ``L2_cache_size``, which Vulkan does not
+    report, are estimates. ``major`` and ``minor``: get_device_capability().
     """
 
     name: str

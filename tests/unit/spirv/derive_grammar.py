@@ -1,6 +1,6 @@
-"""Writes backend/spirv/grammar_tables.py from Khronos' machine-readable grammar of SPIR-V.
+"""Writes backend/spirv/grammar.txt from Khronos' machine-readable grammar of SPIR-V.
 
-    python tests/unit/spirv/derive_grammar.py FOLDER > backend/spirv/grammar_tables.py
+    python tests/unit/spirv/derive_grammar.py FOLDER > backend/spirv/grammar.txt
 
 FOLDER is ``include/spirv/unified1`` of SPIRV-Headers (Debian: /usr/include/spirv/unified1 of the package
 spirv-headers), with spirv.core.grammar.json and the grammars of the extended instruction sets named below.
@@ -23,12 +23,11 @@ EXTENDED = {
 OPENCL_VENDORS = ("INTEL", "ALTERA")
 CATEGORIES = {"ValueEnum": "value", "BitEnum": "mask", "Composite": "composite"}
 
-HEAD = '''"""The instructions, operand kinds and extended instruction sets of SPIR-V, a row each; grammar.py reads them.
-
-Written by tests/unit/spirv/derive_grammar.py from the grammar in Khronos' SPIRV-Headers, version {version} revision
-{revision}, which is under the MIT licence, copyright 2014 The Khronos Group Inc. Do not edit.
-"""
-# ruff: noqa: E501'''
+HEAD = """\
+# The instructions, operand kinds and extended instruction sets of SPIR-V, a row each; grammar.py reads them.
+#
+# Written by tests/unit/spirv/derive_grammar.py from the grammar in Khronos' SPIRV-Headers, version {version} revision
+# {revision}, which is under the MIT licence, copyright 2014 The Khronos Group Inc. Do not edit."""
 
 
 def row(number: int, name: str, operands: list[dict[str, Any]]) -> str:
@@ -62,12 +61,10 @@ def extended(grammars: dict[str, dict[str, Any]]) -> Iterator[str]:
 
 
 def generate(core: dict[str, Any], sets: dict[str, dict[str, Any]]) -> str:
-    """The text of grammar_tables.py."""
+    """The text of grammar.txt: tables with an empty line before each."""
     version = f"{core['major_version']}.{core['minor_version']}"
-    parts = {"INSTRUCTIONS": instructions(core), "KINDS": kinds(core), "EXTENDED": extended(sets)}
-    text = [HEAD.format(version=version, revision=core["revision"])]
-    text += ['\n{} = """\\\n{}\n"""'.format(name, "\n".join(rows)) for name, rows in parts.items()]
-    return "\n".join(text)
+    head = HEAD.format(version=version, revision=core["revision"])
+    return "\n\n".join([head, *map("\n".join, (instructions(core), kinds(core), extended(sets)))])
 
 
 def main() -> None:
