@@ -239,8 +239,8 @@ TIMEOUT = Setting[float | None](
     seconds,
     None,
     "<seconds>",
-    "how long a kernel may run before a wait for it fails; default: 30 where CUDA's streams wait for kernels, any time "
-    "elsewhere",
+    "how long a kernel may run before a wait for it fails, or up to 32 that were submitted together; default: 30 where "
+    "CUDA's streams wait for kernels, any time elsewhere",
 )
 SUBMISSION_SECONDS = Setting[float | None](
     "TRITON_SPIRV_SUBMISSION_SECONDS",

@@ -79,4 +79,4 @@ def test_several_gpus(check: str) -> None:
 
 def test_time_limits() -> None:
     _check("a_limit_does_not_count_what_cuda_takes", TRITON_SPIRV_TIMEOUT="0.5")
-    _check("a_read_that_never_ends", TRITON_SPIRV_TIMEOUT="2")
+    _check("a_kernel_that_never_ends", TRITON_SPIRV_TIMEOUT="2")
