@@ -121,6 +121,12 @@ class Capabilities:
         AVX-512."""
         return self.processor.startswith("x86-64-v4")
 
+    @property
+    def slow_underflow(self) -> bool:
+        """Whether an instruction whose result underflows is done by microcode, for all lanes of its vector: x86's takes
+        150 cycles instead of 4, also where the result is 0. Armv8's cores take no longer."""
+        return self.processor.startswith("x86-64")
+
     def has(self, feature: str) -> bool:
         """Whether the optional ``feature`` (a key of FEATURES) is there."""
         if feature not in FEATURES:

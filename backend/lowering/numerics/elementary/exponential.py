@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from ..numeric import ROUNDER, Int, Numeric, Real, split_constant
+from ..numeric import ROUNDER, Bool, Int, Numeric, Real, split_constant
 
 LN2 = Fraction("0.69314718055994530941723212145817656807550013436025525412068")
 LOG2_10 = Fraction("3.32192809488736234787031942948939017586483139302458061205476")
@@ -18,10 +18,18 @@ LN2_PARTS = {32: split_constant(LN2, 14, 1), 64: split_constant(LN2, 40, 1)}
 LOG10_2_PARTS = {32: split_constant(1 / LOG2_10, 14, 1), 64: split_constant(1 / LOG2_10, 40, 1)}
 
 
-def _reduced(n: Numeric, x: Real, per_x: Fraction, parts: tuple[float, ...]) -> tuple[Int, Real]:
-    """``(k, r)`` with base^x = 2^k base^r: ``per_x`` is log2 of the base, ``parts`` its inverse."""
+def _lost(n: Numeric, x: Real, per_x: Fraction) -> Bool:
+    """Where base^x rounds to 0; not for NaN."""
+    return x < float(Fraction(EXPONENT_RANGE[n.width][0]) / per_x)
+
+
+def _reduced(n: Numeric, x: Real, per_x: Fraction, parts: tuple[float, ...], lost: bool = False) -> tuple[Int, Real]:
+    """``(k, r)`` with base^x = 2^k base^r: ``per_x`` is log2 of the base, ``parts`` its inverse. ``lost``: both may be
+    anything where the result is 0."""
     low, high = EXPONENT_RANGE[n.width]
-    x = n.minimum(n.maximum(x, float(Fraction(low) / per_x)), float(Fraction(high) / per_x))
+    if not lost:
+        x = n.maximum(x, float(Fraction(low) / per_x))
+    x = n.minimum(x, float(Fraction(high) / per_x))
     shifted = n.fma(x, float(per_x), ROUNDER[n.width])
     count = shifted - ROUNDER[n.width]
     k = shifted.bits() - n.real(ROUNDER[n.width]).bits()
@@ -42,22 +50,22 @@ def exponential(n: Numeric, x: Real, per_x: Fraction, parts: tuple[float, ...], 
 def exp(n: Numeric, x: Real) -> Real:
     """e^x."""
     if n.width == 32 and n.fused:
-        k, r = _reduced(n, x, LOG2_E, LN2_PARTS[32])
-        return n.scale(n.fma(r, n.fma(r, n.poly("EXP", r), 1.0), 1.0), k)
+        k, r = _reduced(n, x, LOG2_E, LN2_PARTS[32], n.scales)
+        return n.scale(n.fma(r, n.fma(r, n.poly("EXP", r), 1.0), 1.0), k, _lost(n, x, LOG2_E))
     k, m = exponential(n, x, LOG2_E, LN2_PARTS[n.width], "EXPM1")
-    return n.scale(1.0 + m, k)
+    return n.scale(1.0 + m, k, _lost(n, x, LOG2_E))
 
 
 def exp2(n: Numeric, x: Real) -> Real:
     """2^x."""
-    k, r = _reduced(n, x, Fraction(1), (1.0,))
-    return n.scale(n.fma(r, n.poly("EXP2M1", r), 1.0), k)
+    k, r = _reduced(n, x, Fraction(1), (1.0,), n.scales)
+    return n.scale(n.fma(r, n.poly("EXP2M1", r), 1.0), k, _lost(n, x, Fraction(1)))
 
 
 def exp10(n: Numeric, x: Real) -> Real:
     """10^x."""
     k, m = exponential(n, x, LOG2_10, LOG10_2_PARTS[n.width], "EXP10M1")
-    return n.scale(1.0 + m, k)
+    return n.scale(1.0 + m, k, _lost(n, x, LOG2_10))
 
 
 def expm1(n: Numeric, x: Real) -> Real:
@@ -66,14 +74,14 @@ def expm1(n: Numeric, x: Real) -> Real:
     one_less = n.where(k.sgt(n.bias - 1), n.bias - 1, k)
     power = n.pow2(n.where(one_less.slt(-n.mantissa - 9), -n.mantissa - 9, one_less))
     near = power * m + (power - 1.0)
-    near = n.where(k.sgt(n.mantissa + 2), n.scale(1.0 + m, k), near)
+    near = n.where(k.sgt(n.mantissa + 2), n.scale(1.0 + m, k, _lost(n, x, LOG2_E)), near)
     return n.where(abs(x) < 2.0 ** (-n.mantissa - 2), x, near)
 
 
 def exp_of_sum(n: Numeric, high: Real, low: Real) -> Real:
     """e^(high + low) for a small ``low``."""
     k, m = exponential(n, high, LOG2_E, LN2_PARTS[n.width], "EXPM1")
-    return n.scale(1.0 + (m + low * (1.0 + m)), k)
+    return n.scale(1.0 + (m + low * (1.0 + m)), k, _lost(n, high, LOG2_E))
 
 
 def decompose(n: Numeric, x: Real) -> tuple[Int, Real]:
