@@ -1,4 +1,8 @@
-"""Atomic instructions, one active lane after the other, and what orders accesses to memory."""
+"""Atomic instructions, one active lane after the other, and what orders accesses to memory.
+
+Where one thread runs the programs of a launch (``%alone``, cpu/kernel.py), nothing comes between a load and a store:
+updates are those of plain memory then, as in memory of the program's own.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +12,10 @@ from collections.abc import Collection, Sequence
 from ..spirv.opcodes import Scope, StorageClass
 from .divergence import Key
 from .errors import Untranslatable
+from .memory import load_neighbours, store_neighbours
 from .program import ModuleInstruction
 from .registry import translates
-from .translation import Translation
+from .translation import ALONE, Translation
 from .watching import order_program, watch
 
 _UPDATES = {
@@ -39,21 +44,18 @@ def _update(t: Translation, item: ModuleInstruction) -> None:
     key, name = t.keys(item.result)[0], _UPDATES[item.name]
     type_ = t.type_name(key)
     operands = [t.keys(item.operands[3])[0]]
-    if _is_own(t, item):
-        _each_lane(t, item, f"own_{name}", operands, ["value"], _own_update(t, name, type_), unrolled=True)
+    if _adds_neighbours(t, item, name, type_):
+        _add_neighbours(t, item, name, operands[0])
         return
-    if _adds_quads(t, item, name, type_):
-        _add_quads(t, item, name, operands[0])
-        return
-    body = f"""  %found = atomicrmw {name} ptr %place, {type_} %value monotonic"""
-    _each_lane(t, item, name, operands, ["value"], body)
+    locked = f"  %found = atomicrmw {name} ptr %place, {type_} %value monotonic"
+    _each_lane(t, item, name, operands, ["value"], locked, _plain_update(t, name, type_))
 
 
-#: Sums of four neighbouring elements take one instruction, for elements of these types → what adds nothing to any.
+#: Neighbouring elements of these types are added to together → what adds nothing to any.
 _QUADS = {"i32": "0", "float": "0x8000000000000000"}
 
 
-def _adds_quads(t: Translation, item: ModuleInstruction, name: str, type_: str) -> bool:
+def _adds_neighbours(t: Translation, item: ModuleInstruction, name: str, type_: str) -> bool:
     """Whether neighbouring elements are added to, what was found is not used, and 16 bytes can be exchanged at once."""
     shape = t.shape(t.keys(item.operands[0])[0])
     return (
@@ -61,24 +63,35 @@ def _adds_quads(t: Translation, item: ModuleInstruction, name: str, type_: str) 
         and type_ in _QUADS
         and t.host.arch == "x86_64"
         and t.program.emulation is None
+        and not _is_own(t, item)
         and item.result not in t.program.mentioned
         and shape is not None
         and all(offset - shape.offsets[0] == 4 * lane for lane, offset in enumerate(shape.offsets))
     )
 
 
-def _add_quads(t: Translation, item: ModuleInstruction, name: str, value: Key) -> None:
-    address = t.keys(item.operands[0])[0]
+def _add_neighbours(t: Translation, item: ModuleInstruction, name: str, value: Key) -> None:
+    """Adds to all of them by one load and one store if this thread is alone, else to four at a time."""
+    address, code = t.keys(item.operands[0])[0], t.code
     watch(t, item, address, 4)
-    type_, lanes = t.type_name(value), t.lanes
-    helper, vector = f"quads_{type_}", t.spread(type_)
-    if helper not in t.code.helpers:
-        t.code.helpers[helper] = _quads(name, type_, lanes)
-    values = t.vector(value)
+    type_, vector = t.type_name(value), t.spread(t.type_name(value))
+    helper = f"quads_{type_}"
+    if helper not in code.helpers:
+        code.helpers[helper] = _quads(name, type_, t.lanes)
+    values, first = t.vector(value), t.scalar(address)
+    plain, locked, after = (code.name(kind) for kind in ("alone", "locked", "after"))
+    code.branch(ALONE, plain, locked)
+    code.label(plain)
+    before = load_neighbours(t, first, type_, 4, None)
+    store_neighbours(t, first, code.emit(f"{name} {vector} {before}, {values}"), type_, 4)
+    code.jump(after)
+    code.label(locked)
     nothing = f"splat ({type_} {_QUADS[type_]})"
     if t.mask is not None:
-        values = t.code.emit(f"select {t.mask_type} {t.mask}, {vector} {values}, {vector} {nothing}")
-    t.code.call(helper, "void", [("i64", t.scalar(address)), (vector, values)], declared=True)
+        values = code.emit(f"select {t.mask_type} {t.mask}, {vector} {values}, {vector} {nothing}")
+    code.call(helper, "void", [("i64", first), (vector, values)], declared=True)
+    code.jump(after)
+    code.label(after)
 
 
 def _quads(name: str, type_: str, lanes: int) -> str:
@@ -165,44 +178,53 @@ def _is_own(t: Translation, item: ModuleInstruction) -> bool:
     return t.program.type(item.operands[0]).storage == StorageClass.Workgroup
 
 
-def _own_update(t: Translation, name: str, type_: str) -> str:
+def _plain_update(t: Translation, name: str, type_: str) -> str:
     """An update of memory that no other thread has: a load and a store."""
-    size = 8 if type_ == "double" else 4 if type_ == "float" else int(type_[1:]) // 8
-    made = f"%new = {name} {type_} %found, %value"
+    size = _bytes(type_)
+    made, stored = f"%new = {name} {type_} %found, %value", "%new"
     if name == "xchg":
-        made = ""
+        made, stored = "", "%value"
     elif name in _CHOICES:
         function = f"@llvm.{_CHOICES[name]}.{type_}"
         t.code.declarations.add(f"declare {type_} {function}({type_}, {type_})")
         made = f"%new = call {type_} {function}({type_} %found, {type_} %value)"
-    stored = "%new" if made else "%value"
     return f"""  %found = load {type_}, ptr %place, align {size}
   {made}
   store {type_} {stored}, ptr %place, align {size}"""
 
 
+def _bytes(type_: str) -> int:
+    return 8 if type_ == "double" else 4 if type_ == "float" else max(int(type_[1:]) // 8, 1)
+
+
 @translates("OpAtomicCompareExchange")
 def _exchange(t: Translation, item: ModuleInstruction) -> None:
     type_ = t.type_name(t.keys(item.result)[0])
-    body = f"""  %pair = cmpxchg ptr %place, {type_} %compared, {type_} %value monotonic monotonic
+    size = _bytes(type_)
+    locked = f"""  %pair = cmpxchg ptr %place, {type_} %compared, {type_} %value monotonic monotonic
   %found = extractvalue {{ {type_}, i1 }} %pair, 0"""
+    plain = f"""  %found = load {type_}, ptr %place, align {size}
+  %equal = icmp eq {type_} %found, %compared
+  %new = select i1 %equal, {type_} %value, {type_} %found
+  store {type_} %new, ptr %place, align {size}"""
     operands = [t.keys(item.operands[number])[0] for number in (4, 5)]
-    _each_lane(t, item, "cas", operands, ["value", "compared"], body)
+    _each_lane(t, item, "cas", operands, ["value", "compared"], locked, plain)
 
 
 @translates("OpAtomicLoad")
 def _load(t: Translation, item: ModuleInstruction) -> None:
     type_ = t.type_name(t.keys(item.result)[0])
     size = t.program.size(item.type)
-    _each_lane(t, item, "load", [], [], f"  %found = load atomic {type_}, ptr %place monotonic, align {size}")
+    read = f"  %found = load atomic {type_}, ptr %place monotonic, align {size}"
+    _each_lane(t, item, "load", [], [], read)
 
 
 @translates("OpAtomicStore")
 def _store(t: Translation, item: ModuleInstruction) -> None:
     value = t.keys(item.operands[3])[0]
     size = t.program.size(t.divergence.scalar_type(value))
-    body = f"  store atomic {t.type_name(value)} %value, ptr %place monotonic, align {size}"
-    _each_lane(t, item, "store", [value], ["value"], body)
+    write = f"  store atomic {t.type_name(value)} %value, ptr %place monotonic, align {size}"
+    _each_lane(t, item, "store", [value], ["value"], write)
 
 
 def _watched(t: Translation, pointer: int) -> tuple[Key, int]:
@@ -228,22 +250,27 @@ def _each_lane(
     name: str,
     operands: Sequence[Key],
     names: Sequence[str],
-    body: str,
-    unrolled: bool = False,
+    locked: str,
+    plain: str = "",
 ) -> None:
-    """Has the active lanes do one after the other what ``body`` says of %place and the operands, by their names. What
-    it calls %found is the lane's result, which is kept if something uses it. ``unrolled``: where all lanes are active
-    and nothing does, without a loop."""
+    """Has the active lanes do one after the other what ``locked`` says of %place and the operands, by their names; if
+    no other thread has the memory, what ``plain`` says, if it says anything. What they call %found is the lane's
+    result, which is kept if something uses it."""
     address = t.keys(item.operands[0])[0]
     watch(t, item, *_watched(t, item.operands[0]))
     result = t.keys(item.result)[0] if item.result and item.result in t.program.mentioned else None
     type_ = t.type_name(t.keys(item.result)[0] if item.result else operands[0])
     shared = {one for one, operand in zip(names, operands, strict=True) if t.is_shared(operand)}
-    helper = f"atomic_{name}_{type_}{''.join(f'_{one}' for one in sorted(shared))}{'' if result is None else '_found'}"
+    own = bool(plain) and _is_own(t, item)
+    helper = f"atomic_{'own_' if own else ''}{name}_{type_}{''.join(f'_{one}' for one in sorted(shared))}"
+    helper += "" if result is None else "_found"
     if helper not in t.code.helpers:
-        t.code.helpers[helper] = _helper(t, helper, type_, names, shared, body, result is not None, unrolled)
+        ways = [("plain", plain)] if own else [("locked", locked)]
+        if plain and not own and t.program.emulation is None:
+            ways.append(("plain", plain))
+        t.code.helpers[helper] = _helper(t, helper, type_, names, shared, ways, result is not None)
         t.code.declarations.add(f"declare i{t.lanes} @llvm.cttz.i{t.lanes}(i{t.lanes}, i1)")
-    arguments = [(t.spread("i64"), t.vector(address)), (t.mask_type, t.active())]
+    arguments = [(t.spread("i64"), t.vector(address)), (t.mask_type, t.active()), ("i1", ALONE)]
     arguments += [
         (type_, t.scalar(operand)) if one in shared else (t.spread(type_), t.vector(operand))
         for one, operand in zip(names, operands, strict=True)
@@ -262,77 +289,79 @@ def _helper(
     type_: str,
     names: Sequence[str],
     shared: Collection[str],
-    body: str,
+    ways: Sequence[tuple[str, str]],
     gives: bool,
-    unrolled: bool,
 ) -> str:
-    """Vectors are in memory meanwhile: an element whose number is not constant is read or written there in any case,
-    and a vector that is written anew for each lane would be waited for (histograms 0.24 of torch instead of 0.09)."""
-    lanes, vector, bits = t.lanes, t.spread(type_), f"i{t.lanes}"
-    size = 8 if type_ == "double" else 4 if type_ == "float" else max(int(type_[1:]) // 8, 1)
+    """The function of ``ways``: (name, body) of one, or of what runs unless and if this thread is alone. The plain way
+    has no loop where all lanes are active.
+
+    Vectors are in memory meanwhile: an element whose number is not constant is read or written there in any case, and a
+    vector that is written anew for each lane would be waited for (histograms 0.24 of torch instead of 0.09)."""
+    lanes, vector, bits, size = t.lanes, t.spread(type_), f"i{t.lanes}", _bytes(type_)
     parameters = "".join(f", {type_} %{name}" if name in shared else f", {vector} %{name}s" for name in names)
-    names = [name for name in names if name not in shared]
-    made = [f"  %at{name} = alloca {vector}, align 64" for name in names]
-    made += [f"  store {vector} %{name}s, ptr %at{name}, align 64" for name in names]
-    taken = [
-        f"  %to{name} = getelementptr {type_}, ptr %at{name}, i64 %index\n"
-        f"  %{name} = load {type_}, ptr %to{name}, align {size}"
-        for name in names
-    ]
+    spread = [name for name in names if name not in shared]
+    made = [f"  %at{name} = alloca {vector}, align 64" for name in spread]
+    made += [f"  store {vector} %{name}s, ptr %at{name}, align 64" for name in spread]
     kept, final = "", "  ret void"
     if gives:
         made += [f"  %results = alloca {vector}, align 64", f"  store {vector} zeroinitializer, ptr %results, align 64"]
         kept = (
-            f"  %result = getelementptr {type_}, ptr %results, i64 %index\n"
+            f"  %result = getelementptr {type_}, ptr %results, i64 INDEX\n"
             f"  store {type_} %found, ptr %result, align {size}\n"
         )
         final = f"  %end = load {vector}, ptr %results, align 64\n  ret {vector} %end"
-    head, before, inside = (
-        f"<{lanes} x i64> %places, {t.mask_type} %mask{parameters}",
-        "\n".join(made),
-        "\n".join(taken),
+    taken = "".join(
+        f"  %to{name} = getelementptr {type_}, ptr %at{name}, i64 INDEX\n"
+        f"  %{name} = load {type_}, ptr %to{name}, align {size}\n"
+        for name in spread
     )
-    begin, every = "entry", ""
-    if unrolled and not gives:
-        begin = "some"
-        one = f"""  %of = getelementptr i64, ptr %all, i64 LANE
+    common = {"places", "results", "active", "all", "full", *shared, *(f"at{name}" for name in spread)}
+
+    def one(body: str, index: str, mark: str) -> str:
+        """What a lane does, with names of its own."""
+        text = f"""  %of = getelementptr i64, ptr %all, i64 INDEX
   %number = load i64, ptr %of, align 8
   %place = inttoptr i64 %number to ptr
-{inside.replace("%index", "LANE")}
-{body}
-"""
-        alike = "|".join(rf"{name}\b" for name in ("all", *(f"at{name}" for name in names), *shared))
-        each = "".join(
-            re.sub(rf"%(?!{alike})(\w+)", rf"%\1.{lane}", one).replace("LANE", str(lane)) for lane in range(lanes)
-        )
-        every = f"""  %full = icmp eq {bits} %active, -1
+{taken}{body}
+{kept}"""
+        own = re.sub(r"%(\w+)", lambda found: found[0] if found[1] in common else f"{found[0]}.{mark}", text)
+        return own.replace("INDEX", index)
+
+    blocks = ""
+    for way, body in ways:
+        begin = way
+        if way == "plain":
+            begin = "some"
+            every = "".join(one(body, str(lane), str(lane)) for lane in range(lanes))
+            blocks += f"""plain:
+  %full = icmp eq {bits} %active, -1
   br i1 %full, label %every, label %some
 every:
-{each}  br label %done
-some:
+{every}  br label %done
 """
+        blocks += f"""{begin}:
+  %any.{way} = icmp ne {bits} %active, 0
+  br i1 %any.{way}, label %lanes.{way}, label %done
+lanes.{way}:
+  %left.{way} = phi {bits} [%active, %{begin}], [%fewer.{way}, %lanes.{way}]
+  %lane.{way} = call {bits} @llvm.cttz.{bits}({bits} %left.{way}, i1 true)
+  %index.{way} = {"add i64" if lanes == 64 else f"zext {bits}"} %lane.{way}{", 0" if lanes == 64 else " to i64"}
+{one(body, f"%index.{way}", way)}  %minus.{way} = sub {bits} %left.{way}, 1
+  %fewer.{way} = and {bits} %left.{way}, %minus.{way}
+  %again.{way} = icmp ne {bits} %fewer.{way}, 0
+  br i1 %again.{way}, label %lanes.{way}, label %done
+"""
+    begun = f"br label %{ways[0][0]}" if len(ways) == 1 else "br i1 %alone, label %plain, label %locked"
+    before = "\n".join(made)
+    head = f"{t.spread('i64')} %places, {t.mask_type} %mask, i1 %alone{parameters}"
     return f"""define internal {vector if gives else "void"} @{helper}({head}) noinline {{
 entry:
-  %all = alloca <{lanes} x i64>, align 64
-  store <{lanes} x i64> %places, ptr %all, align 64
+  %all = alloca {t.spread("i64")}, align 64
+  store {t.spread("i64")} %places, ptr %all, align 64
 {before}
   %active = bitcast {t.mask_type} %mask to {bits}
-{every}  %any = icmp ne {bits} %active, 0
-  br i1 %any, label %lanes, label %done
-lanes:
-  %left = phi {bits} [%active, %{begin}], [%fewer, %lanes]
-  %lane = call {bits} @llvm.cttz.{bits}({bits} %left, i1 true)
-  %index = {"add i64 %lane, 0" if t.lanes == 64 else f"zext {bits} %lane to i64"}
-  %of = getelementptr i64, ptr %all, i64 %index
-  %number = load i64, ptr %of, align 8
-  %place = inttoptr i64 %number to ptr
-{inside}
-{body}
-{kept}  %minus = sub {bits} %left, 1
-  %fewer = and {bits} %left, %minus
-  %again = icmp ne {bits} %fewer, 0
-  br i1 %again, label %lanes, label %done
-done:
+  {begun}
+{blocks}done:
 {final}
 }}"""
 

@@ -139,7 +139,8 @@ def _tiles(t: Translation, host: Host) -> list[str]:
 
 _PROGRAM = (
     "ptr noalias readonly align 16 %arguments, i32 %programx, i32 %programy, i32 %programz, "
-    "i32 %gridx, i32 %gridy, i32 %gridz, ptr {alone}align 64 %scratch, ptr readonly align 4 %stop, i32 %subgroup"
+    "i32 %gridx, i32 %gridy, i32 %gridz, ptr {alone}align 64 %scratch, ptr readonly align 4 %stop, "
+    "i32 %subgroup, i1 %alone"
 )
 
 _PARAMETERS = (
@@ -148,7 +149,8 @@ _PARAMETERS = (
 )
 
 _RUN = """\
-  call void @program(ptr %arguments, i32 %x, i32 %y, i32 %z, i32 %gx, i32 %gy, i32 %gz, ptr %scratch, ptr %stop, i32 0)
+  call void @program(ptr %arguments, i32 %x, i32 %y, i32 %z, i32 %gx, i32 %gy, i32 %gz, ptr %scratch, ptr %stop, i32 0,
+                     i1 %alone)
 """
 
 #: Runs programs first ... last-1 of a grid, the x axis fastest (backend/native/cpu).
@@ -159,6 +161,9 @@ entry:
   %gy = load i32, ptr %py, align 4
   %pz = getelementptr i32, ptr %grid, i64 2
   %gz = load i32, ptr %pz, align 4
+  %pa = getelementptr i32, ptr %grid, i64 3
+  %threads = load i32, ptr %pa, align 4
+  %alone = icmp eq i32 %threads, 1
   %wx = zext i32 %gx to i64
   %wy = zext i32 %gy to i64
   %x0 = urem i64 %first, %wx

@@ -213,7 +213,7 @@ def load(
     if result is not None:
         return _load_shared(t, _at(t, address, offset), name, size)
     if _stepped(shape, size):
-        return _load_neighbours(t, _at(t, address, offset), name, size, otherwise)
+        return load_neighbours(t, _at(t, address, offset), name, size, otherwise)
     root = _root(t, address)
     if root is None:
         return _gather(t, address, offset, name, size, otherwise)
@@ -224,7 +224,7 @@ def load(
         code.label(label)
         with code.scope():
             if label == together:
-                value = _load_neighbours(t, t.lane_0(address), name, size, otherwise)
+                value = load_neighbours(t, t.lane_0(address), name, size, otherwise)
             else:
                 value = _gather(t, address, offset, name, size, otherwise)
         found.append((value, code.block))
@@ -239,7 +239,7 @@ def _root(t: Translation, address: Key) -> Key | None:
     return step.root if step is not None and step.root in t.near else None
 
 
-def _load_neighbours(t: Translation, first: str, name: str, size: int, otherwise: Key | None) -> str:
+def load_neighbours(t: Translation, first: str, name: str, size: int, otherwise: Key | None) -> str:
     """Neighbouring elements, from the address of lane 0 on."""
     code, type_, mask = t.code, t.spread(name), t.mask
     pointer = t.pointer(first)
@@ -344,7 +344,7 @@ def store(t: Translation, address: Key, offset: int, value: Key, size: int) -> N
         return
     text, name = _in_memory(t, t.vector(value), name, True)
     if _stepped(shape, size):
-        _store_neighbours(t, _at(t, address, offset), text, name, size)
+        store_neighbours(t, _at(t, address, offset), text, name, size)
         return
     root = _root(t, address)
     if root is None:
@@ -356,14 +356,14 @@ def store(t: Translation, address: Key, offset: int, value: Key, size: int) -> N
         code.label(label)
         with code.scope():
             if label == together:
-                _store_neighbours(t, t.lane_0(address), text, name, size)
+                store_neighbours(t, t.lane_0(address), text, name, size)
             else:
                 _scatter(t, address, offset, text, name, size)
         code.jump(after)
     code.label(after)
 
 
-def _store_neighbours(t: Translation, first: str, text: str, name: str, size: int) -> None:
+def store_neighbours(t: Translation, first: str, text: str, name: str, size: int) -> None:
     """Stores neighbouring elements, from the address of lane 0 on."""
     code, type_ = t.code, t.spread(name)
     pointer = t.pointer(first)

@@ -18,6 +18,8 @@ from .shapes import LaneShape
 
 #: Bytes that variables in scratch memory are aligned to.
 SCRATCH_ALIGNMENT = 64
+#: Whether no other thread has memory that programs update by atomic instructions (cpu/kernel.py has the parameter).
+ALONE = "%alone"
 
 
 def _aligned(total: int) -> int:

@@ -188,7 +188,7 @@ def edited(path: Path, **entries: Any) -> Path:
     [
         ({"processor": "x86-64-v9"}, "its machine code is for x86-64-v9, and this processor is "),
         ({"processor": "riscv64"}, "its machine code is for riscv64, and this processor is "),
-        ({"launch": 2}, "its machine code is called in version 2, this loader knows 1: take triton_spirv.hpp"),
+        ({"launch": 1}, "its machine code is called in version 1, this loader knows 2: take triton_spirv.hpp"),
         ({"sha256": "0" * 64}, "has machine code other than that which its JSON describes: compile it again"),
         ({"scratch_bytes": -1}, "the kernel's JSON is damaged: scratch_bytes is not a whole number"),
         ({"scratch_bytes": "1"}, "the kernel's JSON is damaged: scratch_bytes has the wrong type"),

@@ -41,7 +41,7 @@ class CpuRun {
  public:
   CpuRun(cpu::Entry entry, uint64_t scratch, const std::byte *block, const std::array<uint32_t, 3> &grid,
          const RunOptions &options)
-      : entry_(entry), scratch_(scratch), block_(block), grid_(grid), stop_(options.stop) {
+      : entry_(entry), scratch_(scratch), block_(block), grid_{grid[0], grid[1], grid[2], 0}, stop_(options.stop) {
     programs_ = uint64_t(grid[0]) * grid[1] * grid[2];
     const unsigned here = std::max(std::thread::hardware_concurrency(), 1u);
     threads_ = options.threads != 0 ? options.threads : here;
@@ -111,7 +111,7 @@ class CpuRun {
   const cpu::Entry entry_;
   const uint64_t scratch_;
   const std::byte *const block_;
-  const std::array<uint32_t, 3> grid_;
+  const std::array<uint32_t, 4> grid_;  // another thread of the program may run a kernel meanwhile, on the same memory
   const std::atomic<int32_t> *const stop_;
   uint64_t programs_;
   unsigned threads_;

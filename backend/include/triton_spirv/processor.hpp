@@ -21,12 +21,13 @@
 namespace triton_spirv::cpu {
 
 // The version of what follows: how a kernel's function is called, and what it may expect. It is `launch` in the JSON.
-inline constexpr uint32_t kLaunchVersion = 1;
+inline constexpr uint32_t kLaunchVersion = 2;
 
 // The function that an object defines for a kernel: it runs programs first … last - 1, in that order. Program (x, y, z)
-// has the number (z × grid[1] + y) × grid[0] + x. `block` is the argument block. `scratch` are bytes of the thread, at
-// a multiple of kScratchAlignment. It returns early once `stop` is not 0, which it looks at before each program and in
-// loops without a constant bound.
+// has the number (z × grid[1] + y) × grid[0] + x. grid[3] is 1 if no other thread accesses what the kernel updates by
+// atomic instructions until it returns: they are plain loads and stores then. `block` is the argument block. `scratch`
+// are bytes of the thread, at a multiple of kScratchAlignment. It returns early once `stop` is not 0, which it looks at
+// before each program and in loops without a constant bound.
 using Entry = void(TRITON_SPIRV_SYSTEM_V*)(const std::byte* block, uint64_t first, uint64_t last, const uint32_t* grid,
                                            std::byte* scratch, const int32_t* stop);
 

@@ -81,17 +81,17 @@ struct Launch {
       : kernel(reinterpret_cast<const Kernel*>(dispatch.kernel)),
         block(dispatch.block),
         arguments(dispatch.block),
-        grid{dispatch.grid[0], dispatch.grid[1], dispatch.grid[2]} {
+        grid{dispatch.grid[0], dispatch.grid[1], dispatch.grid[2], 0} {
     if (dispatch.indirect) block = reinterpret_cast<const std::byte*>(&address);
   }
   Launch(const Kernel* kernel, const std::byte* block, uint32_t programs)
-      : kernel(kernel), block(block), arguments(block), grid{programs, 1, 1} {}
+      : kernel(kernel), block(block), arguments(block), grid{programs, 1, 1, 0} {}
 
   const Kernel* kernel;
   const std::byte* block;
   const std::byte* arguments;                                                   // also where the block is their address
   alignas(kBlockAlignment) Address address = reinterpret_cast<Address>(block);  // what an indirect block's kernel reads
-  uint32_t grid[3];
+  uint32_t grid[4];  // as Entry's, of a thread that may not be alone
   std::atomic<int32_t> stop{0};
   ProgramRaces* races = nullptr;  // where it is watched
   bool waits = false;             // a program that was watched waited for another one at the end

@@ -45,6 +45,7 @@ struct Call {
   const Launch* launch;
   uint64_t first, last;
   std::byte* scratch;
+  bool alone;
 };
 
 void call_entry(void* argument) {
@@ -55,7 +56,8 @@ void call_entry(void* argument) {
     return;
   }
   static_assert(sizeof(launch.stop) == sizeof(int32_t) && std::atomic<int32_t>::is_always_lock_free);
-  launch.kernel->entry()(launch.block, call.first, call.last, launch.grid, call.scratch,
+  const uint32_t grid[4] = {launch.grid[0], launch.grid[1], launch.grid[2], call.alone};
+  launch.kernel->entry()(launch.block, call.first, call.last, grid, call.scratch,
                          reinterpret_cast<const int32_t*>(&launch.stop));
 }
 
@@ -104,7 +106,6 @@ void Pool::run(Launch& launch) {
   programs_ = launch.programs();
   faulted_.store(false, std::memory_order_relaxed);
   next_.store(0, std::memory_order_relaxed);
-  inside_.store(0, std::memory_order_release);
   const auto begin = Clock::now();
   if (begin - ended_ > kHelperSpin) together_ = 0;
   const float expected = launch.kernel->program_ns() * static_cast<float>(programs_);
@@ -148,7 +149,7 @@ bool Pool::take(const Share& share, bool alone, uint64_t& first, uint64_t& last)
 Pool::Share Pool::work(std::byte* scratch, bool alone) {
   Share share;
   const auto begin = Clock::now();
-  Call call{launch_, 0, 0, scratch};
+  Call call{launch_, 0, 0, scratch, alone};
   while (launch_->stop.load(std::memory_order_relaxed) == 0 && take(share, alone, call.first, call.last)) {
     const Ending ending = guarded(launch_->kernel->object(), launch_->stop, call_entry, &call);
     if (ending.fault.signal != 0) {
@@ -163,7 +164,7 @@ Pool::Share Pool::work(std::byte* scratch, bool alone) {
     const float left = static_cast<float>(programs_ - call.last) / static_cast<float>(share.programs);
     if (left * static_cast<float>(share.nanoseconds) < kWorthWaking) continue;
     wake_helpers();
-    alone = false;
+    alone = call.alone = false;
   }
   return share;
 }
@@ -198,6 +199,7 @@ void Pool::close() {
 
 void Pool::wake_helpers() {
   if (!started_) start_helpers();
+  inside_.store(0, std::memory_order_release);
   calls_.fetch_add(1);
   const uint32_t asleep = asleep_.load();
   if (asleep == 0) return;

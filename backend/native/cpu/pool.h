@@ -89,7 +89,8 @@ class Pool {
   uint64_t programs_ = 0;
   std::atomic<bool> faulted_{false};
   alignas(64) std::atomic<uint64_t> next_{0};  // the first program that no thread has taken
-  // How many helpers are inside; with kClosed, no other may enter.
+  // How many helpers are inside; with kClosed, no other may enter. None does before helpers are woken: until then the
+  // caller is alone, and one that was woken for an earlier launch would take a program of this one.
   alignas(64) std::atomic<uint32_t> inside_{kClosed};
   static constexpr uint32_t kClosed = 1u << 31;
   alignas(64) std::atomic<uint32_t> calls_{0};  // how often helpers were woken

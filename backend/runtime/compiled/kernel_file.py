@@ -17,7 +17,7 @@ FORMAT = "triton-spirv-kernel"
 VERSION = 1
 
 #: Of how machine code is called: include/triton_spirv/processor.hpp.
-LAUNCH_VERSION = 1
+LAUNCH_VERSION = 2
 
 #: What a value or address may be said to be a multiple of.
 DIVISORS = (1, 16)

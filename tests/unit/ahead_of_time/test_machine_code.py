@@ -111,7 +111,7 @@ def test_a_bundle_without_code_says_why(folder: Path) -> None:
     [
         ({"processor": "x86-64-v9"}, f"its machine code is for x86-64-v9, and this processor is {LEVEL}; compile it"),
         ({"processor": "riscv64"}, f"its machine code is for riscv64, and this processor is {LEVEL}; compile it"),
-        ({"launch": 2}, "its machine code is called in version 2, this runtime knows version 1; compile it"),
+        ({"launch": 1}, "its machine code is called in version 1, this runtime knows version 2; compile it"),
         ({"sha256": "0" * 64}, "changed.json describes another module: changed.o has sha256"),
         ({"scratch_bytes": "1"}, "changed.json is damaged: machine_code.scratch_bytes is '1'"),
         ({"more": 1}, "changed.json is damaged: machine_code lacks one of the entries"),
