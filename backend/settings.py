@@ -117,7 +117,7 @@ def names(text: str) -> tuple[str, ...]:
     return tuple(name for part in text.split(",") if (name := part.strip()))
 
 
-#: Ways in which host memory reaches a kernel (runtime/context.py), and CUDA's memory (runtime/cuda.py).
+#: Ways in which host memory reaches a kernel (runtime/context.py), and CUDA's memory (runtime/cuda/).
 ZERO_COPY, IMPORTED, STAGED, SHARE = "zero-copy", "imported", "staged", "share"
 
 #: What happens where a torch operation runs on the CPU (torch/device/cpu_fallback.py).

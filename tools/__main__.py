@@ -25,7 +25,8 @@ from .venv import enter  # noqa: E402
 VERBS = {
     "demo": ("set up, build and install the wheel, run the example kernels", "run"),
     "test": (
-        "set up, build and install the wheel, run linters and the test suite [--fast|--whole] [pytest arguments]",
+        "set up, build and install the wheel, run linters and the test suite "
+        "[--fast|--whole|--for FILE] [pytest arguments]",
         "test",
     ),
     "dev": ("set up .venv for changing this checkout: its Python files are used where they lie [--native]", "test"),

@@ -79,7 +79,7 @@ def _run_tools(words: Sequence[str], command: Command, parsed: Callable[..., Non
     elif verb == "wheel":
         _setup(("bdist_wheel", *rest))
     elif verb == "test":
-        _pytest([word for word in rest if word not in ("--fast", "--whole")])
+        _pytest([word for word in rest if word not in ("--fast", "--whole", "--for")])
     else:
         assert not rest or verb not in ALONE, f"{verb} has no arguments"
         for option in _options(rest):

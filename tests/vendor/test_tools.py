@@ -22,6 +22,7 @@ from tools.packaging.plugins import load_plugin
 from tools.project import Lock, Project
 from tools.system import Need
 from tools.venv import Stamps
+from tools.verbs import check as check_verb
 from tools.verbs import test as test_verb
 
 
@@ -287,3 +288,28 @@ def test_the_suite_is_run_for_each_value_unless_the_whole_is_asked_for(
     monkeypatch.chdir(ROOT)
     assert test_verb.run(Project(ROOT), arguments) == 0
     assert made == runs
+
+
+def test_the_tests_of_a_file_have_its_name_or_import_it() -> None:
+    found = {Path(path).name for path in test_verb.tests_of(ROOT, ROOT / "backend/transforms/gpu/prefetch.py")}
+    assert {"test_prefetch.py", "test_meaning.py"} <= found and len(found) < 8
+    assert str(ROOT / "tests/unit/transforms/test_rewriting.py") in test_verb.tests_of(
+        ROOT, ROOT / "backend/transforms/rewriting.py"
+    )
+    with pytest.raises(ToolError, match="wants a file of backend/"):
+        test_verb.tests_of(ROOT, ROOT / "setup.py")
+
+
+@pytest.mark.parametrize(
+    ("subject", "faults"),
+    [
+        ("transforms: two wings, and guards that compute themselves", 0),
+        ("tests/device: what a kernel leaves", 0),
+        ("Fixed it", 1),
+        ("docs:", 1),
+        ("docs: " + "long " * 14, 1),
+        ("long " * 15, 2),
+    ],
+)
+def test_the_subject_of_a_commit(subject: str, faults: int) -> None:
+    assert [code for code, _ in check_verb.check_subject(subject)] == ["commit-subject"] * faults

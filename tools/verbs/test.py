@@ -7,11 +7,13 @@ Of the large matrices of tests, those of tests/each_value.py, a run of the whole
 parameter; `test --whole`, and a run of tests that are named, all cells.
 
 `test --fast` runs pytest alone, in one process, against the checkout itself (an editable installation, as of `dev`).
+`test --for FILE` does so with the tests of a file of backend/: those that have its name, and those that import it.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -25,7 +27,7 @@ from ..progress import step
 from ..project import Project
 from . import check
 
-FAST, WHOLE = "--fast", "--whole"
+FAST, WHOLE, FOR = "--fast", "--whole", "--for"
 #: pytest's argument, tests/each_value.py.
 EACH_VALUE = "--each-value"
 #: The Vulkan device of the second run.
@@ -62,6 +64,22 @@ def _names_tests(argument: str) -> bool:
     return not argument.startswith("-") and Path(argument.split("::", 1)[0]).exists()
 
 
+def tests_of(root: Path, file: Path) -> list[str]:
+    """The files of tests that have the name of a file of backend/, or import it. Raises ToolError."""
+    try:
+        parts = file.resolve().relative_to(root.resolve() / "backend").with_suffix("").parts
+    except ValueError:
+        raise ToolError(f"{FOR} wants a file of backend/, and {file} is none") from None
+    *folders, name = parts[:-1] if parts[-1] == "__init__" else parts
+    package = "".join(rf"\.{folder}" for folder in folders)
+    imports = re.compile(rf"spirv{package}(?:\.{name}\b| import (?:\(\s*)?(?:\w+,\s*)*{name}\b)")
+    files = sorted((root / "tests").rglob("test_*.py"))
+    found = [path for path in files if path.stem == f"test_{name}" or imports.search(path.read_text("utf-8"))]
+    if not found:
+        raise ToolError(f"no test has the name of {file} or imports it: CONTRIBUTING.md says where such tests are")
+    return [str(path) for path in found]
+
+
 def _workers(arguments: list[str]) -> list[str]:
     """One pytest worker a processor, a file of tests at a time, unless the arguments choose or want a terminal."""
     if any(argument.startswith(("-n", "--dist", "--pdb", "-s", "--collect-only")) for argument in arguments):
@@ -75,6 +93,11 @@ def run(project: Project, arguments: list[str]) -> int:
     # The workers, and the processes that tests start, import modules that one of them has compiled.
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     failed: list[str] = []
+    if FOR in arguments:
+        place = arguments.index(FOR)
+        if place + 1 == len(arguments):
+            raise ToolError(f"{FOR} wants a file of backend/")
+        arguments[place : place + 2] = [FAST, *tests_of(project.root, Path(arguments[place + 1]))]
     fast = FAST in arguments
     every_cell = WHOLE in arguments
     arguments = [argument for argument in arguments if argument not in (FAST, WHOLE)]
