@@ -111,6 +111,16 @@ py::list MemoryPool::release() {
   return all;
 }
 
+std::vector<std::pair<uint64_t, std::vector<std::pair<uint64_t, bool>>>> MemoryPool::buffers() const {
+  std::vector<std::pair<uint64_t, std::vector<std::pair<uint64_t, bool>>>> all;
+  for (const Buffer& buffer : buffers_) {
+    auto& [address, blocks] = all.emplace_back(buffer.first->address, std::vector<std::pair<uint64_t, bool>>());
+    for (const Block* block = buffer.first; block != nullptr; block = block->after)
+      blocks.emplace_back(block->size, block->is_idle);
+  }
+  return all;
+}
+
 void MemoryPool::reset_peaks() {
   peak_allocated = allocated;
   peak_reserved = reserved;

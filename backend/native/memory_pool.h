@@ -9,6 +9,7 @@
 #include <memory>
 #include <set>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "shared.h"
@@ -41,6 +42,8 @@ class MemoryPool : public std::enable_shared_from_this<MemoryPool> {
   void add(pybind11::object buffer, uint64_t address, uint64_t bytes);
   // Forgets and returns the buffers without allocations. The caller frees them.
   pybind11::list release();
+  // Each buffer's address and its blocks in order: (bytes, whether it is idle).
+  std::vector<std::pair<uint64_t, std::vector<std::pair<uint64_t, bool>>>> buffers() const;
   void reset_peaks();
   // Keeps no idle memory from now on, because the device is being closed.
   void close() { closed_ = true; }

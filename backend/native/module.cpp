@@ -333,6 +333,7 @@ PYBIND11_MODULE(_native, m) {
            "Add a buffer as idle memory.")
       .def("release", &MemoryPool::release,
            "Forget the buffers that nothing is allocated from, and give them to the caller.")
+      .def("buffers", &MemoryPool::buffers, "Each buffer's address, and its blocks: (bytes, whether it is idle).")
       .def("reset_peaks", &MemoryPool::reset_peaks)
       .def("close", &MemoryPool::close, "Nothing is idle from now on.")
       .def_readonly("allocated", &MemoryPool::allocated, "Bytes in use.")

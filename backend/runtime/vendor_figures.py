@@ -22,7 +22,7 @@ _NAMES = {
     **dict.fromkeys(("graph", "graph_pool_handle", "make_graphed_callables"), _GRAPHS),
     **dict.fromkeys(("MemPool", "use_mem_pool", "change_current_allocator"), _MEMORY),
     **dict.fromkeys(("get_per_process_memory_fraction", "set_per_process_memory_fraction"), _MEMORY),
-    **dict.fromkeys(("memory_snapshot", "memory_stats_as_nested_dict", "reset_accumulated_memory_stats"), _STATISTICS),
+    **dict.fromkeys(("memory_stats_as_nested_dict", "reset_accumulated_memory_stats"), _STATISTICS),
     **dict.fromkeys(("StreamContext", "streams"), "use torch.spirv.stream(s) and torch.Stream"),
     "get_stream_from_external": "a device has one queue: use torch.spirv.current_stream()",
     "device_of": "use torch.spirv.device(x.device)",

@@ -15,19 +15,21 @@ namespace py = pybind11;
 namespace triton_spirv {
 namespace {
 
-// The largest number of kinds that an operation keeps, and of plans for each kind.
-constexpr std::size_t kMostKinds = 4096, kMostPlans = 8;
+// The largest number of kinds that an operation keeps, of which the one unused for longest is dropped; of plans for
+// each kind; and of kinds that were seen once.
+constexpr std::size_t kMostKinds = 1024, kMostPlans = 8, kMostSeen = 4096;
 // A kind is given up after this many failed recordings, an operation after this many failed kinds.
 constexpr unsigned kMostFailures = 3, kMostHopeless = 16;
 // The largest number of tensors that are compared with one another.
 constexpr std::size_t kMostTensors = 16;
 constexpr uint64_t kAlignment = 16;
 
-thread_local unsigned recording_depth = 0;
+thread_local unsigned whole_depth = 0;
 
-struct RecordingCall {
-  RecordingCall() { ++recording_depth; }
-  ~RecordingCall() { --recording_depth; }
+// A call that is recorded, or is the first of its kind: the operations within it are part of it.
+struct WholeCall {
+  WholeCall() { ++whole_depth; }
+  ~WholeCall() { --whole_depth; }
 };
 
 // Made once and never freed.
@@ -126,8 +128,6 @@ class Holding {
 };
 
 }  // namespace
-
-bool is_recording_call() { return recording_depth != 0; }
 
 py::object PreparedContext::lists_key(const py::tuple& lists) const {
   std::string forms, addresses;
@@ -484,21 +484,28 @@ Prepared::Prepared(const PreparedContext* shared, py::object run, py::object rec
     : shared_(shared), run_(std::move(run)), record_(std::move(record)), by_address_(by_address) {}
 
 bool Prepared::is_new(const std::string& kind) {
-  if (seen_.size() >= kMostKinds) seen_.clear();
+  if (seen_.size() >= kMostSeen) seen_.clear();
   return seen_.insert(std::hash<std::string>{}(kind)).second;
 }
 
+Prepared::Kind* Prepared::used(const std::string& kind) {
+  const auto found = by_name_.find(kind);
+  if (found == by_name_.end()) return nullptr;
+  kinds_.splice(kinds_.begin(), kinds_, found->second);
+  return &found->second->second;
+}
+
 bool Prepared::is_ready() const {
-  return recording_depth == 0 && failures_ < kMostHopeless && !Device::any_left() &&
+  return whole_depth == 0 && failures_ < kMostHopeless && !Device::any_left() &&
          is_idle_hook(get(shared_->runtime.ptr(), names().launch_enter_hook).ptr()) &&
          is_idle_hook(get(shared_->runtime.ptr(), names().launch_exit_hook).ptr());
 }
 
 Prepared::Way Prepared::find(const CallKey& key, std::shared_ptr<const PreparedPlan>& plan) {
-  const auto found = kinds_.find(key.kind);
-  if (found == kinds_.end()) return by_address_ && is_new(key.kind) ? Way::kPlain : Way::kRecord;
-  if (found->second.gave_up) return Way::kPlain;
-  for (const auto& [numbers, kept] : found->second.plans) {
+  const Kind* const kind = used(key.kind);
+  if (kind == nullptr) return is_new(key.kind) ? Way::kFirst : Way::kRecord;
+  if (kind->gave_up) return Way::kPlain;
+  for (const auto& [numbers, kept] : kind->plans) {
     if (numbers != key.numbers) continue;
     if (kept->device().failed()) return Way::kPlain;  // this opens the device again
     if (Recording::current(kept->device()) != nullptr) return Way::kPlain;
@@ -508,7 +515,9 @@ Prepared::Way Prepared::find(const CallKey& key, std::shared_ptr<const PreparedP
   return Way::kRecord;
 }
 
-py::object Prepared::plainly(const py::args& args, const py::kwargs& kwargs) const {
+py::object Prepared::plainly(const py::args& args, const py::kwargs& kwargs, Way way) const {
+  std::optional<WholeCall> whole;
+  if (way == Way::kFirst) whole.emplace();
   return checked(PyObject_Call(run_.ptr(), args.ptr(), kwargs.ptr()));
 }
 
@@ -518,7 +527,7 @@ py::object Prepared::operator()(const py::args& args, const py::kwargs& kwargs) 
   if (!call.add_all(args, kwargs)) return plainly(args, kwargs);
   std::shared_ptr<const PreparedPlan> plan;
   const Way way = find(call.key, plan);
-  if (way == Way::kPlain) return plainly(args, kwargs);
+  if (way == Way::kPlain || way == Way::kFirst) return plainly(args, kwargs, way);
   if (way == Way::kRecord) {
     py::list tensors;
     for (PyObject* const tensor : call.tensors) tensors.append(py::handle(tensor));
@@ -533,11 +542,18 @@ py::object Prepared::operator()(const py::args& args, const py::kwargs& kwargs) 
 py::object Prepared::record(CallKey& key, const py::args& args, const py::kwargs& kwargs, const py::list& tensors) {
   py::tuple made;
   {
-    const RecordingCall recording;
+    const WholeCall whole;
     made = record_(args, kwargs, tensors).cast<py::tuple>();
   }
-  if (kinds_.size() >= kMostKinds) kinds_.clear();
-  Kind& kind = kinds_[key.kind];
+  if (used(key.kind) == nullptr) {
+    if (kinds_.size() >= kMostKinds) {
+      by_name_.erase(kinds_.back().first);
+      kinds_.pop_back();
+    }
+    kinds_.emplace_front(key.kind, Kind());
+    by_name_.emplace(kinds_.front().first, kinds_.begin());
+  }
+  Kind& kind = kinds_.front().second;
   if (kind.gave_up) return made[0];
   if (made[1].is_none()) {
     kind.gave_up = ++kind.failures >= kMostFailures;

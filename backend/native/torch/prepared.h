@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <list>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -171,8 +172,10 @@ class CallKey {
 // flags, text and lists of numbers; torch's default element type. For each kind, calls with a few values of the other
 // numbers are kept.
 //
+// The first call of a kind is not recorded: sizes that never come again cost no recording and leave nothing.
+//
 // An operation `by_address` keeps tables of its tensors' addresses in device memory, so addresses are part of its
-// kinds. The first call of a kind makes the table, so calls are recorded from the second one on.
+// kinds.
 class Prepared {
  public:
   // `run`: the operation. `record`: (args, kwargs, tensors) → (its result, a plan or None).
@@ -184,13 +187,14 @@ class Prepared {
   //
   // Whether calls may be done like earlier ones now.
   bool is_ready() const;
-  // How a call is done: like an earlier one, by `run` while it is recorded, or by `run` alone.
-  enum class Way { kPlan, kRecord, kPlain };
+  // How a call is done: like an earlier one, by `run` while it is recorded, by `run` alone, or so as the first of its
+  // kind, within which no operation looks for a plan of its own either.
+  enum class Way { kPlan, kRecord, kPlain, kFirst };
   Way find(const CallKey& key, std::shared_ptr<const PreparedPlan>& plan);
   // `tensors`: those of the key, in its order.
   pybind11::object record(CallKey& key, const pybind11::args& args, const pybind11::kwargs& kwargs,
                           const pybind11::list& tensors);
-  pybind11::object plainly(const pybind11::args& args, const pybind11::kwargs& kwargs) const;
+  pybind11::object plainly(const pybind11::args& args, const pybind11::kwargs& kwargs, Way way = Way::kPlain) const;
   const PreparedContext& shared() const { return *shared_; }
   bool by_address() const { return by_address_; }
 
@@ -200,20 +204,21 @@ class Prepared {
     unsigned failures = 0;  // consecutive recordings without a plan
     bool gave_up = false;
   };
+  using Kinds = std::list<std::pair<const std::string, Kind>>;
   struct Call;
 
   // Whether a kind is asked about for the first time. A collision of digests may make this wrong.
   bool is_new(const std::string& kind);
+  // A kind, which then is the one used last; null if it is not kept.
+  Kind* used(const std::string& kind);
 
   const PreparedContext* shared_;
   pybind11::object run_, record_;
   bool by_address_;
-  std::unordered_map<std::string, Kind> kinds_;
+  Kinds kinds_;  // the one used last comes first
+  std::unordered_map<std::string_view, Kinds::iterator> by_name_;
   std::unordered_set<std::size_t> seen_;  // digests of kinds
   unsigned failures_ = 0;                 // kinds that gave up before any kind was prepared
 };
-
-// Whether this thread is recording a call.
-bool is_recording_call();
 
 }  // namespace triton_spirv

@@ -478,7 +478,7 @@ void call(const TorchOperation& operation, Prepared& prepared, bool takes_negate
   if (way == Prepared::Way::kRecord && unpacked[2].ptr() == Py_True)
     result = prepared.record(key, args, kwargs, arguments.tensors(operation));
   else if (has_key || !is_ready)
-    result = prepared.plainly(args, kwargs);
+    result = prepared.plainly(args, kwargs, way);
   else
     result = prepared(args, kwargs);
   give_objects(operation, result, stack);

@@ -254,6 +254,24 @@ class DeviceModule(DeviceInterface):
         """The figures of memory_stats() as lines."""
         return "\n".join(f"{name:28}{value:>16,}" for name, value in self.memory_stats(device).items())
 
+    def memory_snapshot(self, device: Any = None) -> list[dict[str, Any]]:
+        """The pool's buffers with their blocks, as ``torch.cuda.memory_snapshot()`` has them: torch's viewers
+        (``torch.cuda._memory_viz``) read ``{"segments": torch.spirv.memory_snapshot(), "device_traces": []}``. Sizes
+        are in bytes. Where memory was asked for is not recorded, so blocks have no frames."""
+        index, segments = device_index(device), []
+        for address, parts in _pool(device).buffers():
+            blocks, at = [], address
+            for size, is_idle in parts:
+                state = "inactive" if is_idle else "active_allocated"
+                own = {"address": at, "size": size, "requested_size": 0 if is_idle else size, "state": state}
+                blocks.append({**own, "frames": []})
+                at += size
+            used = sum(block["requested_size"] for block in blocks)
+            kind = {"device": index, "stream": 0, "segment_type": "large", "segment_pool_id": (0, 0), "frames": []}
+            sizes = {"address": address, "total_size": at - address, "allocated_size": used, "active_size": used}
+            segments.append({**kind, **sizes, "requested_size": used, "is_expandable": False, "blocks": blocks})
+        return segments
+
     def empty_cache(self) -> None:
         """Give memory that no tensor uses back to the device."""
         for context in runtime.opened():

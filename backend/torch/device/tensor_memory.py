@@ -155,13 +155,14 @@ def extent(size: Sequence[int], stride: Sequence[int]) -> int:
     return 1 + last
 
 
-def _dense_strides(size: Sequence[int], memory_format: Any = None) -> list[int]:
+def dense_strides(size: Sequence[int], memory_format: Any = None) -> tuple[int, ...]:
+    """Strides of new memory for a tensor of this size."""
     if memory_format in (None, torch.contiguous_format, torch.preserve_format):
         strides = [1]
         for count in reversed(size[1:]):
             strides.append(strides[-1] * max(count, 1))
-        return strides[::-1][: len(size)] if size else []
-    return list(torch.empty(size, device="meta", memory_format=memory_format).stride())
+        return tuple(strides[::-1][: len(size)]) if size else ()
+    return torch.empty(size, device="meta", memory_format=memory_format).stride()
 
 
 def empty_strided(
@@ -193,7 +194,7 @@ def empty(
 ) -> torch.Tensor:
     """aten::empty.memory_format."""
     return empty_strided(
-        size, _dense_strides(size, memory_format), dtype=dtype, layout=layout, device=device, pin_memory=pin_memory
+        size, dense_strides(size, memory_format), dtype=dtype, layout=layout, device=device, pin_memory=pin_memory
     )
 
 
@@ -203,7 +204,7 @@ def resize(self: torch.Tensor, size: Sequence[int], *, memory_format: Any = None
     tensors share the storage, which would stay behind."""
     if memory_format is None and self.size() == torch.Size(size):
         return self
-    stride = _dense_strides(size, memory_format)
+    stride = dense_strides(size, memory_format)
     _bytes(size, stride, self.dtype)  # raises RuntimeError
     elements = extent(size, stride)
     needed = (self.storage_offset() + elements) * self.element_size() if elements else 0

@@ -1,19 +1,21 @@
 """How the shapes and strides of tensors become a kernel's addresses: what all generators of kernels share.
 
 A kernel walks groups of dimensions, each by one number (Walk). Which strides are 0, and 1 in a group's last dimension,
-is in a kernel's text; other strides and all sizes are its integer arguments, of 64 bits where 32 do not reach.
+is in a kernel's text; other strides and all sizes are its integer arguments, of 64 bits where 32 do not reach. A plan
+for sizes that are new is made of a few sums and one look at a table of kernels: their text is made once for each form.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 
 from ...settings import CHECK_BOUNDS
+from .kept import Kept
 from .launching import OperationKernel, kernel_for
 from .shapes import Dims, overlaps_itself, to_the_end
 from .source import kernel_of
@@ -24,6 +26,8 @@ Number = bool | int | float
 NARROW = 2**31 - 2**17
 #: Plans that each generator keeps.
 PLANS = 1024
+#: Kernels by their forms.
+_kernels: Kept[OperationKernel] = Kept(4096)
 
 
 @dataclass(slots=True)
@@ -55,16 +59,15 @@ class Operands:
         """The device of the first tensor."""
         return next(iter((*self.outputs.values(), *self.tensors.values()))).device
 
-    def key(self) -> tuple[Any, ...]:
-        """What a plan follows from: all but addresses and values of numbers and counts."""
+    def form(self) -> tuple[Any, ...]:
+        """Names and types: what a kernel's text has of them beside addresses."""
         return (
-            self.device,
             len(self.outputs),
-            *((name, t.dtype, t.shape, t.stride(), t.device) for name, t in self.outputs.items()),
-            *((name, t.dtype, t.shape, t.stride(), t.device) for name, t in self.tensors.items()),
+            *((name, t.dtype) for name, t in self.outputs.items()),
+            *((name, t.dtype) for name, t in self.tensors.items()),
             *self.numbers,
+            None,
             *self.counts,
-            *self.even_steps(),
         )
 
     def even_steps(self) -> list[str]:
@@ -117,17 +120,30 @@ class Walk:
 
 
 class Addresses:
-    """The addresses of all pointers of a kernel. ``integers``: its integer arguments so far with their values;
-    ``wide``: whether they have 64 bits."""
+    """The addresses of all pointers of a kernel. ``integers``: its integer arguments, the names and values of which are
+    given, then sizes, then strides; ``wide``: whether they have 64 bits."""
 
     def __init__(self, pointers: Iterable[str], walks: Sequence[Walk], integers: dict[str, int]) -> None:
         self._places = {name: place for place, name in enumerate(pointers)}
-        self._walks = walks
-        sizes = {f"{walk.index}_size{d}": size for walk in walks for d, size in enumerate(walk.sizes) if d}
-        self.integers, self._others = integers | sizes, integers.keys()
-        spans = [sum(_span(walk.sizes, walk.steps[place]) for walk in walks) for place in self._places.values()]
-        counts = [walk.count for walk in walks]
-        self.wide = max(*counts, math.prod(counts), *(1 + span for span in spans)) > NARROW
+        self._walks, self._own = walks, integers.keys()
+        self._next: list[tuple[str, str]] = []  # pointers with the walks in whose last dimension they step by 1
+        self.integers = {**integers}
+        whole, reach = 1, [0] * len(self._places)
+        for walk in walks:
+            whole *= walk.count
+            for d, size in enumerate(walk.sizes):
+                if d:
+                    self.integers[f"{walk.index}_size{d}"] = size
+        for walk in walks:
+            last = len(walk.sizes) - 1
+            for name, place in self._places.items():
+                for d, stride in enumerate(walk.steps[place]):
+                    reach[place] += (walk.sizes[d] - 1) * stride
+                    if stride == 1 and d == last:
+                        self._next.append((name, walk.index))
+                    elif stride:
+                        self.integers[f"{name}_{walk.index}{d}"] = stride
+        self.wide = max(whole, *(walk.count for walk in walks), 1 + max(reach, default=0)) > NARROW
 
     @property
     def program(self) -> str:
@@ -144,7 +160,6 @@ class Addresses:
                 if stride == 1 and d == len(steps) - 1:
                     terms.append(f"{walk.index}{d}")
                 elif stride:
-                    self.integers[f"{name}_{walk.index}{d}"] = stride
                     terms.append(f"{walk.index}{d} * {name}_{walk.index}{d}")
         return " + ".join(terms)
 
@@ -159,34 +174,40 @@ class Addresses:
         return f"tl.load({place}{', mask=' + mask if mask else ''}){cast}"
 
     def _heeded(self) -> set[str]:
-        """Sizes and strides that say whether elements which lie next to one another are the next ones of a tile, too:
-        the size of a walk's last dimension where a pointer steps by 1 through it, and that pointer's strides."""
+        """Strides that say whether elements which lie next to one another are the next ones of a tile, too: those of a
+        pointer that steps by 1 through the last dimension of a walk, and the size of that dimension."""
         found: set[str] = set()
-        for name, place in self._places.items():
-            along = [walk for walk in self._walks if walk.steps[place][-1:] == (1,)]
-            if along:
-                found |= {f"{walk.index}_size{len(walk.sizes) - 1}" for walk in along}
-                found |= {f"{name}_{walk.index}{d}" for walk in self._walks for d in range(len(walk.sizes))}
-        return found & (self.integers.keys() - self._others)
+        for name, index in self._next:
+            walk = next(walk for walk in self._walks if walk.index == index)
+            found.add(f"{index}_size{len(walk.sizes) - 1}")
+            found |= {f"{name}_{walk.index}{d}" for walk in self._walks for d in range(len(walk.sizes))}
+        return found & (self.integers.keys() - self._own)
 
     def kernel(
-        self, name: str, lines: Sequence[str], operands: Operands, compute: torch.dtype, *columns: str
+        self,
+        name: str,
+        form: tuple[Any, ...],
+        lines: Callable[[], Sequence[str]],
+        operands: Operands,
+        compute: torch.dtype,
+        *columns: str,
     ) -> OperationKernel:
-        """The kernel of these lines. It is compiled for which ``columns``, integers that are neither sizes nor strides,
-        and which of the integers that _heeded() names are multiples of 16, so that elements next to one another are
-        read and written together."""
-        types = {f"{pointer}_p": "*" + NAMES[tensor.dtype] for pointer, tensor in operands.pointers.items()}
-        types |= {number: number_type(compute) for number in operands.numbers}
-        types |= dict.fromkeys(operands.counts, "i64")
-        types |= dict.fromkeys(self.integers, "i64" if self.wide else "i32")
-        text = f"def {name}({', '.join(types)}):\n" + "".join(f"    {line}\n" for line in lines)
+        """The kernel of these lines, which follow from ``form``, the types and the addresses' form. It is compiled for
+        which ``columns``, integers that are neither sizes nor strides, and which of the integers that _heeded() names
+        are multiples of 16, so that elements next to one another are read and written together."""
+
+        def make() -> OperationKernel:
+            types = {f"{pointer}_p": "*" + NAMES[tensor.dtype] for pointer, tensor in operands.pointers.items()}
+            types |= {number: number_type(compute) for number in operands.numbers}
+            types |= dict.fromkeys(operands.counts, "i64")
+            types |= dict.fromkeys(self.integers, "i64" if self.wide else "i32")
+            text = f"def {name}({', '.join(types)}):\n" + "".join(f"    {line}\n" for line in lines())
+            return kernel_for(kernel_of(name, text), types, {}, divisible=divisible)
+
         heeded = {*columns, *self._heeded()}
-        divisible = frozenset((*operands.even_steps(), *(name for name in heeded if self.integers[name] % 16 == 0)))
-        return kernel_for(kernel_of(name, text), types, {}, divisible=divisible)
-
-
-def _span(sizes: Dims, steps: Dims) -> int:
-    return sum((size - 1) * step for size, step in zip(sizes, steps, strict=True))
+        divisible = frozenset((*operands.even_steps(), *(one for one in heeded if self.integers[one] % 16 == 0)))
+        key = name, form, compute, operands.form(), tuple(self.integers), tuple(self._next), self.wide, divisible
+        return _kernels.get(key, make)
 
 
 def conversion(tensor: torch.Tensor, compute: torch.dtype) -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 import torch
 
 from ... import runtime
 from ...launching.device_utils import matrix_types
 
+_facts: WeakKeyDictionary[runtime.Context, DeviceFacts] = WeakKeyDictionary()
 _COMPONENTS = {torch.float16: "f16", torch.bfloat16: "bf16"}
 
 
@@ -28,12 +30,15 @@ class DeviceFacts:
 
 
 def kind_of(device: int) -> DeviceFacts:
-    """The facts of the device with this index. Plans ask for them once for each of their keys."""
+    """The facts of the device with this index."""
     opened = runtime.of_device(device)
-    info, traits = opened.device, opened.capabilities.traits
-    return DeviceFacts(
-        info.kind == "cpu", info.compute_units.count_or_estimate, matrix_types(info), traits.small_matrix_tiles
-    )
+    found = _facts.get(opened)
+    if found is None:
+        info, traits = opened.device, opened.capabilities.traits
+        found = _facts[opened] = DeviceFacts(
+            info.kind == "cpu", info.compute_units.count_or_estimate, matrix_types(info), traits.small_matrix_tiles
+        )
+    return found
 
 
 def share_out(programs: int, units: int, longest: int, shortest: int, each: int = 2) -> int:

@@ -14,9 +14,8 @@ from typing import Any
 
 import torch
 
-from .addressing import PLANS, Addresses, Operands, PlannedLaunch, Walk, conversion
+from .addressing import Addresses, Operands, PlannedLaunch, Walk, conversion
 from .devices import DeviceFacts, kind_of
-from .kept import Kept
 from .launching import grid_of
 from .shapes import Dims, collapsed, expanded, power_of_two, same_view, share_memory, touch
 from .types import IN_SOURCE, NAMES, converted
@@ -53,9 +52,6 @@ class Body:
         return Body(f"out = {expression}", frozenset(as_stored), tile=tile)
 
 
-_plans: Kept[PlannedLaunch | None] = Kept(PLANS)
-
-
 def numbers_along(dim: int, like: torch.Tensor) -> torch.Tensor:
     """An operand of Body.numbered that numbers the dimension ``dim`` of an output, which has elements."""
     dim %= like.dim()
@@ -84,7 +80,7 @@ def run(
             if tensor is not output and not unread and share_memory(tensor, output):
                 if not same_view(tensor, output) and touch(tensor, output):
                     given.tensors[name] = tensor.clone()
-    plan = _plans.get((body, compute, given.key()), lambda: _plan(body, given, compute))
+    plan = _plan(body, given, compute)
     if plan is not None:
         plan.launch(given, body.places)
 
@@ -105,8 +101,10 @@ def _plan(body: Body, operands: Operands, compute: torch.dtype) -> PlannedLaunch
     else:
         walks = [Walk("i0", "i", "mask", sizes, steps)]
     addresses = Addresses(operands.pointers, walks, {"n_out": outer, "n_in": inner})
-    lines = _lines(body, operands, compute, addresses, walks, tile)
-    kernel = addresses.kernel("elementwise", lines, operands, compute, "n_in")
+    form = body, len(walks), len(walks[0].sizes), tile
+    kernel = addresses.kernel(
+        "elementwise", form, lambda: _lines(body, operands, compute, addresses, walks, tile), operands, compute, "n_in"
+    )
     programs = -(-outer // tile[0]) * -(-inner // tile[1])
     return PlannedLaunch(kernel, grid_of(programs), tuple(addresses.integers.values()))
 
@@ -148,7 +146,7 @@ def _turned(sizes: Dims, steps: list[Dims]) -> int | None:
 def _lines(
     body: Body, operands: Operands, compute: torch.dtype, addresses: Addresses, walks: list[Walk], tile: tuple[int, int]
 ) -> list[str]:
-    """The kernel's, whose integer arguments are added to the addresses'."""
+    """The kernel's."""
     rows, columns = tile
     lines = [addresses.program]
     if len(walks) > 1:

@@ -122,32 +122,33 @@ def call(
     constants where they are 1. ``divisible``: those which, with strides, are all multiples of 16 or not taken for that;
     all integers if None. ``constants``: its constexprs. A grid past the device's limit is launched in parts
     (launching/split_grid.py), by a kernel that is compiled for it."""
-    wide = "i64" if any(type(value) is int and abs(value) > _INT32 for value in arguments.values()) else "i32"
-    floats = "fp64" if any(getattr(v, "dtype", None) == torch.float64 for v in arguments.values()) else "fp32"
-    ones = {name: 1 for name, value in arguments.items() if name.startswith("stride_") and value == 1}
-    types = {name: _type(value, wide, floats) for name, value in arguments.items() if name not in ones}
-    integers = frozenset(
-        name
-        for name, value in arguments.items()
-        if type(value) is int
-        and name not in ones
-        and (divisible is None or name in divisible or name.startswith("stride_"))
-    )
-    if any(arguments[name] % 16 for name in integers):
-        integers = frozenset()
-    kernel = kernel_for(function, types, {**constants, **ones}, num_warps, fusion, integers)
-    passed = {name: arguments.get(name) for name in function.arg_names}
-    return Call(kernel, _device(arguments.values()), grid, passed)
-
-
-def _type(value: Any, integers: str, floats: str) -> str:
-    if isinstance(value, torch.Tensor):
-        return "*" + NAMES[value.dtype]
-    return floats if isinstance(value, float) else integers
-
-
-def _device(values: Any) -> int:
-    return next(int(value.device.index or 0) for value in values if isinstance(value, torch.Tensor))
+    types: dict[str, str] = {}
+    integers: list[str] = []
+    ones: dict[str, Any] = {}
+    wide, floats, device, even = "i32", "fp32", 0, True
+    for name, value in arguments.items():
+        if type(value) is int:
+            is_stride = name.startswith("stride_")
+            if is_stride and value == 1:
+                ones[name] = 1
+                continue
+            types[name] = ""
+            if not -_INT32 <= value <= _INT32:
+                wide = "i64"
+            if is_stride or divisible is None or name in divisible:
+                integers.append(name)
+                even = even and value % 16 == 0
+        elif isinstance(value, torch.Tensor):
+            types[name] = "*" + NAMES[value.dtype]
+            device = value.device.index or 0
+            if value.dtype == torch.float64:
+                floats = "fp64"
+        else:
+            types[name] = "." if isinstance(value, float) else ""
+    types = {name: {"": wide, ".": floats}.get(type_, type_) for name, type_ in types.items()}
+    even_integers = frozenset(integers) if even else frozenset()
+    kernel = kernel_for(function, types, {**constants, **ones}, num_warps, fusion, even_integers)
+    return Call(kernel, device, grid, {name: arguments.get(name) for name in function.arg_names})
 
 
 def raise_reports(device: int) -> None:

@@ -16,7 +16,7 @@ import torch
 from torch._prims_common import compute_elementwise_output_strides, elementwise_dtypes
 
 from ...runtime import NAME
-from ..device.tensor_memory import empty_strided
+from ..device.tensor_memory import dense_strides, empty_strided
 from . import elementwise
 from .addressing import PLANS
 from .bounds import PROBABILITY, ZERO_DIVISION, fault_of
@@ -67,13 +67,10 @@ class _Operation:
 
 @dataclass(frozen=True)
 class Resolved:
-    """What follows from the types, shapes and strides of a call's operands. ``split``: complex numbers' parts are
-    computed with."""
+    """What follows from the types of a call's operands. ``split``: complex numbers' parts are computed with."""
 
     compute: torch.dtype
     dtype: torch.dtype
-    shape: torch.Size
-    strides: tuple[int, ...]
     body: Body
     split: bool = False
 
@@ -140,16 +137,15 @@ def apply(name: str, given: dict[str, Any], out: torch.Tensor | None) -> torch.T
     """The operation ``name`` of the tables, of arguments by their schema's names, into ``out`` or a new tensor."""
     operands: dict[str, Any] = {}
     numbers: dict[str, bool | int | float | complex] = {}
+    tensors: list[torch.Tensor] = []
     texts = []
-    device: torch.device | None = None
-    what: list[Any] = [name, torch.get_default_dtype()]  # all but addresses and numbers' values
+    what: list[Any] = [name, torch.get_default_dtype()]  # what types follow from
     for key, value in given.items():
         if isinstance(value, torch.Tensor):
-            place = value.device
-            if place.type == NAME:
-                device = device or place
+            if value.device.type == NAME:
                 operands[key] = value
-                what += key, value.dtype, value.shape, value.stride()
+                tensors.append(value)
+                what += key, value.dtype, value.dim() == 0
                 continue
             value = single(value)
         if isinstance(value, (bool, int, float, complex)):
@@ -161,12 +157,13 @@ def apply(name: str, given: dict[str, Any], out: torch.Tensor | None) -> torch.T
         elif value is not None or key != "rounding_mode":
             raise OnHost(f"{key}={value!r}")
     resolved = _resolved.get(tuple(what), lambda: _resolve(name, texts, operands))
+    shape = broadcast(tensors)
     if resolved.split and out is not None and out.dtype != resolved.dtype:
         raise OnHost("an output of another type")
     if out is None:
-        out = empty_strided(resolved.shape, resolved.strides, dtype=resolved.dtype, device=device)
+        out = empty_strided(shape, output_strides(tensors, shape), dtype=resolved.dtype, device=tensors[0].device)
     else:
-        check_output(out, resolved.dtype, resolved.shape, out is given.get("self"), resolved.strides)
+        check_output(out, resolved.dtype, shape, out is given.get("self"), tensors)
     if resolved.split:
         outputs = dict(zip(("out_re", "out_im"), parts(out), strict=True)) if out.is_complex() else {"out": out}
         elementwise.run(resolved.body, outputs, split(operands), resolved.compute)
@@ -211,17 +208,26 @@ def _resolve(name: str, texts: list[str], operands: dict[str, Any]) -> Resolved:
     promoting = [v for k, v in operands.items() if isinstance(v, torch.Tensor) or k in _PROMOTING]
     kind = PROMOTIONS.get(f"{name}:{texts[0]}" if texts else name, DEFAULT)
     compute, dtype = elementwise_dtypes(*promoting, type_promotion_kind=kind)
-    shape = torch.broadcast_shapes(*(tensor.shape for tensor in tensors))
-    strides = output_strides(tensors, shape)
     if dtype.is_complex or compute.is_complex:
         lines, compute, dtype = lines_of(name, texts, compute)
-        return Resolved(compute, dtype, shape, strides, Body(lines), split=True)
+        return Resolved(compute, dtype, Body(lines), split=True)
     compute = torch.bool if name in BITWISE and dtype == torch.bool else computed_in(compute)
-    return Resolved(compute, dtype, shape, strides, _body(name, texts, compute))
+    return Resolved(compute, dtype, _body(name, texts, compute))
+
+
+def broadcast(tensors: Sequence[torch.Tensor]) -> torch.Size:
+    """The shape that tensors have together. Raises RuntimeError, as torch does, if they have none."""
+    shape = tensors[0].shape
+    for tensor in tensors:
+        if tensor.shape != shape:
+            return torch.broadcast_shapes(*(one.shape for one in tensors))
+    return shape
 
 
 def output_strides(tensors: Sequence[torch.Tensor], shape: torch.Size) -> tuple[int, ...]:
     """The strides of a new result of operands that are broadcast to ``shape``, by torch's rule."""
+    if all(tensor.shape == shape and tensor.is_contiguous() for tensor in tensors):
+        return dense_strides(shape)
     expanded = [
         torch.empty_strided(tensor.shape, tensor.stride(), device="meta", dtype=tensor.dtype).expand(shape)
         for tensor in tensors
@@ -265,10 +271,14 @@ def of_type(out: torch.Tensor, dtype: torch.dtype, shape: Sequence[int]) -> torc
 
 
 def check_output(
-    out: torch.Tensor, dtype: torch.dtype, shape: torch.Size, inplace: bool = False, strides: tuple[int, ...] = ()
+    out: torch.Tensor,
+    dtype: torch.dtype,
+    shape: torch.Size,
+    inplace: bool = False,
+    operands: Sequence[torch.Tensor] = (),
 ) -> None:
-    """Give ``out`` the shape of the result, and the ``strides`` with it where it has another one. Raises RuntimeError,
-    as torch does, where it cannot hold the result."""
+    """Give ``out`` the shape of the result, and where it has another one, the strides that a new result of the
+    ``operands`` has. Raises RuntimeError, as torch does, where it cannot hold the result."""
     if not torch.can_cast(dtype, out.dtype):
         raise RuntimeError(f"result type {_name(dtype)} can't be cast to the desired output type {_name(out.dtype)}")
     if out.shape == shape:
@@ -276,8 +286,8 @@ def check_output(
     if inplace:
         raise RuntimeError(f"output with shape {list(out.shape)} doesn't match the broadcast shape {list(shape)}")
     resized(out, shape)
-    if strides and out.numel():
-        out.as_strided_(shape, strides)
+    if operands and out.numel():
+        out.as_strided_(shape, output_strides(operands, shape))
 
 
 _NAMES = {torch.float32: "Float", torch.float64: "Double", torch.float16: "Half", torch.bool: "Bool"}

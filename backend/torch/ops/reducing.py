@@ -15,9 +15,8 @@ from typing import Any
 
 import torch
 
-from .addressing import PLANS, Addresses, Operands, PlannedLaunch, Walk, conversion
+from .addressing import Addresses, Operands, PlannedLaunch, Walk, conversion
 from .devices import DeviceFacts, kind_of, share_out
-from .kept import Kept
 from .launching import grid_of
 from .shapes import Dims, collapsed, expanded, power_of_two
 from .types import IN_SOURCE, NAMES, computed_in, converted
@@ -94,9 +93,6 @@ class _Reduction:
 
     plan: PlannedLaunch
     partial: tuple[int, int, int] | None
-
-
-_plans: Kept[_Reduction | None] = Kept(PLANS)
 
 
 def reduce(
@@ -189,7 +185,7 @@ def _run(
     given = Operands.of(outputs, operands, counts)
     if "count" in what.finish:
         given.numbers["count"] = float(math.prod(shape[d] for d in dims))
-    found = _plans.get((what, dims, compute, given.key()), lambda: _reduction(what, given, shape, dims, compute))
+    found = _reduction(what, given, shape, dims, compute)
     if found is None:
         return
     if found.partial is None:
@@ -206,7 +202,7 @@ def _run(
     last = Operands({name: out.unsqueeze(-1) for name, out in outputs.items()}, rest, given.numbers, given.counts)
     end, at = torch.Size((*kept, found.partial[2])), (len(kept),)
     merge = replace(what, text="", folds=merging, as_stored=frozenset(), places=frozenset())
-    plan = _plans.get((merge, at, compute, last.key()), lambda: _reduction(merge, last, end, at, compute, False))
+    plan = _reduction(merge, last, end, at, compute, False)
     if plan is not None:
         plan.plan.launch(last)
 
@@ -255,9 +251,15 @@ def _reduction(
     )
     rows = walks[0].count
     addresses = Addresses(operands.pointers, walks, {"n_rows": rows, "n_columns": reach, "share": share})
-    lines = _lines(what, operands, compute, addresses, walks, tile, parts)
-    along = "n_rows" if across else "n_columns"
-    kernel = addresses.kernel("reduction", lines, operands, compute, along, "share")
+    kernel = addresses.kernel(
+        "reduction",
+        (what, len(kept), len(reduced), reach == 0, tile, parts),
+        lambda: _lines(what, operands, compute, addresses, walks, tile, parts),
+        operands,
+        compute,
+        "n_rows" if across else "n_columns",
+        "share",
+    )
     plan = PlannedLaunch(kernel, grid_of(-(-rows // tile[0]) * parts), tuple(addresses.integers.values()))
     return _Reduction(plan, (count, rows, parts) if parts > 1 else None)
 
@@ -303,7 +305,7 @@ def _lines(
     tile: tuple[int, int],
     parts: int,
 ) -> list[str]:
-    """The kernel's, whose integer arguments are added to the addresses'."""
+    """The kernel's."""
     (rows, columns), (kept, reduced) = tile, walks
     computing = IN_SOURCE[NAMES[compute]]
     by_name = dict(what.folds)

@@ -11,9 +11,8 @@ from typing import Any
 
 import torch
 
-from .addressing import NARROW, PLANS, Addresses, Operands, PlannedLaunch, Walk, conversion
+from .addressing import NARROW, Addresses, Operands, PlannedLaunch, Walk, conversion
 from .devices import kind_of
-from .kept import Kept
 from .launching import grid_of
 from .shapes import collapsed, expanded, power_of_two, same_view, share_memory
 from .types import IN_SOURCE, NAMES, converted
@@ -21,7 +20,6 @@ from .types import IN_SOURCE, NAMES, converted
 #: Elements of a program's tile, of a CPU and of a GPU, and of the longest row. An H100 has softmax of 2^27 numbers of
 #: bfloat16 in rows of 512 and 1,024 at 2,583 and 2,598 GB/s so, and at 1,981 and 2,113 with a CPU's tiles.
 _TILE, _GPU_TILE, LONGEST = 1024, 4096, 4096
-_plans: Kept[PlannedLaunch] = Kept(PLANS)
 
 
 def fits(shape: torch.Size, dims: tuple[int, ...]) -> bool:
@@ -50,7 +48,7 @@ def run(
     for name, tensor in given.tensors.items():
         if any(share_memory(tensor, output) and not same_view(tensor, output) for output in outputs.values()):
             given.tensors[name] = tensor.clone()
-    _plans.get((text, dims, compute, given.key()), lambda: _plan(text, given, shape, dims, compute)).launch(given)
+    _plan(text, given, shape, dims, compute).launch(given)
 
 
 def _plan(
@@ -67,6 +65,28 @@ def _plan(
     elements = _TILE if kind_of(operands.device.index or 0).cpu else _GPU_TILE
     tile = min(power_of_two(rows), max(1, elements // columns)), columns
     addresses = Addresses(operands.pointers, walks, {"n_rows": rows, "n_columns": walks[1].count})
+    of_rows = frozenset(name for name, tensor in operands.outputs.items() if tensor.numel() < math.prod(shape))
+    kernel = addresses.kernel(
+        "rows",
+        (text, len(kept[0]), len(reduced[0]), tile, of_rows),
+        lambda: _lines(text, operands, compute, addresses, walks, tile, of_rows),
+        operands,
+        compute,
+        "n_columns",
+    )
+    return PlannedLaunch(kernel, grid_of(-(-rows // tile[0])), tuple(addresses.integers.values()))
+
+
+def _lines(
+    text: str,
+    operands: Operands,
+    compute: torch.dtype,
+    addresses: Addresses,
+    walks: tuple[Walk, Walk],
+    tile: tuple[int, int],
+    of_rows: frozenset[str],
+) -> list[str]:
+    """The kernel's. ``of_rows``: outputs that have an element a row."""
     lines = [
         addresses.program,
         f"row = program * {tile[0]} + tl.arange(0, {tile[0]})[:, None]",
@@ -81,9 +101,7 @@ def _plan(
         lines.append(f"{name} = {addresses.load(name, addresses.place(name), conversion(tensor, compute))}")
     lines += text.splitlines()
     for name, tensor in operands.outputs.items():
-        of_rows = tensor.numel() < math.prod(shape)
-        offset, mask = ("row * 0", "in_rows") if of_rows else ("row * 0 + column * 0", "mask")
+        offset, mask = ("row * 0", "in_rows") if name in of_rows else ("row * 0 + column * 0", "mask")
         value = converted(name, compute, tensor.dtype)
         lines.append(f"tl.store({addresses.place(f'to_{name}')} + {offset}, {value}, mask={mask})")
-    kernel = addresses.kernel("rows", lines, operands, compute, "n_columns")
-    return PlannedLaunch(kernel, grid_of(-(-rows // tile[0])), tuple(addresses.integers.values()))
+    return lines

@@ -131,6 +131,24 @@ def test_states_of_random_numbers() -> None:
     assert torch.spirv.initial_seed() != 3
 
 
+def test_torchs_viewers_read_a_snapshot_of_memory() -> None:
+    gc.collect()
+    torch.spirv.empty_cache()
+    kept = [torch.empty(size, dtype=torch.uint8, device="spirv") for size in (5 << 20, 700, 3 << 20)]
+    del kept[1]
+    segments = torch.spirv.memory_snapshot()
+    text = torch.cuda._memory_viz.segsum({"segments": segments})
+    assert f"segments: {len(segments)}\n" in text
+    in_use = {block["address"]: block for part in segments for block in part["blocks"] if block["requested_size"]}
+    for tensor in kept:
+        assert in_use[tensor.data_ptr()]["size"] == tensor.numel()
+    assert sum(block["size"] for block in in_use.values()) == torch.spirv.memory_allocated()
+    assert sum(segment["total_size"] for segment in segments) == torch.spirv.memory_reserved()
+    for segment in segments:
+        ends = [(block["address"], block["address"] + block["size"]) for block in segment["blocks"]]
+        assert [start for start, _ in ends[1:]] == [end for _, end in ends[:-1]]
+
+
 def test_memory_statistics() -> None:
     gc.collect()
     for module in (torch.spirv, torch.accelerator):

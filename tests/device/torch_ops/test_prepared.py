@@ -12,7 +12,7 @@ from triton import knobs
 from triton.backends.spirv import settings
 from triton.backends.spirv.runtime import context as vulkan_context
 from triton.backends.spirv.torch import registration
-from triton.backends.spirv.torch.ops import launching
+from triton.backends.spirv.torch.ops import launching, prepared
 
 #: How often a call is made: it is watched once, or as often as it prepares something of its own.
 _TIMES = 4
@@ -97,6 +97,44 @@ def test_a_call_like_an_earlier_one_goes_through_no_python(monkeypatch: pytest.M
     assert launches == []
     host = x.cpu(), y.cpu()
     torch.testing.assert_close(made[0].cpu(), ((host[0] + host[1]) * host[1]).sum(-1), rtol=2e-5, atol=2e-5)
+
+
+def test_the_first_call_of_a_kind_is_not_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor is what it is composed of."""
+    _needs_prepared_calls()
+    recorded: list[Any] = []
+    recorder = prepared._Recorder
+    monkeypatch.setattr(prepared, "_Recorder", lambda tensors: recorded.append(tensors) or recorder(tensors))
+    given = [torch.randn(n, 14, device="spirv") for n in range(301, 311)]
+    operations = (lambda x: x + x, F.gelu, lambda x: F.layer_norm(x, (14,)), lambda x: x.sum(-1), lambda x: x @ x.t())
+    for operation in operations:
+        recorded.clear()
+        for x in given:
+            operation(x)
+        assert not recorded
+        for x in given:
+            operation(x)
+        assert len(recorded) >= len(given)
+
+
+def test_the_kind_unused_for_longest_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    _needs_prepared_calls()
+    often, once = torch.ones(3, 5, device="spirv"), torch.ones(5, 3, device="spirv")
+    memory = torch.ones(1100, device="spirv")
+    for x in (often, once) * _TIMES:
+        x.erfinv()
+    for n in range(1, 1101):
+        for _ in range(2):
+            memory[:n].erfinv()
+        often.erfinv()
+    launches: list[Any] = []
+    launch = launching.OperationKernel.launch
+    monkeypatch.setattr(launching.OperationKernel, "launch", lambda *args: launches.append(args) or launch(*args))
+    often.erfinv()
+    memory.erfinv()
+    assert launches == []
+    once.erfinv()
+    assert len(launches) == 1
 
 
 def test_convolutions_like_earlier_ones_go_through_no_python(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 from torch.nn import functional
-from triton.backends.spirv.torch.ops import elementwise, launching, reducing, rows
+from triton.backends.spirv.torch.ops import addressing, launching
 from triton.backends.spirv.torch.ops.kept import Kept
 
 from .conftest import compare
@@ -37,9 +37,8 @@ pytestmark = pytest.mark.only_on("Vulkan", "a lane of the CPU device is one elem
 
 @pytest.fixture(autouse=True)
 def unplanned(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (elementwise, reducing, rows):
-        monkeypatch.setattr(module, "_plans", Kept(100))
-    monkeypatch.setattr(launching, "_kernels", Kept(100))
+    for module in (addressing, launching):
+        monkeypatch.setattr(module, "_kernels", Kept(100))
 
 
 def _widths(launches: list[Any]) -> set[int]:
