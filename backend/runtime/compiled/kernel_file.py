@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from types import UnionType
@@ -99,7 +100,14 @@ def entries_of(abi: Abi) -> dict[str, Any]:
             del parameter["value"]
     if abi.machine_code is None:
         del entries["machine_code"]
-    return entries
+    return sealed(entries)
+
+
+def sealed(entries: Mapping[str, Any]) -> dict[str, Any]:
+    """The entries with the hash of all others, as sorted JSON without spaces."""
+    others = json.loads(json.dumps({name: value for name, value in entries.items() if name != "checksum"}))
+    text = json.dumps(others, sort_keys=True, separators=(",", ":"))
+    return {**others, "checksum": hashlib.sha256(text.encode()).hexdigest()}
 
 
 #: What the names of ELF objects end in.
@@ -161,7 +169,8 @@ def parse_abi(data: Any, path: Path) -> Abi:
             f"{path} has version {version} of the format, this runtime reads version {VERSION}: "
             "compile the kernel with the same version of triton-spirv"
         )
-    code = data.pop("machine_code", None)
+    whole = {"format": FORMAT, "version": version, **data}
+    code, checksum = data.pop("machine_code", None), data.pop("checksum", None)
     wrong = sorted(data.keys() ^ ({entry.name for entry in fields(Abi)} - {"machine_code"}))
     if wrong:
         raise IncompatibleModule(f"{path} is damaged: see its entries {', '.join(wrong)}")
@@ -172,6 +181,11 @@ def parse_abi(data: Any, path: Path) -> Abi:
         _check(abi)
     except ValueError as error:
         raise IncompatibleModule(f"{path} is damaged: {error}") from None
+    if sealed(whole)["checksum"] != checksum:
+        raise IncompatibleModule(
+            f"{path} is damaged, or was changed by hand: its checksum is not that of its other entries; "
+            "compile the kernel again"
+        )
     return abi
 
 

@@ -25,7 +25,7 @@ from triton.backends.spirv.runtime import (
     zeros,
 )
 from triton.backends.spirv.runtime.compiled.ahead_of_time import check_target
-from triton.backends.spirv.runtime.compiled.kernel_file import read_abi
+from triton.backends.spirv.runtime.compiled.kernel_file import read_abi, sealed
 from triton.backends.spirv.runtime.context import current
 from triton.backends.spirv.runtime.errors import KernelRejected
 from triton.backends.spirv.runtime.reports.failures import KernelAssertionError
@@ -346,7 +346,7 @@ def test_a_device_that_has_less(compiled: Compile, less: dict[str, Any], message
 
 def _edit(module: Path, **changes: Any) -> None:
     path = module.with_suffix(".json")
-    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+    path.write_text(json.dumps(sealed(json.loads(path.read_text()) | changes)))
 
 
 def _edit_first(module: Path, list_: str, **changes: Any) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +14,8 @@ from typing import Any
 import pytest
 from triton.backends.spirv import cli
 from triton.backends.spirv.cpu.host import LEVELS, runs
+from triton.backends.spirv.runtime import load_bundle
+from triton.backends.spirv.runtime.compiled.kernel_file import IncompatibleModule, read_abi, sealed
 from triton.backends.spirv.runtime.native_module import native
 
 SOURCE = """
@@ -121,10 +125,37 @@ def test_what_is_refused(folder: Path, entries: dict[str, Any], message: str) ->
     compiled(folder, "-t", TARGET, "-o", str(folder / "changed.o"))
     abi = json.loads((folder / "changed.json").read_text())
     abi["machine_code"] |= entries
-    (folder / "changed.json").write_text(json.dumps(abi))
+    (folder / "changed.json").write_text(json.dumps(sealed(abi)))
     done = run("load('changed.o')", folder)
     assert done.returncode == 1
     assert "IncompatibleModule: " in done.stderr and message in done.stderr
+
+
+def test_a_description_that_was_changed_is_not_believed(folder: Path) -> None:
+    """Each number and truth value in it, one at a time: scratch memory, sizes, offsets, what is written."""
+    compiled(folder, "-t", TARGET, "-o", str(folder / "right.o"))
+    right = (folder / "right.json").read_text()
+    shutil.copy(folder / "right.o", folder / "wrong.o")
+    places = [found.span() for found in re.finditer(r"(?<=: )(?:\d+|true|false)\b|\b\d+(?=,?\n)", right)]
+    assert len(places) > 20
+    for start, end in places:
+        word = right[start:end]
+        other = {"true": "false", "false": "true"}.get(word) or str(int(word) + 16)
+        (folder / "wrong.json").write_text(right[:start] + other + right[end:])
+        with pytest.raises(IncompatibleModule):
+            read_abi(folder / "wrong.o", (folder / "wrong.o").read_bytes())
+    (folder / "wrong.json").write_text(right)
+    assert read_abi(folder / "wrong.o", (folder / "wrong.o").read_bytes()).to_json() == right
+
+
+def test_a_bundle_whose_description_was_changed_is_refused(folder: Path) -> None:
+    compiled(folder, "-t", TARGET, "--bundle", str(folder / "right.tsb"))
+    data = (folder / "right.tsb").read_bytes()
+    (place,) = [found.end() for found in re.finditer(rb'"scratch_bytes": ', data)]
+    changed = data[:place] + (b"1" if data[place : place + 1] != b"1" else b"2") + data[place + 1 :]
+    (folder / "changed.tsb").write_bytes(changed)
+    with pytest.raises(IncompatibleModule, match=r"changed.tsb is damaged, .* its checksum"):
+        load_bundle(folder / "changed.tsb")
 
 
 def test_an_object_of_a_module_without_one(folder: Path) -> None:
