@@ -22,7 +22,7 @@ from .registry import lowers
 from .rolled import map_rolled
 from .zeros import kept_zero
 
-F64 = FloatType("f64")
+BF16, F64 = FloatType("bf16"), FloatType("f64")
 Formula = Callable[..., Real]
 
 #: Exact in every format: one GLSL.std.450 instruction for f16, f32 and f64 alike.
@@ -68,9 +68,12 @@ def in_format(ctx: Lowering, type_: Type, function: Formula, *values: int) -> in
 
 
 def in_double(function: Formula) -> Formula:
-    """``function`` computed in f64 and rounded, whatever the arithmetic it is called with."""
+    """``function`` computed in f64 and rounded, whatever the arithmetic it is called with; one of special.IN_SINGLE
+    where there is no f64 in the arithmetic itself."""
 
     def emit(n: Numeric, *values: Real) -> Real:
+        if function in special.IN_SINGLE and not n.emitter.capabilities.has("float64"):
+            return function(n, *values)
         wide = n if n.width == 64 else Numeric(n.emitter, 64)
         return n.convert(function(wide, *(wide.convert(value) for value in values)))
 
@@ -121,8 +124,7 @@ def _fma(ctx: Lowering, operation: Operation) -> None:
         type_id = ctx.type_id(type_)
         map_registers(ctx, operation, lambda a, b, c: ctx.f.glsl(Glsl.Fma, type_id, a, b, c))
         return
-    # The product of two numbers of 11 bits or fewer is exact in f32.
-    function = precise.fma if type_ in (F32, F64) else _short_fma
+    function = precise.fma if type_ in (F32, F64) else _bfloat_fma if type_ == BF16 else _short_fma
     map_rolled(
         ctx,
         operation,
@@ -131,8 +133,18 @@ def _fma(ctx: Lowering, operation: Operation) -> None:
 
 
 def _short_fma(n: Numeric, a: Real, b: Real, c: Real) -> Real:
-    """a b + c, so that rounding it to 11 or fewer bits is one rounding: the sum is rounded to odd."""
+    """a b + c, so that rounding it to 11 or fewer bits is one rounding: the product of such numbers is exact in f32,
+    and the sum is rounded to odd."""
     return precise.odd_sum(n, a * b, c)
+
+
+def _bfloat_fma(n: Numeric, a: Real, b: Real, c: Real) -> Real:
+    """The same of bfloat16, whose products may over- or underflow: those are computed in integers."""
+    product = a * b
+    size = abs(product)
+    exact = ((size > 2.0**-110) & (size < 2.0**126)) | a.is_zero() | b.is_zero()
+    (found,) = n.branch(~exact, lambda: [precise.fma(n, a, b, c, "odd")], [precise.odd_sum(n, product, c)])
+    return found  # type: ignore[no-any-return]
 
 
 @lowers("math.round")

@@ -3,7 +3,8 @@
 Numbers are taken apart into integers, computed with exactly, and rounded by :func:`pack`, subnormals, overflow and ties
 included.
 
-Modes: ``rn`` to nearest, ties to even; ``rz`` towards zero; ``rd`` down; ``ru`` up.
+Modes: ``rn`` to nearest, ties to even; ``rz`` towards zero; ``rd`` down; ``ru`` up. In this package also ``odd``:
+towards zero, with the last bit of an inexact number made odd, so that a later rounding to fewer bits is the only one.
 """
 
 from __future__ import annotations
@@ -79,8 +80,9 @@ def pack(n: Numeric, parts: Parts, mode: str) -> Real:
     if mode == "rn":
         half = n.integer(1, 64) << (drop - 1)
         up = rest.ugt(half) | (rest.eq(half) & (kept & 1).ne(0))
-    elif mode == "rz":
+    elif mode in ("rz", "odd"):
         up = None
+        kept = kept | n.where(inexact, n.integer(1, 64), 0) if mode == "odd" else kept
     else:
         up = inexact & (parts.negative if mode == "rd" else ~parts.negative)
     code = kept.resize(n.width)
@@ -92,7 +94,7 @@ def pack(n: Numeric, parts: Parts, mode: str) -> Real:
     over = n.where(tiny, n.integer(0, 32), exponent).sgt(n.bias) | code.ugt(largest)
     if mode == "rn":
         limit: Int = n.integer(n.infinity_bits)
-    elif mode == "rz":
+    elif mode in ("rz", "odd"):
         limit = n.integer(largest)
     else:
         away = parts.negative if mode == "rd" else ~parts.negative
@@ -184,7 +186,8 @@ def fma(n: Numeric, a: Real, b: Real, c: Real, mode: str = "rn") -> Real:
     else:
         total = _add_wide(n, negative, high, low, exponent, zero, pc)
     total = _exact_zero(n, total, negative, pc.negative, mode)
-    return n.where(all_finite(a, b, c), pack(n, total, mode), a * b + c)
+    # The product of finite numbers may overflow, and is finite all the same.
+    return n.where(all_finite(a, b), n.where(c.is_finite(), pack(n, total, mode), c), a * b + c)
 
 
 def _add_wide(n: Numeric, negative: Bool, high: Int, low: Int, exponent: Int, zero: Bool, c: Parts) -> Parts:

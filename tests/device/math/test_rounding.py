@@ -7,6 +7,7 @@ import math
 from dataclasses import replace
 from fractions import Fraction
 
+import ml_dtypes
 import numpy as np
 import pytest
 import torch
@@ -17,7 +18,7 @@ from triton.backends.spirv import driver_quirks
 from triton.backends.spirv.lowering.numerics import quotients
 from triton.backends.spirv.lowering.numerics.numeric import Numeric
 
-from tests.device.helpers import accepted, assert_one_of, device_capabilities
+from tests.device.helpers import accepted, assert_one_of, computes_with_subnormals, device_capabilities, same
 from tests.device.math import harness
 from tests.device.math.harness import apply
 
@@ -264,6 +265,38 @@ def test_fma_of_narrow_formats_rounds_once():
     c[::2] = rng.standard_normal(2000).astype(np.float16) * np.float16(2.0**-9)
     wanted = (a.astype(np.float64) * b.astype(np.float64) + c.astype(np.float64)).astype(np.float16)
     np.testing.assert_array_equal(apply("tl.fma(a, b, c)", a, b, c), wanted)
+
+
+def test_an_infinite_addend_of_a_product_past_the_largest():
+    a = np.array([2e30, -2e30, 3e38, 2e30], np.float32)
+    b = np.array([2e30, 2e30, 3e38, 2e30], np.float32)
+    c = np.array([-np.inf, np.inf, np.inf, np.nan], np.float32)
+    for mode in MODES:
+        np.testing.assert_array_equal(apply(f"libdevice.fma_{mode}(a, b, c)", a, b, c), c)
+
+
+def test_fma_of_bfloat16_where_products_over_or_underflow():
+    bfloat = ml_dtypes.bfloat16
+    small, big = float(ml_dtypes.finfo(bfloat).smallest_subnormal), 2.0**127
+    rows = [
+        (big, 1.9921875, -big, 0.9921875 * big),
+        (big, 2.0, -1.9921875 * big, 2.0**120),
+        (-big, 2.0, 1.9921875 * big, -(2.0**120)),
+        (big, 2.0, 1.0, np.inf),
+        (big, 4.0, -np.inf, -np.inf),
+        (-small, small, 0.0, -0.0),
+        (-small, small, -0.0, -0.0),
+        (small, 0.0, -0.0, 0.0),
+        (small, 0.5, 0.0, 0.0),  # half the least number: a tie
+        (small, 0.50390625, 0.0, small),
+        (2.0**-70, 2.0**-64, 0.0, 0.0),
+        (2.0**-70, (1 + 2.0**-7) * 2.0**-64, 0.0, small),  # beyond a tie by less than a subnormal f32
+        (2.0**-126, 2.0**-100, 1.0, 1.0),
+    ]
+    a, b, c, wanted = np.array(rows, np.float64).T.astype(bfloat)
+    got = apply("tl.fma(a, b, c)", a, b, c)
+    keeps = np.abs(wanted.astype(np.float64)) > small if not computes_with_subnormals() else np.ones(len(rows), bool)
+    assert same(got, wanted)[keeps].all(), list(zip(got, wanted, strict=True))
 
 
 INTEGERS = {

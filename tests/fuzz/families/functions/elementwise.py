@@ -202,28 +202,27 @@ def _high(a: Array, b: Array) -> Array:
 
 
 def _larger(a: Array, b: Array) -> Array:
-    """Of a number and NaN the number; NumPy's fmax knows no 8 or bfloat16."""
+    """Of a number and NaN the number, of whatever kind the NaN is."""
     if not is_float(a.dtype):
         return np.maximum(a, b)
-    return np.fmax(a.astype(np.float64), b.astype(np.float64)).astype(a.dtype)
+    return np.where(_nan(a), b, np.where(_nan(b), a, np.where(a > b, a, b)))
 
 
 def _smaller(a: Array, b: Array) -> Array:
-    if not is_float(a.dtype):
-        return np.minimum(a, b)
-    return np.fmin(a.astype(np.float64), b.astype(np.float64)).astype(a.dtype)
+    return np.minimum(a, b) if not is_float(a.dtype) else -_larger(-a, -b)
 
 
 def _largest(a: Array, b: Array) -> Array:
-    return (
-        np.maximum(a.astype(np.float64), b.astype(np.float64)).astype(a.dtype) if is_float(a.dtype) else _larger(a, b)
-    )
+    """Of a number and NaN NaN."""
+    return np.where(_nan(a), a, np.where(_nan(b), b, _larger(a, b))) if is_float(a.dtype) else _larger(a, b)
 
 
 def _smallest(a: Array, b: Array) -> Array:
-    return (
-        np.minimum(a.astype(np.float64), b.astype(np.float64)).astype(a.dtype) if is_float(a.dtype) else _smaller(a, b)
-    )
+    return np.where(_nan(a), a, np.where(_nan(b), b, _smaller(a, b))) if is_float(a.dtype) else _smaller(a, b)
+
+
+def _nan(values: Array) -> Array:
+    return np.isnan(values.astype(np.float64))
 
 
 def _erf(a: Array) -> Array:

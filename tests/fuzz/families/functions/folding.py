@@ -83,8 +83,9 @@ def _write_selection(name: str) -> Callable[[Writer, Dtype], None]:
         values, axis, keep = drawing.numbers(writer, shape, dtype), _axis(writer, shape), writer.rng.random() < 0.5
         if is_float(dtype):
             wide = values.astype(np.float64)
-            function: Any = np.fmax if name == "max" else np.fmin
-            found = function.reduce(wide, axis, keepdims=keep)
+            neutral = -np.inf if name == "max" else np.inf
+            found = getattr(np, name)(np.where(np.isnan(wide), neutral, wide), axis, keepdims=keep)
+            found = np.where(np.isnan(wide).all(axis, keepdims=keep), np.nan, found)
         else:
             found = getattr(np, name)(values, axis, keepdims=keep)
         wanted = np.asarray(found).astype(_selected(dtype))
