@@ -56,6 +56,8 @@ def rcp64h(n: Numeric, x: Real) -> Real:
 
 def reciprocal_root(n: Numeric, x: Real) -> Real:
     """1/sqrt(x), rounded once except for ties that no f32 meets: the f64 result is off by less than 2^-51."""
+    if not n.emitter.capabilities.has("float64"):
+        return elementary.rsqrt_corrected(n, x)
     wide = Numeric(n.emitter, 64)
     return n.convert(elementary.rsqrt(wide, wide.convert(x)))
 

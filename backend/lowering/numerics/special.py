@@ -1,12 +1,24 @@
-"""Special functions in f64: error, gamma and Bessel functions. f32 is computed in f64 and rounded."""
+"""Special functions: error, gamma and Bessel functions. f32 is computed in f64 and rounded; on devices without f64 the
+error and gamma functions are computed in f32."""
 
 from __future__ import annotations
 
 import math
 
 from ...spirv import opcodes as op
+from .coefficients import POLYNOMIALS
 from .elementary import cos, exp, exp_of_sum, log, log1p, sin, sinpi
 from .numeric import Int, Numeric, Real
+
+#: Polynomials that are derived for f64 alone → how large their arguments are. In f32 they end where terms are below
+#: half a unit in the last place.
+RADII = {"ERF": 0.22, "ERFCX": 1.0, "LGAMMA2": 0.5, "GAMMA2": 0.5, "STIRLING": 1 / 64}
+#: Nearer to 0 than this, the first term is the function.
+TINY = 2.0**-60
+#: The least positive number.
+LEAST = {32: 2.0**-149, 64: 2.0**-1074}
+#: Past the first gamma overflows; before the second it is 0.
+GAMMA_RANGE = {32: (35.1, -43.0), 64: (172.0, -186.0)}
 
 #: Past this, erfcx(x) is 1/(x sqrt(pi)) (1 - 1/(2x^2) + 3/(4x^4) - 15/(8x^6) + 105/(16x^8) - 945/(32x^10)) to 2^-53.
 ERFCX_TOP = 28.0
@@ -34,11 +46,20 @@ def erf_single(n: Numeric, x: Real) -> Real:
     return n.where(a >= ERF_FAR, far, near).with_sign_of(x)  # NaN is near
 
 
+def _poly(n: Numeric, name: str, x: Real) -> Real:
+    """A polynomial of RADII."""
+    terms = POLYNOMIALS[name][64]
+    if n.width == 32:
+        least = 2.0**-26 * max(map(abs, terms))
+        terms = terms[: 1 + max(k for k, term in enumerate(terms) if abs(term) * RADII[name] ** k > least)]
+    return n.horner(x, terms)
+
+
 def _erfcx_positive(n: Numeric, a: Real) -> Real:
     """exp(a^2) erfc(a) for a >= 0."""
     b = n.minimum(a, ERFCX_TOP)
     t = (b - 4.0) / (b + 4.0)
-    near = n.poly("ERFCX", t) / (1.0 + 2.0 * b)
+    near = _poly(n, "ERFCX", t) / (1.0 + 2.0 * b)
     far = n.maximum(a, ERFCX_TOP)
     u = 1.0 / far
     z = u * u
@@ -56,7 +77,7 @@ def _exp_minus_square(n: Numeric, a: Real, factor: float = 1.0) -> Real:
 def erfc(n: Numeric, x: Real) -> Real:
     """1 - erf(x)."""
     a = abs(x)
-    small = 1.0 - (x + x * n.poly("ERF", x * x))
+    small = 1.0 - (x + x * _poly(n, "ERF", x * x))
     # Beside 0 the sum cancels nothing: erf is at most 0.52 there.
     tail = _exp_minus_square(n, a) * _erfcx_positive(n, a)
     large = n.where(x < 0.0, 2.0 - tail, tail)
@@ -67,7 +88,7 @@ def erfc(n: Numeric, x: Real) -> Real:
 def erf(n: Numeric, x: Real) -> Real:
     """The error function in f64."""
     a = abs(x)
-    small = a + a * n.poly("ERF", x * x)
+    small = a + a * _poly(n, "ERF", x * x)
     value = n.where(a < 1.0, small, 1.0 - _exp_minus_square(n, a) * _erfcx_positive(n, a))
     return n.where(x.is_nan(), x, value.with_sign_of(x))
 
@@ -122,7 +143,7 @@ def erfinv(n: Numeric, x: Real) -> Real:
     z = y * y
     y = y * n.horner(z, (1.0, 1 / 3, 7 / 30, 127 / 630, 4369 / 22680))
     for _ in range(2):
-        difference = erf(n, y) - a
+        difference = (erf_single if n.width == 32 else erf)(n, y) - a
         step = difference / ((2.0 / math.sqrt(math.pi)) * exp(n, -(y * y)))
         y = y - step / (1.0 + y * step)
     value = n.where(a < 0.5, y, tail)
@@ -135,7 +156,7 @@ def erfcinv(n: Numeric, x: Real) -> Real:
     """The inverse of erfc, from 0 to 2."""
     upper = x > 1.0
     p = n.where(upper, 2.0 - x, x)
-    tail = _normal_quantile_tail(n, n.maximum(p, 5e-324))
+    tail = _normal_quantile_tail(n, n.maximum(p, LEAST[n.width]))
     inner = erfinv(n, 1.0 - x)
     value = n.where(upper, -tail, tail)
     value = n.where(abs(1.0 - x) < 0.5, inner, value)
@@ -165,20 +186,20 @@ def _shift_to_two(n: Numeric, x: Real) -> tuple[Real, Real]:
 def _stirling(n: Numeric, x: Real) -> Real:
     """log(gamma(x)) - (x - 1/2) log(x) + x - log(2 pi)/2 for x >= 8."""
     u = 1.0 / x
-    return u * n.poly("STIRLING", u * u)
+    return u * _poly(n, "STIRLING", u * u)
 
 
 def lgamma(n: Numeric, x: Real) -> Real:
     """log|gamma(x)|."""
     a = abs(x)
-    tiny = a < 2.0**-60
+    tiny = a < TINY
     # log(gamma(2 + z)) is z P(z): z is a - 1 and a where gamma is divided by 1 + z, and by (1 + z) z.
     below, middle = a < 0.5, a < 1.5
     shifted, product = _shift_to_two(n, n.minimum(n.maximum(a, 1.5), 8.0))
     z = n.where(below, a, n.where(middle, a - 1.0, shifted))
     factor = log1p(n, n.where(middle, z, product - 1.0))
     log_a = log(n, a)
-    near = z * n.poly("LGAMMA2", z)
+    near = z * _poly(n, "LGAMMA2", z)
     near = n.where(middle, near - factor, near + factor)
     near = n.where(below, near - log_a, near)
     large = n.maximum(a, 8.0)
@@ -202,22 +223,28 @@ def tgamma(n: Numeric, x: Real) -> Real:
     below = a < 0.5
     b = n.where(below, a + 1.0, a)
     z, product = _shift_to_two(n, n.minimum(b, 8.0))
-    near = n.poly("GAMMA2", z) * product
-    large = n.minimum(n.maximum(a, 8.0), 200.0)
+    near = _poly(n, "GAMMA2", z) * product
+    largest, least = GAMMA_RANGE[n.width]
+    large = n.minimum(n.maximum(a, 8.0), 200.0 if n.width == 64 else -least)
     root = power(n, large, 0.5 * large - 0.25)
-    far = root * (root * (exp(n, -large) * (math.sqrt(2 * math.pi) * exp(n, _stirling(n, large)))))
-    # Two halves of the power keep it in range up to gamma(171.6).
+    part = root * (exp(n, -large) * (math.sqrt(2 * math.pi) * exp(n, _stirling(n, large))))
+    far = root * part  # two halves of the power keep it in range up to gamma(171.6)
     positive = n.where(a > 8.0, far, near)
     positive = n.where(below, positive / a, positive)
     s = sinpi(n, a) * a
     reflected = -math.pi / (s * positive)
-    # Where gamma(a) overflows the quotient is subnormal or 0.
+    if n.width == 32:  # gamma(a) overflows before the quotient is 0
+        reflected = n.where(a > 8.0, -math.pi / (s * part) / root, reflected)
     value = n.where(x < 0.0, reflected, positive)
     value = n.where(a.eq(0.0), n.real(float("inf")).with_sign_of(x), value)
     value = n.where((x < 0.0) & x.eq(x.floor()), float("nan"), value)
-    value = n.where(x > 172.0, float("inf"), value)
-    value = n.where((x < -186.0) & x.ne(x.floor()), 0.0, value)
+    value = n.where(x > largest, float("inf"), value)
+    value = n.where((x < least) & x.ne(x.floor()), 0.0, value)
     return n.where(x.is_nan(), x, value)
+
+
+#: Functions that are computed in f32 where there is no f64.
+IN_SINGLE = (erfc, erfcx, erfinv, erfcinv, normcdf, normcdfinv, lgamma, tgamma)
 
 
 # -- Bessel functions --------------------------------------------------------------------------------------------

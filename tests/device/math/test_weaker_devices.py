@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import ml_dtypes
+import mpmath
 import numpy as np
 import pytest
 from triton.backends.spirv.capabilities import Capabilities
+from triton.backends.spirv.errors import UnsupportedOperation
 
 from tests.device import helpers
 from tests.device.helpers import accepted, assert_one_of, flushed
@@ -13,7 +17,7 @@ from tests.device.math import test_functions as functions
 from tests.device.math import test_rounding as rounding
 from tests.device.math import weaker
 from tests.device.math.bounds import BOUNDS
-from tests.device.math.harness import apply, assert_ulps
+from tests.device.math.harness import apply, assert_ulps, exactly
 
 TINY = np.float32(3e-39)
 
@@ -153,6 +157,70 @@ def single(compiled_afresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """From now on kernels are compiled for a device without float64."""
     has = Capabilities.has
     monkeypatch.setattr(Capabilities, "has", lambda self, feature: feature != "float64" and has(self, feature))
+
+
+#: Units in the last place of functions that are computed in f32 where there is no f64 (docs/internals/math.md).
+IN_SINGLE = {"erfc": 4, "erfcx": 6, "erfinv": 4, "erfcinv": 5, "normcdf": 5, "normcdfinv": 4, "lgamma": 5, "tgamma": 6}
+
+
+@pytest.mark.parametrize("name", IN_SINGLE)
+def test_special_functions_in_single_precision(single: None, name: str) -> None:
+    bound = BOUNDS[name]
+    x = bound.samples(np.random.default_rng(11), 1500, 32).astype(np.float32)
+    expected = exactly(bound.reference, x.astype(np.float64))
+    assert_ulps(apply(f"libdevice.{name}(a)", x), [expected], IN_SINGLE[name], x)
+
+
+_INF, _NAN = np.inf, np.nan
+#: What they give for 0, -0, 1, -1, 2, infinities and NaN.
+_SPECIAL = (0.0, -0.0, 1.0, -1.0, 2.0, _INF, -_INF, _NAN)
+_OF_SPECIAL = {
+    "erfc": (1, 1, 0.15729921, 1.8427008, 0.0046777350, 0, 2, _NAN),
+    "erfcx": (1, 1, 0.42758358, 5.0089800, 0.25539568, 0, _INF, _NAN),
+    "erfinv": (0.0, -0.0, _INF, -_INF, _NAN, _NAN, _NAN, _NAN),
+    "erfcinv": (_INF, _INF, 0, _NAN, -_INF, _NAN, _NAN, _NAN),
+    "normcdf": (0.5, 0.5, 0.84134475, 0.15865525, 0.97724987, 1, 0, _NAN),
+    "normcdfinv": (-_INF, -_INF, _INF, _NAN, _NAN, _NAN, _NAN, _NAN),
+    "lgamma": (_INF, _INF, 0, _INF, 0, _INF, _INF, _NAN),
+    "tgamma": (_INF, -_INF, 1, _NAN, 1, _INF, _NAN, _NAN),
+}
+
+
+@pytest.mark.parametrize("name", IN_SINGLE)
+def test_special_arguments_in_single_precision(single: None, name: str) -> None:
+    got = apply(f"libdevice.{name}(a)", np.array(_SPECIAL, np.float32))
+    want = np.array(_OF_SPECIAL[name], np.float32)
+    np.testing.assert_allclose(got, want, rtol=1e-6)
+    zeros = want == 0
+    assert np.array_equal(np.signbit(got[zeros]), np.signbit(want[zeros]))
+
+
+def test_gamma_of_negative_numbers_is_subnormal_before_it_is_zero(single: None) -> None:
+    x = np.array([-35.5, -37.25, -38.5, -40.5, -50.5], np.float32)
+    want = np.array([float(mpmath.gamma(float(value))) for value in x])
+    assert np.abs(apply("libdevice.tgamma(a)", x) - want).max() <= 2.0**-148
+
+
+def test_a_reciprocal_root_is_rounded_once_in_single_precision(single: None) -> None:
+    rng = np.random.default_rng(4)
+    x = np.exp2(rng.uniform(-149, 127.99, 1 << 15)).astype(np.float32)
+    x[:6] = [0.0, np.inf, 1.0, 4.0, 2.0**-149, np.finfo(np.float32).max]
+    with np.errstate(divide="ignore"):
+        exact = 1 / np.sqrt(x.astype(np.longdouble))
+    assert_ulps(apply("libdevice.rsqrt_rn(a)", x), [exact], 0.5001, x)
+    special = np.array([-0.0, -1.0, -np.inf, np.nan], np.float32)
+    np.testing.assert_array_equal(apply("libdevice.rsqrt_rn(a)", special), [-np.inf, np.nan, np.nan, np.nan])
+
+
+@pytest.mark.parametrize("call", ["j0(a)", "y1(a)", "cyl_bessel_i0(a)"])
+def test_bessel_functions_are_refused_in_single_precision(single: None, call: str) -> None:
+    with pytest.raises(UnsupportedOperation, match="float64"):
+        apply(f"libdevice.{call}", np.ones(8, np.float32))
+
+
+def test_the_page_has_the_bounds_in_single_precision() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "internals" / "math.md").read_text(encoding="utf-8")
+    assert ", ".join(f"{name} {bound}" for name, bound in IN_SINGLE.items()) in page.replace("\n", " ")
 
 
 def _close(got: np.ndarray, x: np.ndarray, y: np.ndarray) -> None:

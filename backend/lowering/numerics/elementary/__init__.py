@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from .exponential import exp, exp2, exp10, exp_of_sum, expm1, log, log1p, log2, log10
 from .hyperbolic import acosh, asinh, atanh, cosh, sinh, tanh
-from .roots import cbrt, hypot, norm, rcbrt, rhypot, rsqrt, sqrt
+from .roots import cbrt, hypot, norm, rcbrt, rhypot, rsqrt, rsqrt_corrected, sqrt
 from .trigonometric import acos, asin, atan, atan2, cos, cospi, reduce_half_pi, sin, sinpi, tan
 
 __all__ = [
@@ -39,6 +39,7 @@ __all__ = [
     "reduce_half_pi",
     "rhypot",
     "rsqrt",
+    "rsqrt_corrected",
     "sin",
     "sinh",
     "sinpi",

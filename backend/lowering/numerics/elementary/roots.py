@@ -19,6 +19,19 @@ def rsqrt(n: Numeric, x: Real) -> Real:
     return 1.0 / x.sqrt()
 
 
+def rsqrt_corrected(n: Numeric, x: Real) -> Real:
+    """1/sqrt(x) in f32, within 0.5001 units: a step on the residual of twice the bits is added to the device's own."""
+    small, large = x < 2.0**-60, x > 2.0**60
+    m = n.where(small, x * 2.0**64, n.where(large, x * 2.0**-64, x))
+    y = m.inverse_sqrt()
+    square, square_error = n.two_product(y, y)
+    product, product_error = n.two_product(m, square)
+    residual = ((1.0 - product) - product_error) - m * square_error
+    corrected = y + y * (residual * n.fma(residual, 0.375, 0.5))
+    corrected = corrected * n.where(small, n.real(2.0**32), n.where(large, n.real(2.0**-32), 1.0))
+    return n.where(y.is_finite() & y.ne(0.0), corrected, x.inverse_sqrt())
+
+
 def cbrt(n: Numeric, x: Real) -> Real:
     """Cube root."""
     a = abs(x)
