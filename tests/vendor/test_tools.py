@@ -23,6 +23,7 @@ from tools.project import Lock, Project
 from tools.system import Need
 from tools.venv import Stamps
 from tools.verbs import check as check_verb
+from tools.verbs import dev as dev_verb
 from tools.verbs import test as test_verb
 
 
@@ -313,3 +314,16 @@ def test_the_tests_of_a_file_have_its_name_or_import_it() -> None:
 )
 def test_the_subject_of_a_commit(subject: str, faults: int) -> None:
     assert [code for code, _ in check_verb.check_subject(subject)] == ["commit-subject"] * faults
+
+
+@pytest.mark.parametrize("present", [True, False])
+def test_dev_says_what_tests_lack(
+    present: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(system, "BUILD", ())
+    monkeypatch.setattr(system, "TEST", (Need("spirv-val", ("spirv-tools",), lambda: present),))
+    monkeypatch.setattr("tools.installed.ensure_editable", lambda project: None)
+    assert dev_verb.run(Project(ROOT), []) == 0
+    assert (
+        "note: some tests need what is missing on this system: spirv-val; " in capsys.readouterr().out
+    ) is not present

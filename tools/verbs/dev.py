@@ -27,6 +27,8 @@ def run(project: Project, arguments: list[str]) -> int:
     print(
         f"{python} runs this checkout: edit backend/, then `{python} -m pytest tests/…` or `tools test --fast tests/…`"
     )
+    if lacks := system.lacking(system.TEST):
+        print(f"note: some tests need what is {lacks}")
     return 0
 
 
