@@ -132,6 +132,9 @@ def convert(emitter: Emitter, value: int, source: Type, target: Type, stays: boo
         if target.name == "f32":
             return f.emit(op.FConvert, module.float(32), value)
         value, source = f64_to_f32_round_to_odd(emitter, value), F32
+    if (source.name, target.name) == ("f8E5M2", "f16"):
+        # Its upper half: NaNs, infinities and subnormals too.
+        return f.bitcast(f.shl(f.zero_extend(value, 16), 8), emitter.type_id(target))
     wide = widen(emitter, value, source)
     if compute_type(emitter, source).name == "f16" and target.name != "f16":  # type: ignore[attr-defined]
         wide = f.emit(op.FConvert, module.float(64 if target.name == "f64" else 32), wide)

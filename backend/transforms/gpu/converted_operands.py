@@ -42,11 +42,21 @@ def _convert(load: Operation) -> bool:
     for operation in way:
         own = operation.result.type
         type_: Type = replace(own, element=element) if isinstance(own, MemDescType) else value.type
-        tile = Rewriter.before(operation).copy(operation, operands=[tile], types=[type_]).result
+        place = _first_use(value) if operation is load else operation
+        tile = Rewriter.before(place).copy(operation, operands=[tile], types=[type_]).result
     value.replace_uses(tile)
     for operation in reversed([*way, *chain]):
         operation.erase()
     return True
+
+
+def _first_use(value: Value) -> Operation:
+    """The operation before which a fragment is loaded: its first use, in its block. So the buffers of all operands are
+    filled between the same two barriers, as those of operands that are not converted."""
+    block = value.owner.block if isinstance(value.owner, Operation) else value.owner
+    assert block is not None
+    uses = set(value.uses)
+    return next(one for one in block.operations if not uses.isdisjoint(one.walk()))
 
 
 def _way(load: Operation) -> Iterator[Operation]:

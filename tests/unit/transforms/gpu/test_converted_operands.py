@@ -55,3 +55,16 @@ def test_products_with_another_tensor_stay() -> None:
 
 def test_what_is_loaded_for_something_else_too_stays() -> None:
     assert names("c", "%z = arith.addf %l, %l : tensor<64x64xf32, #a>") is None
+
+
+def test_fragments_are_loaded_where_they_are_used() -> None:
+    """Behind the store of another operand: two barriers are enough for both."""
+    store = "%other = ttg.local_alloc %x : (tensor<64x64xf32, #x>) -> !ttg.memdesc<64x64xf32, #shared, #smem>"
+    text = MODULE.replace("OTHER", "c").replace("MORE", "").replace("%d = tt.dot", f"{store}\n    %d = tt.dot")
+    source = parse_module(text)
+    assert convert_operands(source)
+    verify(source)
+    body = source.functions["k"].body
+    assert body is not None
+    found = [one.name for one in body.entry.operations]
+    assert found[-5:] == ["ttg.local_alloc", "ttg.local_alloc", "ttg.local_load", "tt.dot", "tt.return"]
