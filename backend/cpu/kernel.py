@@ -15,6 +15,7 @@ from .emulation import Emulation
 from .errors import Untranslatable
 from .host import Host
 from .program import KernelModule
+from .program_order import fastest_axis
 from .translation import Translation
 
 #: The first line of a function: what stands before its debug information, and the rest.
@@ -72,7 +73,11 @@ def translate(spirv: bytes, host: Host, subgroup: int, emulation: Emulation | No
     tiles = _tiles(t, host)
     frame = "" if emulation is None else subgroups.FRAME
     run = _RUN if emulation is None else subgroups.run(t.subgroups, t.shared_bytes)
-    entry = _ENTRY.format(parameters=_PARAMETERS, name=f'"{program.name}"', vectors=vectors, run=run, frame=frame)
+    fast = fastest_axis(program, t.divergence)
+    axes = {"fast": fast, "slow": "x" if fast == "y" else "y"}
+    entry = _ENTRY.format(
+        parameters=_PARAMETERS, name=f'"{program.name}"', vectors=vectors, run=run, frame=frame, **axes
+    )
     if emulation is not None:
         entry = subgroups.function() + entry
     parts = [
@@ -153,7 +158,7 @@ _RUN = """\
                      i1 %alone)
 """
 
-#: Runs programs first ... last-1 of a grid, the x axis fastest (backend/native/cpu).
+#: Runs programs first ... last-1 of a grid, in the order of program_order.py (backend/native/cpu).
 _ENTRY = """define void @{name}({parameters}) nounwind {vectors} {{
 entry:
   %gx = load i32, ptr %grid, align 4
@@ -164,12 +169,12 @@ entry:
   %pa = getelementptr i32, ptr %grid, i64 3
   %threads = load i32, ptr %pa, align 4
   %alone = icmp eq i32 %threads, 1
-  %wx = zext i32 %gx to i64
-  %wy = zext i32 %gy to i64
-  %x0 = urem i64 %first, %wx
-  %row = udiv i64 %first, %wx
-  %y0 = urem i64 %row, %wy
-  %z0 = udiv i64 %row, %wy
+  %w1 = zext i32 %g{fast} to i64
+  %w2 = zext i32 %g{slow} to i64
+  %{fast}0 = urem i64 %first, %w1
+  %row = udiv i64 %first, %w1
+  %{slow}0 = urem i64 %row, %w2
+  %z0 = udiv i64 %row, %w2
   %bx = trunc i64 %x0 to i32
   %by = trunc i64 %y0 to i32
   %bz = trunc i64 %z0 to i32
@@ -186,15 +191,15 @@ run:
 {run}  br label %next
 next:
   %in = add i64 %i, 1
-  %x1 = add i32 %x, 1
-  %xw = icmp eq i32 %x1, %gx
-  %xn = select i1 %xw, i32 0, i32 %x1
-  %xc = zext i1 %xw to i32
-  %y1 = add i32 %y, %xc
-  %yw = icmp eq i32 %y1, %gy
-  %yn = select i1 %yw, i32 0, i32 %y1
-  %yc = zext i1 %yw to i32
-  %zn = add i32 %z, %yc
+  %{fast}1 = add i32 %{fast}, 1
+  %{fast}w = icmp eq i32 %{fast}1, %g{fast}
+  %{fast}n = select i1 %{fast}w, i32 0, i32 %{fast}1
+  %{fast}c = zext i1 %{fast}w to i32
+  %{slow}1 = add i32 %{slow}, %{fast}c
+  %{slow}w = icmp eq i32 %{slow}1, %g{slow}
+  %{slow}n = select i1 %{slow}w, i32 0, i32 %{slow}1
+  %{slow}c = zext i1 %{slow}w to i32
+  %zn = add i32 %z, %{slow}c
   %more = icmp ult i64 %in, %last
   br i1 %more, label %loop, label %done
 done:

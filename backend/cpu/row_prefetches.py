@@ -30,13 +30,13 @@ _MOST = 32
 _LONGEST = 4
 
 #: Sums and differences → the sign of the second operand. Of an or, the bits are taken to be different ones.
-_SUMS = {"OpIAdd": 1, "OpISub": -1, "OpBitwiseOr": 1}
+SUMS = {"OpIAdd": 1, "OpISub": -1, "OpBitwiseOr": 1}
 
 #: Instructions that growth is followed through: these, products, and conversions.
-_FOLLOWED = (*_SUMS, "OpIMul", "OpShiftLeftLogical", "OpSConvert", "OpUConvert")
+FOLLOWED = (*SUMS, "OpIMul", "OpShiftLeftLogical", "OpSConvert", "OpUConvert")
 
 #: A sum of products: factors that are known when the kernel runs → the factor that is known now.
-_Sum = dict[tuple[Key, ...], int]
+Sum = dict[tuple[Key, ...], int]
 
 
 class Ahead(NamedTuple):
@@ -99,9 +99,9 @@ class _Steps:
             if item.result
         }
         self._header = {phi.result: phi for phi in program.blocks[loop.header].phis}
-        self._known: dict[Key, _Sum | None] = {}
+        self._known: dict[Key, Sum | None] = {}
 
-    def of(self, key: Key) -> _Sum | None:
+    def of(self, key: Key) -> Sum | None:
         """The growth; None where it is no sum of products of numbers that all lanes share and no round changes."""
         if (key if isinstance(key, int) else key[0]) not in self._inside:
             return {}
@@ -110,7 +110,7 @@ class _Steps:
             self._known[key] = self._grown(key) if isinstance(key, int) else None
         return self._known[key]
 
-    def _grown(self, key: int) -> _Sum | None:
+    def _grown(self, key: int) -> Sum | None:
         item = self._program.definitions[key]
         if item.name == "OpPhi":
             return self._of_phi(item)
@@ -118,30 +118,30 @@ class _Steps:
             _, parts = self._divergence.path(item)
             total = self.of(self._key(item.operands[0]))
             for index, stride in parts:
-                total = _added(total, _multiplied(self.of(self._key(index)), {(): stride}))
+                total = added(total, multiplied(self.of(self._key(index)), {(): stride}))
             return total
-        if item.name not in _FOLLOWED:
+        if item.name not in FOLLOWED:
             return None
         operands = [self._key(operand) for operand in item.operands[:2]]
         if len(operands) == 1:
             return self.of(operands[0])
         steps = [self.of(operand) for operand in operands]
-        if item.name in _SUMS:
-            return _added(steps[0], _multiplied(steps[1], {(): _SUMS[item.name]}))
+        if item.name in SUMS:
+            return added(steps[0], multiplied(steps[1], {(): SUMS[item.name]}))
         if item.name == "OpIMul" and steps[0] == {}:
             operands, steps = operands[::-1], steps[::-1]
         if steps[1] != {}:
             return None
-        return _multiplied(steps[0], self._factor(item, operands[1])) if steps[0] else steps[0]
+        return multiplied(steps[0], self._factor(item, operands[1])) if steps[0] else steps[0]
 
-    def _factor(self, item: ModuleInstruction, key: Key) -> _Sum | None:
+    def _factor(self, item: ModuleInstruction, key: Key) -> Sum | None:
         """What a product or a shift by a number multiplies by."""
         if item.name == "OpIMul":
             return self._value(key)
         shape = self._divergence.shape[key]
         return {(): 1 << shape.offsets[0] % 64} if shape is not None and shape.known and shape.uniform else None
 
-    def _value(self, key: Key) -> _Sum | None:
+    def _value(self, key: Key) -> Sum | None:
         """A number that all lanes share and no round changes, as a sum of products of numbers from before the loop."""
         shape = self._divergence.shape[key]
         if shape is None or not shape.uniform:
@@ -151,15 +151,15 @@ class _Steps:
         if (key if isinstance(key, int) else key[0]) not in self._inside:
             return {(key,): 1}
         item = self._program.definitions.get(key) if isinstance(key, int) else None
-        if item is None or item.name not in _FOLLOWED:
+        if item is None or item.name not in FOLLOWED:
             return None
         operands = [self._key(operand) for operand in item.operands[:2]]
         value = self._value(operands[0])
-        if item.name in _SUMS:
-            return _added(value, _multiplied(self._value(operands[1]), {(): _SUMS[item.name]}))
-        return value if len(operands) == 1 else _multiplied(value, self._factor(item, operands[1]))
+        if item.name in SUMS:
+            return added(value, multiplied(self._value(operands[1]), {(): SUMS[item.name]}))
+        return value if len(operands) == 1 else multiplied(value, self._factor(item, operands[1]))
 
-    def _of_phi(self, item: ModuleInstruction) -> _Sum | None:
+    def _of_phi(self, item: ModuleInstruction) -> Sum | None:
         """A phi of the header grows by what is added to it, one of a merge as the values that it may be do."""
         pairs = list(zip(item.operands[::2], item.operands[1::2], strict=True))
         if item.result not in self._header:
@@ -178,19 +178,20 @@ class _Steps:
         return self._divergence.keys(value)[0]
 
 
-def _added(a: _Sum | None, b: _Sum | None) -> _Sum | None:
+def added(a: Sum | None, b: Sum | None) -> Sum | None:
+    """The sum."""
     if a is None or b is None:
         return None
     total = {factors: a.get(factors, 0) + b.get(factors, 0) for factors in {**a, **b}}
     return {factors: number for factors, number in total.items() if number}
 
 
-def _multiplied(a: _Sum | None, b: _Sum | None) -> _Sum | None:
+def multiplied(a: Sum | None, b: Sum | None) -> Sum | None:
     """The product; None where it is long."""
     if a is None or b is None or len(a) * len(b) > _LONGEST:
         return None
-    total: _Sum | None = {}
+    total: Sum | None = {}
     for factors, number in a.items():
         for others, other in b.items():
-            total = _added(total, {tuple(sorted((*factors, *others), key=str)): number * other})
+            total = added(total, {tuple(sorted((*factors, *others), key=str)): number * other})
     return total
