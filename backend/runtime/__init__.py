@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from .launches.graph import Graph
     from .measuring.measured import capabilities_of
     from .memory.allocator import OutOfDeviceMemory
+    from .memory.pinned import PINNED
     from .native_module import native, native_part
     from .reports.launchers import LaterLauncher, raise_reports
     from .reports.outside import OutOfBounds
@@ -71,6 +72,7 @@ _FOR_TORCH = {
     "DeviceInterface": "streams",
     "LaterLauncher": "reports.launchers",
     "NAME": "context",
+    "PINNED": "memory.pinned",
     "Queue": "streams",
     "capabilities_of": "measuring.measured",
     "cuda_index": "cuda",
@@ -104,6 +106,7 @@ __all__ = [
     "NAME",
     "OutOfBounds",
     "OutOfDeviceMemory",
+    "PINNED",
     "ProgramRace",
     "Queue",
     "SharedMemoryRace",

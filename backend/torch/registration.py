@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 
+from .. import runtime
 from ..autoload.compiler_hook import teach_compiler
 from ..autoload.private_use import claim
 from ..autoload.versions import OLDEST_TORCH, is_too_old
@@ -31,6 +32,7 @@ from .device.data_parallel import scatter_to_one
 from .device.dlpack import teach_dlpack
 from .device.native_module import torch_native
 from .device.nested_attention import teach_nested_attention
+from .device.pinned_tensors import empty_pinned, is_pinned, pins
 from .device.process_groups import enter_collectives
 from .device.random_state import GENERATOR
 from .device.spirv_module import MODULE, DeviceModule
@@ -63,16 +65,26 @@ def _record_stream(self: torch.Tensor, stream: Any) -> None:
     """Memory that was freed is only used by work that is submitted later."""
 
 
+def _elsewhere(op: Any, *args: Any) -> Any:
+    """torch's own kernel of an operation on CPU tensors, as with every other key."""
+    return op.redispatch(torch._C.DispatchKeySet(torch._C.DispatchKey.CUDA), *args)
+
+
 def _pin_memory(self: torch.Tensor, device: Any = None) -> torch.Tensor:
-    """aten::_pin_memory of CPU tensors: for this device a copy that is not pinned, so that loaders that are to pin
-    their batches serve. torch asks the device from outside first, and for an allocator that only C++ can give; CUDA's
-    is asked where it is there."""
-    if not has_cuda() or device is not None and device.type == NAME:
+    """aten::_pin_memory of CPU tensors: a copy in pinned memory, where the current device can use that. torch asks the
+    device from outside first, and for an allocator that only C++ can give; CUDA's is asked where it is there."""
+    if has_cuda() and (device is None or device.type != NAME):
+        return _elsewhere(_aten._pin_memory.default, self, torch.device("cuda") if device is None else device)  # type: ignore[no-any-return]
+    bytes_ = tensor_memory.window(self)[1] if tensor_memory.is_dense(self) else self.numel() * self.element_size()
+    if not bytes_ or not pins(runtime.current()):
         return self.clone()
-    device = torch.device("cuda") if device is None else device
-    keys = torch._C.DispatchKeySet(torch._C.DispatchKey.CUDA)  # torch's own kernel, as with every other key
-    pinned: torch.Tensor = _aten._pin_memory.default.redispatch(keys, self, device)
-    return pinned
+    stride = self.stride() if tensor_memory.is_dense(self) else tensor_memory.dense_strides(self.size())
+    return empty_pinned(self.size(), stride, self.dtype, bytes_).copy_(self)
+
+
+def _is_pinned(self: torch.Tensor, device: Any = None) -> bool:
+    """aten::is_pinned of CPU tensors."""
+    return is_pinned(self) or bool(_elsewhere(_aten.is_pinned.default, self, device))
 
 
 #: The libraries that registering has made: without them it did not end.
@@ -157,6 +169,7 @@ def _register() -> None:
         if op is not None:
             enter(aten, op, function)
     aten.impl("_pin_memory", _pin_memory, "CPU")
+    aten.impl("is_pinned", _is_pinned, "CPU")
     rest = torch.library.Library("_", "IMPL")  # that of this device: autoload/first_use.py
     refuse_layouts(rest, aten)
     teach_nested_attention()

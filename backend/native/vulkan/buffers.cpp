@@ -83,17 +83,17 @@ std::unique_ptr<VulkanBuffer> VulkanDevice::bind(VkBuffer buffer, uint32_t type,
     throw VulkanError("a Vulkan buffer of " + std::to_string(bytes) + " bytes could not be made: " + error.what(),
                       error.result);
   }
-  return adopt(buffer, memory, bytes, host);
+  return adopt(buffer, memory, bytes, host, external != nullptr && external->on_host);
 }
 
 std::unique_ptr<VulkanBuffer> VulkanDevice::adopt(VkBuffer buffer, VkDeviceMemory memory, VkDeviceSize bytes,
-                                                  void* host) {
+                                                  void* host, bool on_host) {
   const VkBufferDeviceAddressInfo where{VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO, nullptr, buffer};
   const VkDeviceAddress address = vk_.vkGetBufferDeviceAddress(device_, &where);
   auto made = std::make_unique<VulkanBuffer>(std::static_pointer_cast<VulkanDevice>(shared_from_this()), buffer, memory,
                                              bytes, address, host);
   const std::lock_guard<std::mutex> guard(buffers_mutex_);
-  buffers_.emplace(address, Range{bytes, buffer, memory});
+  buffers_.emplace(address, Range{bytes, buffer, memory, on_host || host != nullptr});
   return made;
 }
 
@@ -195,7 +195,7 @@ VulkanDevice::Location VulkanDevice::find(VkDeviceAddress address, VkDeviceSize 
   if (after != buffers_.begin()) {
     const auto& [base, buffer] = *std::prev(after);
     if (address - base <= buffer.bytes && bytes <= buffer.bytes - (address - base))
-      return {buffer.buffer, address - base};
+      return {buffer.buffer, address - base, buffer.on_host};
   }
   throw std::invalid_argument("the " + std::to_string(bytes) + " bytes at device address " + std::to_string(address) +
                               " are not memory of this device, or were freed");

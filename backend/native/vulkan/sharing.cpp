@@ -17,7 +17,7 @@ std::unique_ptr<Buffer> VulkanDevice::import_host(void* pointer, VkDeviceSize by
                                                   handle};
   const VkImportMemoryHostPointerInfoEXT memory{VK_STRUCTURE_TYPE_IMPORT_MEMORY_HOST_POINTER_INFO_EXT, nullptr, handle,
                                                 pointer};
-  const External host{&external, &memory, properties.memoryTypeBits};
+  const External host{&external, &memory, properties.memoryTypeBits, nullptr, true};
   return make_buffer(bytes, {0, VK_MEMORY_PROPERTY_HOST_COHERENT_BIT}, &host);
 }
 

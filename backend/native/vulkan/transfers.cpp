@@ -116,6 +116,9 @@ void VulkanDevice::copy(VkDeviceAddress to, VkDeviceAddress from, VkDeviceSize b
   submit([&](Slot& slot) {
     order(slot);
     vk_.vkCmdCopyBuffer(slot.commands, source.buffer, target.buffer, 1, &region);
+    if (target.on_host)
+      barrier(slot.commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_WRITE_BIT, VK_PIPELINE_STAGE_HOST_BIT,
+              VK_ACCESS_HOST_READ_BIT);
   });
 }
 

@@ -117,6 +117,7 @@ class VulkanDevice final : public Device {
   struct Location {
     VkBuffer buffer;
     VkDeviceSize offset;
+    bool on_host;
   };
   struct Chunk {
     std::unique_ptr<VulkanBuffer> buffer;
@@ -208,12 +209,13 @@ class VulkanDevice final : public Device {
     bool mapped = false;
   };
   // Memory of another owner: structures for the buffer and for the allocation, and the allowed memory types.
-  // `taken`: set when the driver has taken the memory over.
+  // `taken`: set when the driver has taken the memory over. `on_host`: it is the host's.
   struct External {
     const void* buffer;
     const void* memory;
     uint32_t types;
     bool* taken = nullptr;
+    bool on_host = false;
   };
   std::unique_ptr<VulkanBuffer> bind(VkBuffer buffer, uint32_t type, VkDeviceSize bytes, VkDeviceSize allocation,
                                      bool map, const External* external);
@@ -223,7 +225,8 @@ class VulkanDevice final : public Device {
   std::unique_ptr<VulkanBuffer> make_buffer(VkDeviceSize bytes, const Wanted& wanted,
                                             const External* external = nullptr);
   // Registers a buffer that is bound to its memory as a buffer of this device.
-  std::unique_ptr<VulkanBuffer> adopt(VkBuffer buffer, VkDeviceMemory memory, VkDeviceSize bytes, void* host);
+  std::unique_ptr<VulkanBuffer> adopt(VkBuffer buffer, VkDeviceMemory memory, VkDeviceSize bytes, void* host,
+                                      bool on_host = false);
   void destroy(VkBuffer buffer, VkDeviceMemory memory);
   bool imports_into_sparse(VkPhysicalDevice physical) const;
   void bind_sparse(VkBuffer buffer, const std::vector<VkSparseMemoryBind>& parts);
@@ -296,6 +299,7 @@ class VulkanDevice final : public Device {
     VkDeviceSize bytes;
     VkBuffer buffer;
     VkDeviceMemory memory;
+    bool on_host;  // the host may read it
   };
   std::multimap<VkDeviceAddress, Range> buffers_;      // host memory may be imported twice at one address
   std::vector<std::unique_ptr<VulkanBuffer>> parked_;  // at addresses of memory that is gone

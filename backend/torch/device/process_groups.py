@@ -1,5 +1,5 @@
 """Collectives of ``torch.distributed`` on tensors of the device ``spirv``: done by the process group's backend for CPU
-tensors (gloo, say), on copies.
+tensors (gloo, say), on the tensors' own memory where that is the host's, and on copies in pinned memory elsewhere.
 
 A copy comes back when the collective is done, in its own thread, so that later calls go on meanwhile.
 """
@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from ...runtime import NAME
+from .pinned_tensors import empty_pinned, host_memory_of, pins
+from .tensor_memory import before_reading, context_of, dense_strides
 
 #: Operations of ``torch.ops.c10d``; each writes its first argument.
 _WRITING = (
@@ -38,27 +41,60 @@ _WRITING = (
 _READING = ("send", "barrier")
 
 
-def _on_host(value: Any, copies: dict[int, tuple[torch.Tensor, torch.Tensor]]) -> Any:
-    """``value`` with CPU copies instead of the device's tensors, which are noted with them."""
+@dataclass
+class _Twin:
+    """A tensor of the device, and the CPU tensor in its place. ``shared``: they have the same memory."""
+
+    tensor: torch.Tensor
+    host: torch.Tensor
+    shared: bool
+
+
+def _twin(tensor: torch.Tensor) -> _Twin:
+    """The CPU tensor has no gaps. A copy is not waited for."""
+    tensor = tensor.detach()
+    context = context_of(tensor)
+    plain = tensor.is_contiguous() and not tensor.is_conj() and not tensor.is_neg()
+    bytes_ = tensor.numel() * tensor.element_size()
+    host = host_memory_of(context, tensor, bytes_) if plain else None
+    if host is not None:
+        before_reading(tensor)
+        return _Twin(tensor, host, True)
+    if not bytes_ or not pins(context):
+        return _Twin(tensor, tensor.cpu().contiguous(), False)
+    host = empty_pinned(tensor.size(), dense_strides(tensor.size()), tensor.dtype, bytes_)
+    return _Twin(tensor, host.copy_(tensor, non_blocking=True), False)
+
+
+def _on_host(value: Any, twins: dict[int, _Twin]) -> Any:
+    """``value`` with CPU tensors instead of the device's, which are noted with them."""
     if isinstance(value, (list, tuple)):
-        return [_on_host(item, copies) for item in value]
+        return [_on_host(item, twins) for item in value]
     if not isinstance(value, torch.Tensor) or value.device.type != NAME:
         return value
-    if id(value) not in copies:
-        copies[id(value)] = value, value.detach().cpu().contiguous()
-    return copies[id(value)][1]
+    if id(value) not in twins:
+        twins[id(value)] = _twin(value)
+    return twins[id(value)].host
+
+
+def _wait_for_copies(twins: Collection[_Twin]) -> None:
+    for context in {context_of(twin.tensor) for twin in twins if not twin.shared}:
+        context.native.synchronize()
+    for twin in twins:
+        if not twin.shared:
+            before_reading(twin.tensor)
 
 
 def _leaves(value: Any) -> list[torch.Tensor]:
     return [leaf for item in value for leaf in _leaves(item)] if isinstance(value, (list, tuple)) else [value]
 
 
-def _finish(work: Any, outputs: list[tuple[torch.Tensor, torch.Tensor]], future: Any, result: Any) -> None:
+def _finish(work: Any, outputs: list[_Twin], future: Any, result: Any) -> None:
     try:
         work.wait()
         with torch.no_grad():
-            for tensor, host in outputs:
-                tensor.copy_(host)
+            for twin in outputs:
+                twin.tensor.copy_(twin.host, non_blocking=True)
     except BaseException as error:  # which the caller's wait() raises
         future.set_exception(error)
     else:
@@ -69,9 +105,11 @@ def _through_host(op: Any, writes: bool) -> Callable[..., Any]:
     def run(*args: Any) -> Any:
         from torch._C import _distributed_c10d as c10d
 
-        copies: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
+        twins: dict[int, _Twin] = {}
+        values = [_on_host(value, twins) for value in args]
+        _wait_for_copies(twins.values())
         try:
-            done = op(*(_on_host(value, copies) for value in args))
+            done = op(*values)
         except RuntimeError as error:
             if "No backend type associated with device type cpu" not in str(error):
                 raise
@@ -83,7 +121,7 @@ def _through_host(op: Any, writes: bool) -> Callable[..., Any]:
         work = done[1] if with_tensors else done
         if not writes or work is None:
             return done
-        outputs = [copies[id(leaf)] for leaf in _leaves(args[0]) if id(leaf) in copies]
+        outputs = [twin for leaf in _leaves(args[0]) if (twin := twins.get(id(leaf))) and not twin.shared]
         future: Any = torch.futures.Future()
         waiting = (c10d.Work.unbox(work), outputs, future, _leaves(args[0]))
         threading.Thread(target=_finish, args=waiting, daemon=True).start()

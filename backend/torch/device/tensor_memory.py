@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 import threading
 from collections.abc import Callable, Sequence
@@ -13,6 +14,7 @@ import torch
 from ... import runtime
 from ...runtime import NAME, Context, OutOfDeviceMemory, device_index
 from .native_module import torch_native
+from .pinned_tensors import copy_across, pinned_address
 
 #: DLPack's code of an element type. What is not here is made as bytes and retyped.
 DLPACK_CODES = {
@@ -32,6 +34,19 @@ DLPACK_CODES = {
     torch.complex128: 5,
     torch.bool: 6,
 }
+#: As ctypes has them.
+_NUMBERS: dict[torch.dtype, Any] = {
+    torch.float32: ctypes.c_float,
+    torch.float64: ctypes.c_double,
+    torch.int8: ctypes.c_int8,
+    torch.int16: ctypes.c_int16,
+    torch.int32: ctypes.c_int32,
+    torch.int64: ctypes.c_int64,
+    torch.uint8: ctypes.c_uint8,
+    torch.bool: ctypes.c_bool,
+}
+#: Fewer bytes go from one device to another through memory that is not pinned.
+_ACROSS = 1 << 20
 _LARGEST = 2**63 - 1  # bytes and elements, which torch counts in 64 bits
 _aten = torch.ops.aten
 #: What kernels do where memory is not moved as it is, entered from outside this package: "copy" (from one tensor of a
@@ -63,7 +78,7 @@ WRITING = threading.RLock()
 
 def context_of(tensor: torch.Tensor) -> Context:
     """The context of the tensor's device."""
-    return runtime.of_device(device_index(tensor.device))
+    return runtime.of_device(tensor.get_device())
 
 
 class OutOfMemory(OutOfDeviceMemory, torch.OutOfMemoryError):
@@ -244,8 +259,9 @@ def host_view(tensor: torch.Tensor, memory: torch.Tensor, start: int) -> torch.T
 
 def before_reading(tensor: torch.Tensor) -> None:
     """Raise what kernels have noted: the host is about to read the tensor."""
+    index = tensor.get_device()
     for check in BEFORE_READING:
-        check(device_index(tensor.device))
+        check(index)
 
 
 def _host_copy(tensor: torch.Tensor, read: bool = True) -> torch.Tensor:
@@ -295,15 +311,24 @@ def copies_bytes(one: torch.Tensor, other: torch.Tensor) -> bool:
 
 
 def copy_from(self: torch.Tensor, dst: torch.Tensor, non_blocking: bool = False) -> torch.Tensor:
-    """aten::_copy_from: copies ``self`` to ``dst``, as copy_() asks for it."""
+    """aten::_copy_from: copies ``self`` to ``dst``, as copy_() asks for it. The device copies from and to pinned memory
+    by itself; with ``non_blocking`` nobody waits for that."""
     if dst.numel() == 0:
         return dst
     same = copies_bytes(self, dst)
     if not is_ours(dst):
         if same and dst.device.type == "cpu":
             address, bytes_ = window(self)
-            before_reading(self)
-            context_of(self).native.download(dst.data_ptr(), address, bytes_)
+            context = context_of(self)
+            pinned = pinned_address(context, dst, bytes_)
+            if pinned is None or not non_blocking:
+                before_reading(self)
+            if pinned is None:
+                context.native.download(dst.data_ptr(), address, bytes_)
+            else:
+                context.native.copy(pinned, address, bytes_)
+                if not non_blocking:
+                    context.native.synchronize()
         else:
             dst.copy_(_host_copy(self))
         return dst
@@ -326,10 +351,21 @@ def copy_from(self: torch.Tensor, dst: torch.Tensor, non_blocking: bool = False)
                 return dst
         if not same and self.device == dst.device and "copy" in KERNELS and KERNELS["copy"](self, dst):
             return dst
+        if same and self.device != dst.device and bytes_ >= _ACROSS:
+            with WRITING:
+                if copy_across(context_of(self), self.data_ptr(), context_of(dst), address, bytes_):
+                    return dst
         self = _host_copy(self)
     if same and self.device.type == "cpu":
+        context = context_of(dst)
+        pinned = pinned_address(context, self, bytes_)
         with WRITING:
-            context_of(dst).native.upload(address, self.data_ptr(), bytes_)
+            if pinned is None:
+                context.native.upload(address, self.data_ptr(), bytes_)
+                return dst
+            context.native.copy(address, pinned, bytes_)
+        if not non_blocking:  # the caller may write to it next
+            context.native.synchronize()
         return dst
     _write(dst, lambda host: host.copy_(self))
     return dst
@@ -356,8 +392,14 @@ def copy_from_and_resize(self: torch.Tensor, dst: torch.Tensor) -> torch.Tensor:
 
 
 def local_scalar(self: torch.Tensor) -> Any:
-    """aten::_local_scalar_dense."""
-    return _host_copy(self).item()
+    """aten::_local_scalar_dense. Numbers that Python has by themselves are read without a CPU tensor."""
+    kind = _NUMBERS.get(self.dtype)
+    if kind is None or self.is_neg():
+        return _host_copy(self).item()
+    before_reading(self)
+    number = kind()
+    context_of(self).native.download(ctypes.addressof(number), self.data_ptr(), ctypes.sizeof(number))
+    return number.value
 
 
 def _fill_words(tensor: torch.Tensor, address: int, bytes_: int, word: int) -> None:

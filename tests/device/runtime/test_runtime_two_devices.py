@@ -67,6 +67,7 @@ def two_devices(tmp_path: Path) -> dict[str, str]:
         "launches_from_two_threads",
         "the_current_device_is_the_threads_own",
         "tensors_of_another_device_are_refused",
+        "copies_between_devices",
         "torch_tensors",
         "host_memory_goes_to_the_current_device",
         "kernels_are_loaded_for_each_device",

@@ -131,6 +131,20 @@ def tensors_of_another_device_are_refused() -> None:
     numpy.testing.assert_array_equal(total[1].to_numpy(), x[0].to_numpy())
 
 
+def copies_between_devices() -> None:
+    """Of tensors that are many pieces, end anywhere and begin anywhere; their neighbours stay."""
+    for count, skipped in ((1 << 18, 0), (7_000_003, 1), (9 << 20, 5)):
+        x = torch.arange(count, dtype=torch.int32)
+        there = (x.to("spirv:0") + 1)[skipped:]
+        other = torch.full((count + 8,), -5, dtype=torch.int32, device="spirv:1")
+        other[3 : 3 + there.numel()].copy_(there)
+        expected = torch.full((count + 8,), -5, dtype=torch.int32)
+        expected[3 : 3 + there.numel()] = (x + 1)[skipped:]
+        assert torch.equal(other.cpu(), expected), count
+        back = other.add_(2).to("spirv:0")
+        assert back.device == torch.device("spirv:0") and torch.equal(back.cpu(), expected + 2), count
+
+
 def torch_tensors() -> None:
     from triton.backends.spirv.torch import registration
 

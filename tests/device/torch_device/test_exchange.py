@@ -76,7 +76,7 @@ def test_dlpack_shares_within_torch_and_copies_for_the_host() -> None:
 
 
 def test_copies_to_the_host_that_need_not_be_waited_for() -> None:
-    """They are waited for: a copy that may be read at once, whose memory is not pinned."""
+    """They are waited for, unless the program has pinned memory to copy to: what torch made may be read at once."""
     x = torch.arange(12.0).reshape(3, 4)
     for view in (x, x.t(), x[:, ::2], x[:1].expand(3, 4), x.mT[1:, :0]):
         ours = view.to("spirv", non_blocking=True)
@@ -105,7 +105,7 @@ def test_sharing_between_processes_is_refused() -> None:
 
 @pytest.mark.parametrize("start", [None, "fork", "spawn"])
 def test_loaders_with_workers(start: str | None) -> None:
-    """The workers of a program that has used the device make CPU tensors; pinning has no effect."""
+    """The workers of a program that has used the device make CPU tensors, which the loader pins."""
     torch.ones(2, device="spirv").add_(1)
     data = TensorDataset(torch.arange(10.0))
     workers: dict[str, Any] = {"num_workers": 2, "multiprocessing_context": start} if start else {}
