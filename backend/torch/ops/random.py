@@ -158,6 +158,19 @@ def _geometric(self: torch.Tensor, p: float, *, generator: Any = None) -> torch.
 _LEAST = torch.finfo(torch.float32).smallest_normal
 #: Of rarer events the tries are not counted in float32.
 _RAREST = 1e-5
+#: Whole numbers from ``start`` on: of 64 random bits, so that none of 2^31 is likelier than another by more than 2^-33;
+#: of 128, the upper half of whose product with the count is taken; and those that are the bits themselves.
+_NARROW_RANGE = """high, low, _, _ = tl.randint4x(seed, first + i0.to(tl.int64))
+number = (high.to(tl.uint32).to(tl.uint64) << 32) | low.to(tl.uint32).to(tl.uint64)
+out = (number % count.to(tl.uint64)).to(tl.int64) + start"""
+_ALL_BITS = """a, b, c, d = tl.randint4x(seed, first + i0.to(tl.int64))
+out = ((a.to(tl.uint32).to(tl.uint64) << 32) | b.to(tl.uint32).to(tl.uint64)).to(tl.int64)"""
+_WIDE_RANGE = f"""{_ALL_BITS}
+size, upper = zero.to(tl.int64).to(tl.uint64) + count.to(tl.uint64), out.to(tl.uint64)
+lower = (c.to(tl.uint32).to(tl.uint64) << 32) | d.to(tl.uint32).to(tl.uint64)
+rest = upper * size
+carry = (rest + tl.umulhi(lower, size)) < rest
+out = (tl.umulhi(upper, size) + carry.to(tl.uint64)).to(tl.int64) + start"""
 _INTEGERS = {torch.uint8: 8, torch.int8: 7, torch.int16: 15, torch.int32: 31, torch.int64: 63}
 _FLOAT_BITS = {torch.float16: 11, torch.bfloat16: 8, torch.float32: 24}
 
@@ -173,20 +186,21 @@ def _random(self: torch.Tensor, *limits: int | None, generator: Any = None, **na
     whole = 1 << bits if self.dtype in _INTEGERS else (1 << bits) + 1
     high = whole if not given or given[-1] is None else int(given[-1])
     count = high - low
-    if not 0 < count <= 1 << 31 or high > whole or low < (-(1 << bits) if self.dtype != torch.uint8 else 0):
-        raise OnHost("a range that is refused, or of more than 31 bits")
+    if not 0 < count or high > whole or low < (-(1 << bits) if self.dtype != torch.uint8 else 0):
+        raise OnHost("a range that is refused")
     if not self.is_contiguous():
         fresh = torch.empty(self.shape, dtype=self.dtype, device=self.device)
         return self.copy_(_random(fresh, *limits, generator=generator, **named))
     seed, first = source.draw(self.numel())
-    # Of 64 bits, so that no number is likelier than another by more than 2^-33.
-    text = (
-        "high, low, _, _ = tl.randint4x(seed, first + i0.to(tl.int64))\n"
-        "number = (high.to(tl.uint32).to(tl.uint64) << 32) | low.to(tl.uint32).to(tl.uint64)\n"
-        "out = ((number % count.to(tl.uint64)).to(tl.int64) + start)"
-    )
-    run(Body(text), {"out": self}, {}, torch.int64, {"seed": seed, "first": first, "count": count, "start": low})
+    text = _NARROW_RANGE if count <= 1 << 31 else _WIDE_RANGE if count < 1 << 64 else _ALL_BITS
+    counts = {"seed": seed, "first": first, "count": _signed(count), "start": low}
+    run(Body(text), {"out": self}, {}, torch.int64, counts)
     return self
+
+
+def _signed(value: int) -> int:
+    """The number of 64 bits with a sign that has the low bits of ``value``."""
+    return (value + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
 def _permutation(n: int, *, generator: Any = None, out: torch.Tensor) -> torch.Tensor:

@@ -112,3 +112,31 @@ def test_rrelu_without_training() -> None:
 
     compare(run, torch.tensor([-1.0, 0.0, -0.0, 2.0, float("nan"), float("inf"), -float("inf")]))
     compare(run, torch.randn(3, 4).t())
+
+
+@pytest.mark.parametrize(
+    ("low", "high"), [(-(2**63), 2**63 - 1), (-(2**63), 2**62), (5, 2**32 + 9), (-1, 3 * 2**40)], ids=str
+)
+def test_whole_numbers_of_wide_ranges(low: int, high: int) -> None:
+    """A remainder of 64 bits would draw the lower two thirds of three quarters of them twice as often."""
+    torch.manual_seed(5)
+    drawn = torch.randint(low, high, (COUNT,), device="spirv").cpu()
+    assert low <= int(drawn.min()) and int(drawn.max()) < high
+    share = torch.tensor([(number - low) / (high - low) for number in drawn.tolist()])
+    assert (torch.histc(share, 8, 0, 1) / COUNT - 1 / 8).abs().max() < 0.01
+    assert len(drawn.unique()) > 0.99 * COUNT
+
+
+def test_all_whole_numbers_of_64_bits() -> None:
+    torch.manual_seed(5)
+    drawn = torch.empty(COUNT, dtype=torch.int64, device="spirv").random_(-(2**63), None).cpu()
+    for bit in range(64):
+        assert abs(float(((drawn >> bit) & 1).double().mean()) - 0.5) < 0.02
+
+
+def test_a_compiled_dropout_runs_on_the_device() -> None:
+    """Inductor draws its seeds from all whole numbers."""
+    compiled = torch.compile(lambda x: torch.nn.functional.dropout(x, 0.5))
+    for _ in range(2):
+        kept = compiled(torch.ones(COUNT, device="spirv")).cpu()
+    assert abs(float((kept == 2).double().mean()) - 0.5) < 0.02 and set(kept.tolist()) == {0.0, 2.0}
