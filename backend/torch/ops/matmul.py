@@ -30,6 +30,9 @@ _SUMS |= {torch.float64: tl.float64, torch.int64: tl.int64}
 
 #: Of sums that are not float32's, a column times a row after the other.
 _BY_COLUMNS = Tile(32, 32, 32)
+#: Columns and step of a row's product on a CPU where the matrix is contiguous along K, and where it is not. 1×1024 by
+#: 1024×2752 takes 504 µs in fp32 and 326 in bf16 on a Sapphire Rapids; by tiles of 16×64×32 it took 799 and 1,259.
+_ALONG_K, _ACROSS_K = (8, 32), (64, 1)
 #: In so many parts K is divided at most where there is one tile to choose (devices.share_out).
 _MOST_PARTS = 32
 #: Arguments whose multiples of 16 make wider accesses.
@@ -133,10 +136,70 @@ def matmul_kernel(
         tl.store(place, total.to(out.dtype.element_ty), mask=mask)
 
 
+@triton.jit
+def row_kernel(
+    out,
+    a,
+    b,
+    c,
+    N,
+    K,
+    H,
+    stride_vb,
+    stride_vh,
+    stride_vk,
+    stride_mb,
+    stride_mh,
+    stride_mk,
+    stride_mn,
+    stride_cb,
+    stride_ch,
+    stride_cn,
+    stride_ob,
+    stride_oh,
+    stride_on,
+    alpha,
+    beta,
+    ADD: tl.constexpr,
+    KIND: tl.constexpr,
+    TURNED: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+):
+    """out = alpha v m, + beta c where ``ADD``, of a row v (K) and a matrix m (K, N), in batches, each of H. They are a
+    and b; ``TURNED``: b and a, whose product is the transposed one. ``KIND``: the type of sums. ``BLOCK_K``: with 1 a
+    row of the matrix is added after the other, else elements that are so far apart in K are added first."""
+    vector, matrix = (b, a) if TURNED else (a, b)
+    batch, head = tl.program_id(1) // H, tl.program_id(1) % H
+    column = tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N)
+    vector += batch * stride_vb + head * stride_vh
+    matrix += batch * stride_mb + head * stride_mh
+    inside = column < N
+    if BLOCK_K == 1:
+        total = tl.zeros((BLOCK_N,), KIND)
+        for k in range(K):
+            row = tl.load(matrix + k * stride_mk + column * stride_mn, mask=inside, other=0).to(KIND)
+            total += row * tl.load(vector + k * stride_vk).to(KIND)
+    else:
+        totals = tl.zeros((BLOCK_N, BLOCK_K), KIND)
+        for start in range(0, K, BLOCK_K):
+            k = start + tl.arange(0, BLOCK_K)
+            place = matrix + k[None, :] * stride_mk + column[:, None] * stride_mn
+            tile = tl.load(place, mask=(k[None, :] < K) & inside[:, None], other=0).to(KIND)
+            totals += tile * tl.load(vector + k * stride_vk, mask=k < K, other=0).to(KIND)[None, :]
+        total = tl.sum(totals, 1)
+    total *= alpha
+    if ADD:
+        c += batch * stride_cb + head * stride_ch
+        total += beta * tl.load(c + column * stride_cn, mask=inside, other=0).to(KIND)
+    place = out + batch * stride_ob + head * stride_oh + column * stride_on
+    tl.store(place, total.to(out.dtype.element_ty), mask=inside)
+
+
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """``call``: of matmul_kernel; None where there is nothing to compute. ``parts``: the shape and type of partial sums
-    that it writes, where products are summed in parts."""
+    """``call``: of matmul_kernel or row_kernel; None where there is nothing to compute. ``parts``: the shape and type of
+    partial sums that it writes, where products are summed in parts."""
 
     call: Call | None
     parts: tuple[tuple[int, ...], torch.dtype] | None = None
@@ -223,6 +286,8 @@ def _plan(
     k = a.shape[-1]
     kind = _SUMS.get(out.dtype, tl.int32)
     on = kind_of(device)
+    if on.cpu and 1 in (m, n) and -(-max(m, n) // _ACROSS_K[0]) * batches >= on.units:
+        return _row_plan(out, a, b, added, used, factors, kind)
     tile, parts = _division(on, a.dtype, kind == tl.float32, (m, n, k, batches))
     tile_m, tile_n = (16 if size <= 16 else most for size, most in ((m, tile.rows), (n, tile.columns)))
     step = min(tile.step, max(16, power_of_two(k)))
@@ -245,6 +310,30 @@ def _plan(
     arguments, grid = {**given, **sizes, **strides, **numbers}, (tiles, batches, parts)
     made = call(matmul_kernel, grid, arguments, constants, tile.warps, fusion=True, divisible=_DIVISIBLE)
     return _Plan(made, partial if parts > 1 else None)
+
+
+def _row_plan(
+    out: torch.Tensor, a: torch.Tensor, b: torch.Tensor, added: torch.Tensor, used: bool, factors: list[Any], kind: Any
+) -> _Plan:
+    """The plan of a product that is a row, or a column: the transposed product then."""
+    turned = out.shape[-2] != 1
+    vector, matrix, result, c = (b.mT, a.mT, out.mT, added.mT) if turned else (a, b, out, added)
+    heads = out.shape[1] if out.dim() > 3 else 1
+    batches, n, k = out.shape[0] * heads, result.shape[-1], vector.shape[-1]
+    strides = {
+        f"stride_{name}{axis}": step
+        for name, axes, tensor in zip(
+            "vmco", ("bh-k", "bhkn", "bh-n", "bh-n"), (vector, matrix, c, result), strict=True
+        )
+        for axis, step in zip(axes, _steps(tensor, len(axes)), strict=True)
+        if axis != "-"
+    }
+    block_n, block_k = _ALONG_K if matrix.stride(-2) < matrix.stride(-1) else _ACROSS_K
+    constants = {"ADD": used, "KIND": kind, "TURNED": turned, "BLOCK_N": block_n, "BLOCK_K": block_k}
+    numbers = {"alpha": factors[0], "beta": factors[1]}
+    arguments = {"out": out, "a": a, "b": b, "c": added, "N": n, "K": k, "H": heads, **strides, **numbers}
+    grid = (-(-n // block_n), batches, 1)
+    return _Plan(call(row_kernel, grid, arguments, constants, 4, fusion=True, divisible=_DIVISIBLE))
 
 
 def _division(

@@ -83,6 +83,37 @@ def test_batches() -> None:
     compare(lambda a, b: torch.baddbmm(b[:, :17, :20], a, b, alpha=0.5), a, b, tolerance=(1e-5, 1e-4))
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64, torch.int32], ids=str)
+def test_a_row_and_a_column(dtype: torch.dtype) -> None:
+    """Of matrices that are contiguous along either dimension, or neither, in batches of heads, with what lies beside
+    results; against torch in float64."""
+    row, matrix = values(1, 77, dtype=dtype), values(77, 131, dtype=dtype)
+    batch, heads = values(3, 2, 1, 77, dtype=dtype), values(3, 2, 131, 77, dtype=dtype)
+
+    def products(row: torch.Tensor, matrix: torch.Tensor, batch: torch.Tensor, heads: torch.Tensor) -> Any:
+        across = matrix.t().contiguous().t()
+        beside = torch.full((3, 133), 7, dtype=matrix.dtype, device=matrix.device)
+        torch.mm(row, matrix, out=beside[1:2, 1:132])
+        added = matrix[:1] + 1
+        return (
+            *(row @ one for one in (matrix, across, matrix[:, ::2])),
+            *(one.t() @ row.t() for one in (matrix, across, matrix[:, 1:8])),
+            torch.addmm(added, row, across, beta=2, alpha=3),
+            torch.addmv(added[0], matrix.t(), row[0], alpha=-1),
+            batch @ heads.mT,
+            heads @ batch.mT,
+            beside,
+        )
+
+    there = [one.to("spirv") for one in (row, matrix, batch, heads)]
+    for found, wide in zip(
+        products(*there), products(*(one.double() for one in (row, matrix, batch, heads))), strict=True
+    ):
+        tolerance = 0 if dtype == torch.int32 else 4 * torch.finfo(dtype).eps
+        bound = tolerance * 77 * max(1.0, float(wide.abs().max())) / (8 if dtype == torch.bfloat16 else 1)
+        assert (found.cpu().double() - wide).abs().max() <= bound
+
+
 def test_more_matrices_than_a_grid_has_programs_on_an_axis() -> None:
     a, b = values(65_537, 2, 3), values(65_537, 3, 2)
     compare(torch.bmm, a, b, tolerance=(1e-5, 1e-4))
