@@ -9,7 +9,8 @@ every batch ``z``, row ``i`` and column ``j``,
 
 with k ascending. Floats are added by one fused multiply-add for each k, which rounds once; integers wrap around. C is
 in no memory that A or B are in; A and B may be the same. Every element type is the one that products are added in:
-narrower operands are widened before, as the kernel's own code.
+narrower operands are widened before, as the kernel's own code. Factors of signed integers of 8 bits are not: processors
+have instructions for their products.
 
 Where it is known from where in device memory the tiles of the next product will be loaded, the name says so, and there
 are two more addresses for each such tile, of 64 bits: of its first row there, and of its second. The function may ask
@@ -38,11 +39,14 @@ from .elements import FLOATS
 #: Element types, as TTGIR names them → bits.
 ELEMENTS = {"f32": 32, "f64": 64, "i32": 32}
 
+#: Element types of factors that are narrower than what their products are added in → that type.
+NARROW = {"i8": "i32"}
+
 #: Elements of the memory between neighbours along the batches, the rows and the columns.
 Strides = tuple[int, int, int]
 
 _NAME = re.compile(
-    r"tile_product_(add|set)_(f32|f64|i32)_(\d+)x(\d+)x(\d+)x(\d+)"
+    r"tile_product_(add|set)_(f32|f64|i32)(?:_(i8))?_(\d+)x(\d+)x(\d+)x(\d+)"
     r"_c(\d+)_(\d+)_(\d+)_a(\d+)_(\d+)_(\d+)_b(\d+)_(\d+)_(\d+)((?:_next\d+x\d+)*)"
 )
 _NEXT = re.compile(r"_next(\d+)x(\d+)")
@@ -52,7 +56,8 @@ _NEXT = re.compile(r"_next(\d+)x(\d+)")
 class TileProduct:
     """One product: ``batches`` products of M×K and K×N tiles of the type ``element``. ``adds``: C is added to, else it
     is overwritten and need hold nothing before. ``c``, ``a``, ``b``: the strides of C, A and B. ``following``: of tiles
-    that the next product will be of, the rows in device memory, and the bytes of each."""
+    that the next product will be of, the rows in device memory, and the bytes of each. ``factor``: the element type of
+    A and B, a key of NARROW, where it is not ``element``."""
 
     element: str
     batches: int
@@ -64,6 +69,7 @@ class TileProduct:
     a: Strides
     b: Strides
     following: tuple[tuple[int, int], ...] = ()
+    factor: str = ""
 
     @property
     def name(self) -> str:
@@ -71,7 +77,8 @@ class TileProduct:
         shape = f"{self.batches}x{self.m}x{self.n}x{self.k}"
         strides = (f"{letter}{'_'.join(map(str, getattr(self, letter)))}" for letter in "cab")
         following = "".join(f"_next{rows}x{size}" for rows, size in self.following)
-        return f"tile_product_{'add' if self.adds else 'set'}_{self.element}_{shape}_{'_'.join(strides)}{following}"
+        types = "_".join(filter(None, (self.element, self.factor)))
+        return f"tile_product_{'add' if self.adds else 'set'}_{types}_{shape}_{'_'.join(strides)}{following}"
 
     def transposed(self) -> TileProduct:
         """The product of the transposed matrices, which is this one's transpose: A is the B of this one."""
@@ -84,10 +91,10 @@ class TileProduct:
         found = _NAME.fullmatch(name)
         if found is None:
             return None
-        batches, m, n, k, *steps = map(int, found.groups()[2:-1])
+        batches, m, n, k, *steps = map(int, found.groups()[3:-1])
         following = tuple((int(rows), int(size)) for rows, size in _NEXT.findall(found.groups()[-1]))
         c, a, b = ((steps[at], steps[at + 1], steps[at + 2]) for at in (0, 3, 6))
-        return cls(found[2], batches, m, n, k, found[1] == "add", c, a, b, following)
+        return cls(found[2], batches, m, n, k, found[1] == "add", c, a, b, following, found[3] or "")
 
 
 #: Element types of factors in device memory, as TTGIR names them → the bytes of one.

@@ -10,7 +10,7 @@ class Host:
     """A processor. ``arch``, ``name``: as LLVM calls the architecture and the set of instructions; ``tuned``: the
     processor whose latencies count, "" for none. ``vector_bits``: of a vector register; ``registers``: how many of them
     there are. ``masks``: a load or a store of the lanes that a mask names takes one instruction, for elements of any
-    width."""
+    width. ``feature``: a key of FEATURES that it has, "" for none."""
 
     arch: str
     name: str
@@ -18,6 +18,7 @@ class Host:
     vector_bits: int
     registers: int
     masks: bool
+    feature: str = ""
 
     @property
     def triple(self) -> str:
@@ -39,22 +40,35 @@ LEVELS = {
     "x86-64-v2": ("x86_64", 128, 16, False),
     "aarch64": ("aarch64", 128, 32, False),
 }
+#: Instructions beyond a level that multiply integers of 8 bits and add four products each, by LLVM's name → levels
+#: that they may be added to. include/triton_spirv/processor.hpp says which a processor has.
+FEATURES = {"avx512vnni": ("x86-64-v4",), "avxvnni": ("x86-64-v3",), "dotprod": ("aarch64",)}
 #: What LLVM calls the last one.
 _NAMES = {"aarch64": "generic"}
 
 
+def level_of(processor: str) -> tuple[str, str]:
+    """The level that a processor's name begins with, and its feature, "" for none."""
+    level, _, feature = processor.partition("/")[0].partition("+")
+    return level, feature
+
+
 def runs(processor: str, here: str) -> bool:
-    """Whether a processor of the level ``here`` has the instructions of code for ``processor`` (as host_of's)."""
-    levels, level = list(LEVELS), processor.partition("/")[0]
-    if level not in LEVELS or here not in LEVELS:
+    """Whether a processor ``here`` has the instructions of code for ``processor`` (both as host_of's)."""
+    (level, feature), (level_here, feature_here) = level_of(processor), level_of(here)
+    if level not in LEVELS or level_here not in LEVELS or feature not in ("", feature_here):
         return False
-    return LEVELS[level][0] == LEVELS[here][0] and levels.index(level) >= levels.index(here)
+    levels = list(LEVELS)
+    return LEVELS[level][0] == LEVELS[level_here][0] and levels.index(level) >= levels.index(level_here)
 
 
 def host_of(processor: str) -> Host:
-    """The host that Capabilities.processor names: LEVEL, or LEVEL/TUNED. Raises ValueError."""
-    level, _, tuned = processor.partition("/")
-    if level not in LEVELS:
-        raise ValueError(f"{processor!r} is no processor: LEVEL or LEVEL/TUNED, with LEVEL one of {', '.join(LEVELS)}")
+    """The host that Capabilities.processor names: LEVEL[+FEATURE][/TUNED]. Raises ValueError."""
+    (level, feature), tuned = level_of(processor), processor.partition("/")[2]
+    if level not in LEVELS or (feature and level not in FEATURES.get(feature, ())):
+        raise ValueError(
+            f"{processor!r} is no processor: LEVEL[+FEATURE][/TUNED], with LEVEL one of {', '.join(LEVELS)}, and "
+            f"FEATURE one of {', '.join(FEATURES)} that fits"
+        )
     arch, bits, registers, masks = LEVELS[level]
-    return Host(arch, _NAMES.get(level, level), tuned, bits, registers, masks)
+    return Host(arch, _NAMES.get(level, level), tuned, bits, registers, masks, feature)

@@ -72,18 +72,26 @@ def define(product: TileProduct, host: Host) -> tuple[str, frozenset[str]]:
     name, a, b = product.name, "%a", "%b"
     if product.c[2] != 1 and product.n > 1:  # the transposed product: what is a row there is contiguous
         product, a, b = product.transposed(), b, a
-    text = FunctionText()
-    _Kernel(text, product, block_of(product, host)).emit(a, b)
+    text, block = FunctionText(), block_of(product, host)
+    attribute = ""
+    if product.factor:
+        from .byte_kernels import ByteKernel, instruction_for
+
+        instruction = instruction_for(product, block, host)
+        ByteKernel(text, product, block, instruction).emit(a, b)
+        attribute = f' "target-features"="+{host.feature}"' if instruction.feature else ""
+    else:
+        Kernel(text, product, block).emit(a, b)
     rows = "".join(f", ptr %row{number}, ptr %next{number}" for number in range(len(product.following)))
     head = f"define internal void @{name}(ptr noalias %c, ptr readonly %a, ptr readonly %b{rows}) noinline nounwind"
-    return text.define(head), frozenset(text.declarations)
+    return text.define(head + attribute), frozenset(text.declarations)
 
 
 def _divided(text: FunctionText, value: str, divisor: int) -> str:
     return value if value == "0" or divisor == 1 else text.value(f"udiv exact i64 {value}, {divisor}")
 
 
-class _Kernel:
+class Kernel:
     """The text of one product whose C has contiguous rows."""
 
     def __init__(self, text: FunctionText, product: TileProduct, block: RegisterBlock) -> None:
@@ -91,36 +99,53 @@ class _Kernel:
         self._type = TYPES[product.element]
         self._bytes = ELEMENTS[product.element] // 8
         self._vector = f"<{block.lanes} x {self._type}>"
+        #: Memory for the columns of B that a block of C has.
+        self._panel = ""
 
     def emit(self, a: str, b: str) -> None:
         """Everything between the function's head and its return."""
         text, product, block = self._text, self._product, self._block
-        contiguous = product.b[2] == 1 or product.n == 1
-        panel = None
-        if not contiguous:
-            memory = text.alloca(f"[{product.k * block.columns} x {self._type}]", 64)
-            panel = Panel(memory, product.k, block.columns, block.lanes, self._type, self._bytes)
 
-        def columns(batch: str, at: str) -> None:
-            start = text.sum(text.times(batch, product.b[0]), text.times(at, product.b[2]))
-            here, stride = text.element(self._type, b, start), product.b[1]
-            if panel is not None:
-                transpose_panel(text, panel, here, product.b[1], product.b[2])
-                here, stride = panel.memory, block.columns
+        def columns(left: str, batch: str, at: str) -> None:
+            here, stride = self._columns_of_b(b, batch, at)
             whole = product.m // block.rows * block.rows
 
             def rows(row: str, _: list[str]) -> None:
                 self._fetch(row, at)
-                self._rows(batch, row, at, block.rows, a, here, stride)
+                self._rows(batch, row, at, block.rows, left, here, stride)
 
             text.loop(whole, block.rows, rows)
             if whole < product.m:
-                self._rows(batch, str(whole), at, product.m - whole, a, here, stride)
+                self._rows(batch, str(whole), at, product.m - whole, left, here, stride)
 
         def batch(index: str, _: list[str]) -> None:
-            text.loop(product.n, block.columns, lambda at, _: columns(index, at))
+            left = self._rows_of_a(a, index)
+            text.loop(product.n, block.columns, lambda at, _: columns(left, index, at))
 
         text.loop(product.batches, 1, batch)
+
+    def _rows_of_a(self, a: str, batch: str) -> str:
+        """Where the A of a batch begins."""
+        return self._text.element(self._type, a, self._text.times(batch, self._product.a[0]))
+
+    def _columns_of_b(self, b: str, batch: str, at: str) -> tuple[str, int]:
+        """Where the columns of B from ``at`` on begin that a block of C has, and how far its rows are apart: they are
+        contiguous."""
+        text, product = self._text, self._product
+        start = text.sum(text.times(batch, product.b[0]), text.times(at, product.b[2]))
+        here = text.element(self._type, b, start)
+        if product.b[2] == 1 or product.n == 1:
+            return here, product.b[1]
+        return self._transposed(here, product.b[1], product.b[2]), self._block.columns
+
+    def _transposed(self, here: str, down: int, along: int) -> str:
+        """A panel of the columns that are at ``here``, with these strides."""
+        if not self._panel:
+            self._panel = self._text.alloca(f"[{self._product.k * self._block.columns} x {self._type}]", 64)
+        block = self._block
+        panel = Panel(self._panel, self._product.k, block.columns, block.lanes, self._type, self._bytes)
+        transpose_panel(self._text, panel, here, down, along)
+        return self._panel
 
     def _fetch(self, row: str, column: str) -> None:
         """Before the block at (``row``, ``column``), asks for its part of the rows that the next product will take."""
@@ -141,17 +166,18 @@ class _Kernel:
                 text.prefetch(text.element("i8", start, str(along)), _LEVEL)
 
     def _rows(self, batch: str, row: str, column: str, rows: int, a: str, b: str, stride: int) -> None:
-        """The block of ``rows`` rows that begins at (``row``, ``column``); ``b``: where its columns of B begin, whose
-        rows are ``stride`` elements apart."""
+        """The block of ``rows`` rows that begins at (``row``, ``column``); ``a``: where the batch's A begins, ``b``:
+        where its columns of B begin, whose rows are ``stride`` elements apart."""
         text, product, block, vector = self._text, self._product, self._block, self._vector
         places = [(i, j) for i in range(rows) for j in range(block.vectors)]
         at = text.sum(text.times(batch, product.c[0]), text.sum(text.times(row, product.c[1]), column))
         c = text.element(self._type, "%c", at)
-        at = text.sum(text.times(batch, product.a[0]), text.times(row, product.a[1]))
-        left = text.element(self._type, a, at)
-        zero = "zeroinitializer"
+        left = text.element(self._type, a, text.times(row, product.a[1]))
         offsets = [i * product.c[1] + j * block.lanes for i, j in places]
-        initial = [self._load(vector, c, offset) if product.adds else zero for offset in offsets]
+        initial = [
+            self._initial(self._load(vector, c, offset) if product.adds else "zeroinitializer", j)
+            for offset, (_, j) in zip(offsets, places, strict=True)
+        ]
         steps = min(_STEPS, product.k)
 
         def body(k: str, totals: list[str]) -> list[str]:
@@ -179,6 +205,10 @@ class _Kernel:
                 spread[i] = self._spread(self._load(self._type, left, i * down + step * along))
             found.append(self._multiply_add(spread[i], columns[j], total))
         return found
+
+    def _initial(self, total: str, vector: int) -> str:
+        """What products are added to, of a vector of a row of the block, where ``total`` was in C."""
+        return total
 
     def _load(self, type_: str, pointer: str, at: int) -> str:
         pointer = self._text.element(self._type, pointer, str(at))

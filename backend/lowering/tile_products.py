@@ -21,8 +21,9 @@ def _multiply(ctx: Lowering, operation: Operation) -> None:
     left, right = operation.attribute("turned")
     ahead = [_rows_ahead(ctx, pointers) for pointers in following]
     *batches, m, n = c.tensor.shape
+    element, factor = (str(value.tensor.element) for value in (c, a))
     product = TileProduct(
-        str(c.tensor.element),
+        element,
         batches[0] if batches else 1,
         m,
         n,
@@ -32,6 +33,7 @@ def _multiply(ctx: Lowering, operation: Operation) -> None:
         _strides(a, left),
         _strides(b, right),
         tuple((rows, size) for rows, size, _ in ahead),
+        "" if factor == element else factor,
     )
     variables = []
     for array in arrays:

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from triton.backends.spirv.cpu.host import level_of
 from triton.backends.spirv.runtime.native_module import native
 from vendor_support import ROOT, Venv
 
@@ -49,7 +50,7 @@ def modules(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_machine_code_runs_without_triton_and_without_vulkan(without_triton: Venv, tmp_path: Path) -> None:
     kernels = HERE / "ahead_of_time_kernels.py"
-    target = f"cpu-{native().processor_level()}"
+    target = f"cpu-{level_of(native().processor_level())[0]}"
     for kernel, signature in (("softmax", "*fp32, *fp32, i32, 512"), ("guarded", "*i32, i32")):
         words = ["compile", f"{kernels}:{kernel}", "-s", signature, "--debug", "-t", target]
         subprocess.run([*COMMAND, *words, "-o", str(tmp_path / f"{kernel}.spv")], check=True)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from command import triton_spirv
+from triton.backends.spirv.cpu.host import level_of
 from triton.backends.spirv.runtime.native_module import native
 from vendor_support import ROOT
 
@@ -25,7 +26,7 @@ FORMS = {
     "exceptions": ["-fsanitize=undefined", "-fno-sanitize-recover"],
     "small": ["-DTRITON_SPIRV_NO_EXCEPTIONS", "-DTRITON_SPIRV_NO_FILES", "-fno-exceptions", "-fno-rtti"],
 }
-HOST = f"cpu-{native().processor_level()}"
+HOST = f"cpu-{level_of(native().processor_level())[0]}"
 CROSS, QEMU = shutil.which("aarch64-linux-gnu-g++"), shutil.which("qemu-aarch64")
 
 

@@ -8,6 +8,9 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 #include <xmmintrin.h>
+#elif defined(__linux__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
 #endif
 
 // Marks a function that kernels call, or one of theirs: machine code is called in the way of the System V ABI on each
@@ -43,10 +46,16 @@ inline bool has_half_and_bits() {
   const bool half = (c & bit_F16C) && (c & bit_MOVBE);
   return half && __get_cpuid(0x80000001, &a, &b, &c, &d) && (c & bit_LZCNT);
 }
+// Whether it has AVX-VNNI, which older compilers' own test does not know.
+inline bool has_narrow_products() {
+  unsigned a, b, c, d;
+  return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & 1u << 4);
+}
 }  // namespace detail
 #endif
 
-// What instructions this processor and its system have: the highest level of the x86-64 psABI, or "aarch64".
+// What instructions this processor and its system have: the highest level of the x86-64 psABI, or "aarch64", and behind
+// a + the instructions that multiply integers of 8 bits, where it has them.
 inline const char* processor_level() {
 #if defined(__x86_64__)
   __builtin_cpu_init();
@@ -56,16 +65,29 @@ inline const char* processor_level() {
   const bool fourth = third && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                       __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
                       __builtin_cpu_supports("avx512vl");
-  return fourth ? "x86-64-v4" : third ? "x86-64-v3" : second ? "x86-64-v2" : "x86-64";
+  if (fourth) return __builtin_cpu_supports("avx512vnni") ? "x86-64-v4+avx512vnni" : "x86-64-v4";
+  if (third) return detail::has_narrow_products() ? "x86-64-v3+avxvnni" : "x86-64-v3";
+  return second ? "x86-64-v2" : "x86-64";
+#elif defined(__linux__)
+  return getauxval(AT_HWCAP) & HWCAP_ASIMDDP ? "aarch64+dotprod" : "aarch64";
 #else
   return "aarch64";
 #endif
 }
 
-// Whether a processor of the level `here` has the instructions of code for `level`, or for LEVEL/TUNED.
+// Whether a processor `here`, as processor_level() says, has the instructions of code for `level`: LEVEL[+FEATURE] or
+// LEVEL[+FEATURE]/TUNED.
 inline bool runs(std::string_view level, std::string_view here) {
   constexpr std::string_view kLevels = "x86-64-v";
   level = level.substr(0, level.find('/'));
+  const auto feature = [](std::string_view& name) {
+    const auto plus = name.find('+');
+    const auto found = plus == name.npos ? std::string_view() : name.substr(plus);
+    name = name.substr(0, plus);
+    return found;
+  };
+  const auto wanted = feature(level), there = feature(here);
+  if (!wanted.empty() && wanted != there) return false;
   if (level == here) return true;
   const auto is_level = [&](std::string_view name) {
     return name.size() == kLevels.size() + 1 && name.substr(0, kLevels.size()) == kLevels;

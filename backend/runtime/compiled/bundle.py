@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...cpu.host import LEVELS
+from ...cpu.host import LEVELS, level_of
 from ..context import Context, current
 from .ahead_of_time import ANY_DRIVER, LoadedKernel, refusal
 from .kernel_file import Abi, IncompatibleModule, entries_of, parse_abi
@@ -65,8 +65,9 @@ def sort_key(variant: Variant) -> tuple[str, bool, bool, int, str]:
     more instructions before code for fewer."""
     general = f";driver={ANY_DRIVER};" in variant.abi.target
     code = variant.abi.machine_code
-    level = list(LEVELS).index(code.processor.partition("/")[0]) if code is not None else -1
-    return variant.name, general, "matrices" not in variant.abi.required_features, level, variant.abi.target
+    level, feature = level_of(code.processor) if code is not None else ("", "")
+    order = 2 * list(LEVELS).index(level) + (not feature) if level else -1
+    return variant.name, general, "matrices" not in variant.abi.required_features, order, variant.abi.target
 
 
 def _shown(passed: list[tuple[str, str]]) -> str:

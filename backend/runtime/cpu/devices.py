@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from ... import settings
 from ...capabilities import PROFILES, Capabilities
+from ...cpu.host import level_of
 from ...system import machine, memory, processor_name, usable_processors
 from ..device_kind import ComputeUnits, DeviceInfo
 from ..native_module import native
@@ -61,7 +62,7 @@ class CpuDeviceInfo(DeviceInfo):
 def capabilities() -> Capabilities | None:
     """What kernels may ask of this processor. None if it lacks instructions that are needed."""
     level = native().processor_level()
-    profile = PROFILES.get(f"cpu-{level}")
+    profile = PROFILES.get(f"cpu-{level_of(level)[0]}")
     return None if profile is None else replace(profile, processor=level)
 
 

@@ -9,7 +9,7 @@ waits.
                                      %r = spirv.collect %z
 
 What ``%a`` and ``%b`` are is sought behind layout conversions, buffers in shared memory and transpositions. Operands
-narrower than what products are added in are widened before they are put into arrays.
+narrower than what products are added in are widened before they are put into arrays, but for integers of 8 bits.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 
+from ...abi.tile_products import NARROW
 from ...analysis.places import is_zero
 from ...layouts.strips import has_copies, memory_strides
 from ...ttgir.ir import Function, Operation, Value
@@ -106,7 +107,8 @@ class _Rewriting:
         if memory_strides(type_) is None or has_copies(type_):
             type_ = self._row_major(type_)
         sources = [_source(operand) for operand in dot.operands[:2]]
-        operands = [self._array_of(source.value, added) for source in sources]
+        factors = [_factor(source.value, added) for source in sources]
+        operands = [self._array_of(source.value, factor) for source, factor in zip(sources, factors, strict=True)]
         rewriter = Rewriter.before(dot)
         adds = not is_zero(c)
         total = spilled(rewriter, _converted(rewriter, c, type_)) if adds else new_array(rewriter, type_)
@@ -136,6 +138,12 @@ class _Rewriting:
             rewriter = after_definition(value)
             self.arrays[key] = spilled(rewriter, _converted(rewriter, value, type_))
         return self.arrays[key]
+
+
+def _factor(value: Value, added: Type) -> Type:
+    """The element type that a factor has in its array."""
+    element = value.tensor.element
+    return element if NARROW.get(str(element)) == str(added) else added
 
 
 def _following(value: Value, dot: Operation, rewriter: Rewriter) -> Value | None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from triton.backends.spirv import cli
-from triton.backends.spirv.cpu.host import LEVELS, runs
+from triton.backends.spirv.cpu.host import LEVELS, host_of, level_of, runs
 from triton.backends.spirv.runtime import load_bundle
 from triton.backends.spirv.runtime.compiled.kernel_file import IncompatibleModule, read_abi, sealed
 from triton.backends.spirv.runtime.native_module import native
@@ -33,7 +33,8 @@ def wild(out):
     tl.store(out + at.to(tl.int64) * 100000000000, at)
 """
 SIGNATURE = "*fp32, *fp32, i32, fp32, 64"
-LEVEL = native().processor_level()
+HERE = native().processor_level()
+LEVEL = level_of(HERE)[0]
 TARGET = f"cpu-{LEVEL}"
 
 
@@ -72,6 +73,11 @@ def test_levels() -> None:
         assert runs(f"{level}/znver3", level)
         assert not runs(level, "aarch64") and not runs("aarch64", level)
     assert runs("aarch64", "aarch64")
+    assert runs("x86-64-v4+avx512vnni/znver5", "x86-64-v4+avx512vnni") and runs("x86-64-v3", "x86-64-v4+avx512vnni")
+    assert not runs("x86-64-v4+avx512vnni", "x86-64-v4") and not runs("x86-64-v3+avxvnni", "x86-64-v4+avx512vnni")
+    for wrong in ("x86-64-v3+avx512vnni", "aarch64+avxvnni", "x86-64-v4+sse2"):
+        with pytest.raises(ValueError, match="FEATURE one of avx512vnni, avxvnni, dotprod"):
+            host_of(wrong)
     assert not runs("riscv64", "riscv64") and not runs("x86-64-v3", "x86-64")
 
 
@@ -113,8 +119,8 @@ def test_a_bundle_without_code_says_why(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("entries", "message"),
     [
-        ({"processor": "x86-64-v9"}, f"its machine code is for x86-64-v9, and this processor is {LEVEL}; compile it"),
-        ({"processor": "riscv64"}, f"its machine code is for riscv64, and this processor is {LEVEL}; compile it"),
+        ({"processor": "x86-64-v9"}, f"its machine code is for x86-64-v9, and this processor is {HERE}; compile it"),
+        ({"processor": "riscv64"}, f"its machine code is for riscv64, and this processor is {HERE}; compile it"),
         ({"launch": 1}, "its machine code is called in version 1, this runtime knows version 2; compile it"),
         ({"sha256": "0" * 64}, "changed.json describes another module: changed.o has sha256"),
         ({"scratch_bytes": "1"}, "changed.json is damaged: machine_code.scratch_bytes is '1'"),

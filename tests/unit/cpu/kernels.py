@@ -10,12 +10,18 @@ from typing import Any
 import numpy as np
 import triton
 from triton.backends.spirv.capabilities import PROFILES
-from triton.backends.spirv.cpu.host import host_of
+from triton.backends.spirv.cpu.host import Host
 from triton.backends.spirv.cpu.machine import assemble
 from triton.backends.spirv.cpu.objects import make
 from triton.backends.spirv.runtime.native_module import native
 from triton.backends.spirv.target import target_of
 from triton.compiler import ASTSource
+
+
+def _features() -> set[str]:
+    """By the names of the system, not by the test that is tested."""
+    names = {"avx512_vnni": "avx512vnni", "avx_vnni": "avxvnni", "asimddp": "dotprod"}
+    return {names[flag] for flag in Path("/proc/cpuinfo").read_text(encoding="utf-8").split() if flag in names}
 
 
 def _levels() -> list[str]:
@@ -26,6 +32,8 @@ def _levels() -> list[str]:
     return ["x86-64-v3", "x86-64-v4"] if wide else ["x86-64-v3"]
 
 
+#: LLVM's names of the instructions beyond a level that this machine has (cpu/host.py).
+FEATURES_HERE = _features()
 #: The profiles of the CPU device whose code this machine runs.
 PROFILES_HERE = [f"cpu-{level}" for level in _levels()]
 
@@ -81,9 +89,9 @@ def run(profile: str, kernel: Any, grid: tuple[int, ...], *arguments: Any, **con
     launch(code.code, code.scratch, found.metadata.name, block_of(list(arguments)), grid)
 
 
-def run_text(text: str, profile: str, name: str, arguments: list[Any]) -> None:
+def run_text(text: str, host: Host, name: str, arguments: list[Any]) -> None:
     """Runs one program of a kernel that is given as LLVM IR. Raises RuntimeError for a fault of its code."""
-    code = assemble(text, host_of(PROFILES[profile].processor))
+    code = assemble(text, host)
     launch(code, 0, name, block_of(arguments), (1,))
 
 

@@ -11,13 +11,16 @@ import numpy as np
 import pytest
 from triton.backends.spirv.abi.tile_products import Strides, TileProduct
 from triton.backends.spirv.capabilities import PROFILES
-from triton.backends.spirv.cpu.host import Host, host_of
+from triton.backends.spirv.cpu.host import Host, host_of, level_of, runs
 from triton.backends.spirv.cpu.machine import assemble
 from triton.backends.spirv.cpu.micro_kernels import define
 
-from .kernels import PROFILES_HERE, run_text
+from .kernels import FEATURES_HERE, PROFILES_HERE, run_text
 
 _DTYPES: dict[str, Any] = {"f32": np.float32, "f64": np.float64, "i32": np.int32}
+#: Hosts that multiply integers of 8 bits by other instructions: with a feature, and without.
+_BYTE_HOSTS = ["x86-64-v2", "x86-64-v3", "x86-64-v4", "aarch64", "x86-64-v3+avxvnni", "x86-64-v4+avx512vnni"]
+_BYTE_HOSTS.append("aarch64+dotprod")
 _GUARD = 16
 SHAPES = [(64, 64, 32), (16, 16, 16), (1, 64, 16), (64, 1, 8), (2, 4, 2), (32, 8, 64), (4, 128, 1), (1, 1, 1)]
 
@@ -47,7 +50,8 @@ def text_of(one: TileProduct, host: Host) -> str:
 
 
 def run(one: TileProduct, profile: str, c: Any, a: Any, b: Any) -> None:
-    run_text(text_of(one, host_of(PROFILES[profile].processor)), profile, "run", [c, a, b])
+    host = host_of(PROFILES[profile].processor)
+    run_text(text_of(one, host), host, "run", [c, a, b])
 
 
 def viewed(memory: Any, batches: int, rows: int, columns: int, steps: Strides) -> Any:
@@ -131,3 +135,39 @@ def test_k_ascends_with_one_rounding_for_each() -> None:
 )
 def test_other_names_are_no_products(name: str) -> None:
     assert TileProduct.parse(name) is None
+
+
+def check_bytes(one: TileProduct, host: Host) -> None:
+    """All results of extreme and of random factors, which wrap around in C, and what lies beside C."""
+    rng = np.random.default_rng(1)
+
+    def factors(count: int) -> Any:
+        extreme = rng.choice(np.array([-128, 127, -1, 0], np.int8), count)
+        return np.where(rng.random(count) < 0.5, extreme, rng.integers(-128, 128, count)).astype(np.int8)
+
+    guarded = rng.integers(-(2**31), 2**31, one.batches * one.m * one.n + 2 * _GUARD).astype(np.int32)
+    before, c = guarded.copy(), guarded[_GUARD:-_GUARD]
+    a, b = factors(one.batches * one.m * one.k), factors(one.batches * one.k * one.n)
+    left = viewed(a, one.batches, one.m, one.k, one.a).astype(np.int64)
+    right = viewed(b, one.batches, one.k, one.n, one.b).astype(np.int64)
+    results = viewed(c, one.batches, one.m, one.n, one.c)
+    expected = left @ right + (results.astype(np.int64) if one.adds else 0)
+    run_text(text_of(one, host), host, "run", [c, a, b])
+    np.testing.assert_array_equal(results, expected.astype(np.int32))
+    np.testing.assert_array_equal(guarded[:_GUARD], before[:_GUARD])
+    np.testing.assert_array_equal(guarded[-_GUARD:], before[-_GUARD:])
+
+
+@pytest.mark.parametrize("processor", _BYTE_HOSTS)
+@pytest.mark.parametrize("shape", [*SHAPES, (8, 4, 4), (16, 128, 128), (4, 4, 64)], ids=str)
+def test_products_of_bytes(shape: tuple[int, int, int], processor: str) -> None:
+    """What this machine cannot run is compiled, at least."""
+    host, (level, feature) = host_of(processor), level_of(processor)
+    orders = ["nnn", "nnt", "ntn"] if shape[0] * shape[1] > 1024 else map("".join, itertools.product("nt", repeat=3))
+    for order, adds in zip(orders, itertools.cycle([True, False, True]), strict=False):
+        one = replace(product("i32", shape, order, 2 if adds else 1, adds), factor="i8")
+        assert TileProduct.parse(one.name) == one
+        if runs(level, PROFILES[PROFILES_HERE[-1]].processor) and feature in ("", *FEATURES_HERE):
+            check_bytes(one, host)
+        elif host.arch == platform.machine():
+            assert assemble(text_of(one, host), host).startswith(b"\x7fELF")

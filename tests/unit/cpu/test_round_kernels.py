@@ -21,7 +21,8 @@ _GUARD = 16
 
 def run(one: RoundsProduct, profile: str, c: Any, a: Any, b: Any, *numbers: int) -> None:
     """``a``, ``b``: addresses; ``numbers``: the other parameters."""
-    text, declarations = define_rounds(one, host_of(PROFILES[profile].processor))
+    host = host_of(PROFILES[profile].processor)
+    text, declarations = define_rounds(one, host)
     loads = [
         f"  %p{name} = getelementptr i8, ptr %arguments, i64 {place}\n  %{name} = load ptr, ptr %p{name}, align 8"
         for name, place in (("c", 0), ("a", 8), ("b", 16))
@@ -29,7 +30,7 @@ def run(one: RoundsProduct, profile: str, c: Any, a: Any, b: Any, *numbers: int)
     head = "define void @run(ptr %arguments, i64 %first, i64 %last, ptr %grid, ptr %scratch, ptr %stop) {"
     given = "".join(f", ptr inttoptr (i64 {number} to ptr)" for number in numbers)
     call = f"  call void @{one.name}(ptr %c, ptr %a, ptr %b{given})\n  ret void\n}}"
-    run_text("\n".join([*sorted(declarations), text, head, *loads, call]), profile, "run", [c, a, b])
+    run_text("\n".join([*sorted(declarations), text, head, *loads, call]), host, "run", [c, a, b])
 
 
 @pytest.mark.parametrize("profile", PROFILES_HERE)
