@@ -198,8 +198,8 @@ def row_kernel(
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """``call``: of matmul_kernel or row_kernel; None where there is nothing to compute. ``parts``: the shape and type of
-    partial sums that it writes, where products are summed in parts."""
+    """``call``: of one of the kernels; None where there is nothing to compute. ``parts``: the shape and type of partial
+    sums that it writes, where products are summed in parts."""
 
     call: Call | None
     parts: tuple[tuple[int, ...], torch.dtype] | None = None

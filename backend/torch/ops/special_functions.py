@@ -102,25 +102,6 @@ def i1e(x):
 
 
 @triton.jit
-def _unscaled(scaled, x):
-    """scaled exp(|x|), which may be a number where exp(|x|) is none."""
-    root = libdevice.exp(0.5 * tl.abs(x))
-    return scaled * root * root
-
-
-@triton.jit
-def i0(x):
-    """The modified Bessel function I_0."""
-    return tl.where(tl.abs(x) == float("inf"), float("inf"), _unscaled(i0e(x), x))
-
-
-@triton.jit
-def i1(x):
-    """The modified Bessel function I_1."""
-    return tl.where(tl.abs(x) == float("inf"), x, _unscaled(i1e(x), x))
-
-
-@triton.jit
 def log_ndtr(x):
     """The logarithm of the normal distribution's cumulative function."""
     t = x * 0.7071067811865476
