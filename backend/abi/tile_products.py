@@ -98,10 +98,11 @@ class TileProduct:
 
 
 #: Element types of factors in device memory, as TTGIR names them → the bytes of one.
-FACTORS = {name: FLOATS[name].bytes for name in ("f16", "bf16", "f32", "f64")}
+FACTORS = {**{name: FLOATS[name].bytes for name in ("f16", "bf16", "f32", "f64")}, "i8": 1}
 
 _ROUNDS = re.compile(
-    r"tile_rounds_(f32|f64)_(\d+)x(\d+)x(\d+)_c(\d+)_a(f16|bf16|f32|f64)_(\d+)_b(f16|bf16|f32|f64)_(\d+)(_t)?"
+    r"tile_rounds_(f32|f64|i32)_(\d+)x(\d+)x(\d+)_c(\d+)_a(f16|bf16|f32|f64|i8)_(\d+)_b(f16|bf16|f32|f64|i8)_(\d+)"
+    r"(_t)?"
     r"(?:_to(\d+))?"
 )
 

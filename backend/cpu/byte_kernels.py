@@ -17,14 +17,14 @@ from dataclasses import dataclass, replace
 from ..abi.tile_products import TileProduct
 from .host import Host
 from .ir_text import FunctionText
-from .micro_kernels import Kernel, RegisterBlock
+from .micro_kernels import RegisterBlock, TileKernel, block_of
 
 #: Bytes that are copied at once.
 _COPIED = 64
 
 
 @dataclass(frozen=True)
-class Instruction:
+class ByteInstruction:
     """What multiplies and adds words. ``factors``: of a word; ``name``: LLVM's, with the number of a vector's bits;
     ``adds``: whether it adds to sums; ``flips``: whether the sign bits of A are flipped; ``feature``: whether it is one
     of Host.feature's."""
@@ -40,35 +40,47 @@ class Instruction:
         """Of a factor in a word."""
         return 32 // self.factors
 
+    def attribute(self, host: Host) -> str:
+        """What a function has in its head that uses it."""
+        return f' "target-features"="+{host.feature}"' if self.feature else ""
+
 
 #: Feature → LLVM's instruction.
 _FEATURES = {
-    "avx512vnni": Instruction(4, "llvm.x86.avx512.vpdpbusd.{bits}", flips=True, feature=True),
-    "avxvnni": Instruction(4, "llvm.x86.avx512.vpdpbusd.{bits}", flips=True, feature=True),
-    "dotprod": Instruction(4, "llvm.aarch64.neon.sdot.v4i32.v16i8", feature=True),
+    "avx512vnni": ByteInstruction(4, "llvm.x86.avx512.vpdpbusd.{bits}", flips=True, feature=True),
+    "avxvnni": ByteInstruction(4, "llvm.x86.avx512.vpdpbusd.{bits}", flips=True, feature=True),
+    "dotprod": ByteInstruction(4, "llvm.aarch64.neon.sdot.v4i32.v16i8", feature=True),
 }
 #: Bits of a vector → the instruction of x86 that multiplies integers of 16 bits and adds two products each.
 _PAIRS = {128: "llvm.x86.sse2.pmadd.wd", 256: "llvm.x86.avx2.pmadd.wd", 512: "llvm.x86.avx512.pmaddw.d.512"}
 #: Factors are widened, and multiplied as words.
-_WIDENED = Instruction(1)
+_WIDENED = ByteInstruction(1)
 
 
-def instruction_for(product: TileProduct, block: RegisterBlock, host: Host) -> Instruction:
+def instruction_for(product: TileProduct, block: RegisterBlock, host: Host) -> ByteInstruction:
     """The best one for a product whose C has contiguous rows."""
     bits = 32 * block.lanes
     narrow = _FEATURES.get(host.feature)
     if narrow is not None and product.k >= narrow.factors and 128 <= bits <= host.vector_bits:
         return replace(narrow, name=narrow.name.format(bits=bits))
     if host.arch == "x86_64" and product.k >= 2 and bits in _PAIRS:
-        return Instruction(2, _PAIRS[bits], adds=False)
+        return ByteInstruction(2, _PAIRS[bits], adds=False)
     return _WIDENED
 
 
-class ByteKernel(Kernel):
+def write_bytes(text: FunctionText, product: TileProduct, host: Host, a: str, b: str) -> str:
+    """A Writer of micro_kernels.define(), for products of bytes."""
+    block = block_of(product, host)
+    instruction = instruction_for(product, block, host)
+    ByteKernel(text, product, block, instruction).emit(a, b)
+    return instruction.attribute(host)
+
+
+class ByteKernel(TileKernel):
     """The text of one product whose C has contiguous rows."""
 
     def __init__(
-        self, text: FunctionText, product: TileProduct, block: RegisterBlock, instruction: Instruction
+        self, text: FunctionText, product: TileProduct, block: RegisterBlock, instruction: ByteInstruction
     ) -> None:
         self._bytes_of, self._instruction = product, instruction
         words = product.k // instruction.factors
@@ -203,17 +215,21 @@ class ByteKernel(Kernel):
 
     def _sum_columns(self, panel: str) -> None:
         """Fills the sums: 128 times those of the columns that are at ``panel``."""
-        text, vector, block = self._text, self._vector, self._block
+        carried = [(self._vector, "zeroinitializer")] * self._block.vectors
+        loop = self._text.loop(self._product.k, 1, lambda k, totals: self._added(panel, k, totals), carried)
+        self._store_sums(loop)
+
+    def _added(self, panel: str, k: str, totals: list[str]) -> list[str]:
+        """The sums with those of the words of row ``k`` of the panel."""
+        text, block = self._text, self._block
+        row = text.element("i32", panel, text.times(k, block.columns))
         ones = "splat (i32 -2139062144)"  # four times 128, as bytes
+        return [
+            self._multiply_add(ones, self._load(self._vector, row, number * block.lanes), total)
+            for number, total in enumerate(totals)
+        ]
 
-        def word(k: str, totals: list[str]) -> list[str]:
-            row = text.element("i32", panel, text.times(k, block.columns))
-            return [
-                self._multiply_add(ones, self._load(vector, row, number * block.lanes), total)
-                for number, total in enumerate(totals)
-            ]
-
-        carried = [(vector, "zeroinitializer")] * block.vectors
-        for number, total in enumerate(text.loop(self._product.k, 1, word, carried)):
-            place = text.element("i32", self._sums, str(number * block.lanes))
-            text.do(f"store {vector} {total}, ptr {place}, align 4")
+    def _store_sums(self, totals: list[str]) -> None:
+        for number, total in enumerate(totals):
+            place = self._text.element("i32", self._sums, str(number * self._block.lanes))
+            self._text.do(f"store {self._vector} {total}, ptr {place}, align 4")

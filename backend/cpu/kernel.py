@@ -126,13 +126,14 @@ def _tiles(t: Translation, host: Host) -> list[str]:
     if not t.imported:
         return []
     from ..abi.tile_products import RoundsProduct, TileProduct
+    from .byte_kernels import write_bytes
     from .micro_kernels import define
     from .round_kernels import define_rounds
 
     texts = []
     for name in sorted(t.imported):
         if (product := TileProduct.parse(name)) is not None:
-            text, declarations = define(product, host)
+            text, declarations = define(product, host, write_bytes) if product.factor else define(product, host)
         elif (rounds := RoundsProduct.parse(name)) is not None:
             text, declarations = define_rounds(rounds, host)
         else:

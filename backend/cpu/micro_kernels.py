@@ -9,6 +9,7 @@ than a vector, vectors are as narrow.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..abi.tile_products import ELEMENTS, TileProduct
@@ -66,32 +67,34 @@ def block_of(product: TileProduct, host: Host) -> RegisterBlock:
     return RegisterBlock(min(_ROWS[host.vector_bits, host.registers][vectors], product.m), vectors, lanes)
 
 
-def define(product: TileProduct, host: Host) -> tuple[str, frozenset[str]]:
+#: Writes what is between the head of the function of a product and its return, of A and B that are at these pointers;
+#: the attributes that the function needs.
+Writer = Callable[[FunctionText, TileProduct, Host, str, str], str]
+
+
+def _write(text: FunctionText, product: TileProduct, host: Host, a: str, b: str) -> str:
+    TileKernel(text, product, block_of(product, host)).emit(a, b)
+    return ""
+
+
+def define(product: TileProduct, host: Host, write: Writer = _write) -> tuple[str, frozenset[str]]:
     """The text of the function ``product.name`` of parameters ``ptr %c, ptr %a, ptr %b``, and the declarations that it
     needs. The shape is of powers of two."""
     name, a, b = product.name, "%a", "%b"
     if product.c[2] != 1 and product.n > 1:  # the transposed product: what is a row there is contiguous
         product, a, b = product.transposed(), b, a
-    text, block = FunctionText(), block_of(product, host)
-    attribute = ""
-    if product.factor:
-        from .byte_kernels import ByteKernel, instruction_for
-
-        instruction = instruction_for(product, block, host)
-        ByteKernel(text, product, block, instruction).emit(a, b)
-        attribute = f' "target-features"="+{host.feature}"' if instruction.feature else ""
-    else:
-        Kernel(text, product, block).emit(a, b)
+    text = FunctionText()
+    attributes = write(text, product, host, a, b)
     rows = "".join(f", ptr %row{number}, ptr %next{number}" for number in range(len(product.following)))
     head = f"define internal void @{name}(ptr noalias %c, ptr readonly %a, ptr readonly %b{rows}) noinline nounwind"
-    return text.define(head + attribute), frozenset(text.declarations)
+    return text.define(head + attributes), frozenset(text.declarations)
 
 
 def _divided(text: FunctionText, value: str, divisor: int) -> str:
     return value if value == "0" or divisor == 1 else text.value(f"udiv exact i64 {value}, {divisor}")
 
 
-class Kernel:
+class TileKernel:
     """The text of one product whose C has contiguous rows."""
 
     def __init__(self, text: FunctionText, product: TileProduct, block: RegisterBlock) -> None:

@@ -17,6 +17,7 @@ from ..abi.tile_products import ELEMENTS, FACTORS, RoundsProduct, TileProduct
 from .host import Host
 from .ir_text import FunctionText
 from .micro_kernels import TYPES, RegisterBlock, block_of
+from .round_lines import NUMBERS, FactorLines
 from .round_prefetches import LINE, STORED, Places, Prefetches
 from .transposes import Panel, transposed
 
@@ -33,17 +34,18 @@ _STEPS = 4
 def define_rounds(product: RoundsProduct, host: Host) -> tuple[str, frozenset[str]]:
     """The text of the function ``product.name``, and the declarations that it needs. The shape is of powers of two, N
     no less than a vector has elements, and K no less than four."""
-    text, nowhere = FunctionText(), (0, 0, 0)
-    whole = TileProduct(product.element, 1, product.m, product.n, product.k, True, nowhere, nowhere, nowhere)
-    _Rounds(text, product, block_of(whole, host)).emit()
-    numbers = ", ".join(f"ptr %{name}" for name in (*_NUMBERS, *(STORED if product.to else ())))
+    text, nowhere, attribute = FunctionText(), (0, 0, 0), ""
+    if product.element == "i32":
+        from .byte_rounds import byte_rounds
+
+        attribute = byte_rounds(text, product, host).attribute(host)
+    else:
+        whole = TileProduct(product.element, 1, product.m, product.n, product.k, True, nowhere, nowhere, nowhere)
+        _Rounds(text, product, block_of(whole, host)).emit()
+    numbers = ", ".join(f"ptr %{name}" for name in (*NUMBERS, *(STORED if product.to else ())))
     parameters = f"ptr noalias %c, ptr readonly %a, ptr readonly %b, {numbers}"
-    head = f"define internal void @{product.name}({parameters}) noinline nounwind"
+    head = f"define internal void @{product.name}({parameters}) noinline nounwind{attribute}"
     return text.define(head), frozenset(text.declarations)
-
-
-#: The parameters that are numbers.
-_NUMBERS = ("down", "steps", "padded", "rows", "columns", "needed")
 
 
 @dataclass(frozen=True)
@@ -73,23 +75,22 @@ class _Rounds:
         self._vector = f"<{block.lanes} x {self._type}>"
         #: Rows of B that are packed at a time.
         self._most = max(_PACKED // (block.columns * self._bytes), _STEPS)
-        self._numbers: dict[str, str] = {}
 
     def emit(self) -> None:
         """Everything between the function's head and its return."""
         text, product, block = self._text, self._product, self._block
-        self._numbers = {name: text.value(f"ptrtoint ptr %{name} to i64") for name in _NUMBERS}
-        down, steps = self._numbers["down"], self._numbers["steps"]
         self._packed = text.alloca(f"[{self._most * block.columns} x {self._type}]", 64)
         widens = product.a[0] != product.element
         self._widened = text.alloca(f"[{block.rows * self._most} x {self._type}]", 64) if widens else ""
         zeros = max(self._most * FACTORS[product.a[0]], block.lanes * FACTORS[product.b[0]], LINE)
         self._zeros = text.alloca(f"[{zeros} x i8]", 64)
         text.fill(self._zeros, zeros)
+        self._lines = FactorLines(text, product, block.lanes, self._zeros)
+        down, steps = self._lines.numbers["down"], self._lines.numbers["steps"]
         self._ask = Prefetches(text, product, block, self._most, _STEPS, self._zeros)
 
         def columns(column: str, _: list[str]) -> None:
-            together = self._are_together(column, block.columns)
+            together = self._lines.are_together(column, block.columns)
 
             def part(start: str, _: list[str]) -> None:
                 left = text.value(f"sub i64 {steps}, {start}")
@@ -118,14 +119,14 @@ class _Rounds:
 
             text.loop(product.n, lanes, part)
 
-        text.counted(text.times(self._numbers["padded"], product.m), 1, row)
+        text.counted(text.times(self._lines.numbers["padded"], product.m), 1, row)
 
     def _part(self, part: _Part, together: str | None) -> None:
         """All blocks of rows, for the k of a part."""
         text, product, block = self._text, self._product, self._block
         whole = product.m // block.rows * block.rows
         # The blocks with rows that are needed, but one at least: the first packs.
-        needed = self._numbers["needed"]
+        needed = self._lines.numbers["needed"]
         end = text.value(f"udiv i64 {text.add(needed, block.rows - 1)}, {block.rows}")
         end = text.call("i64", "llvm.umin.i64", [("i64", text.times(end, block.rows)), ("i64", str(whole))])
         end = text.call("i64", "llvm.umax.i64", [("i64", end), ("i64", str(block.rows))])
@@ -147,40 +148,6 @@ class _Rounds:
 
             text.either(text.value(f"icmp ugt i64 {needed}, {whole}"), last, lambda: None)
 
-    def _address(self, table: str, step: int, number: str) -> str:
-        """An address of a table, as a pointer."""
-        place = self._text.element("i64", table, self._text.times(number, step))
-        return self._text.value(f"load ptr, ptr {place}, align 8")
-
-    def _line(self, table: str, number: str, behind: str) -> str:
-        """Where a row of A or a column of B goes on, ``behind`` bytes behind its address; zeros for one that is not
-        there."""
-        text, product = self._text, self._product
-        (_, step), limit = (product.a, "rows") if table == "%a" else (product.b, "columns")
-        there = text.value(f"icmp ult i64 {number}, {self._numbers[limit]}")
-        place = text.element("i8", self._address(table, step, number), behind)
-        return text.value(f"select i1 {there}, ptr {place}, ptr {self._zeros}")
-
-    def _are_together(self, column: str, columns: int) -> str | None:
-        """Whether so many columns are there, and their addresses are neighbours; None if they never are."""
-        text, product, lanes = self._text, self._product, self._block.lanes
-        if product.turned or product.b[1] != 1:
-            return None
-        vector, size = f"<{lanes} x i64>", FACTORS[product.b[0]]
-        start = text.value(f"load i64, ptr {text.element('i64', '%b', column)}, align 8")
-        first = text.value(f"insertelement {vector} poison, i64 {start}, i64 0")
-        first = text.value(f"shufflevector {vector} {first}, {vector} poison, <{lanes} x i32> zeroinitializer")
-        found = text.value(f"icmp ule i64 {text.add(column, columns)}, {self._numbers['columns']}")
-        for number in range(0, columns, lanes):
-            place = text.element("i64", "%b", text.add(column, number))
-            addresses = text.value(f"load {vector}, ptr {place}, align 8")
-            apart = ", ".join(f"i64 {(number + lane) * size}" for lane in range(lanes))
-            expected = text.value(f"add {vector} {first}, <{apart}>")
-            equal = text.value(f"icmp eq {vector} {addresses}, {expected}")
-            every = text.call("i1", f"llvm.vector.reduce.and.v{lanes}i1", [(f"<{lanes} x i1>", equal)])
-            found = text.value(f"and i1 {found}, {every}")
-        return found
-
     def _load(self, memory: str, lanes: int, pointer: str) -> str:
         """``lanes`` elements of a factor of the type ``memory``, in the type that is added in."""
         text = self._text
@@ -200,7 +167,7 @@ class _Rounds:
                 squares = text.value(f"and i64 {part.count}, {-lanes}")
                 self._pack_transposed(part, column, number, squares)
                 self._pack_each(part, column, number, squares)
-            elif (together := self._are_together(column, lanes)) is None:
+            elif (together := self._lines.are_together(column, lanes)) is None:
                 self._pack_each(part, column, number, "0")
             else:
                 text.either(
@@ -214,7 +181,7 @@ class _Rounds:
     def _pack_vectors(self, part: _Part, column: str, number: str) -> None:
         """Packs a vector of each row, whose elements are neighbours in memory."""
         text = self._text
-        start = text.element("i8", self._address("%b", 1, column), part.offset)
+        start = text.element("i8", self._lines.address("%b", 1, column), part.offset)
 
         def row(k: str, _: list[str]) -> None:
             self._store(k, number, self._load(self._product.b[0], self._block.lanes, self._behind(start, k, part.down)))
@@ -230,7 +197,7 @@ class _Rounds:
             behind = text.sum(part.offset, text.value(f"mul i64 {k}, {part.down}"))
 
             def each(lane: str, _: list[str]) -> None:
-                value = self._load(product.b[0], 1, self._line("%b", text.sum(column, lane), behind))
+                value = self._load(product.b[0], 1, self._lines.line("%b", text.sum(column, lane), behind))
                 place = self._place(k, text.sum(number, lane))
                 text.do(f"store {self._type} {value}, ptr {place}, align {self._bytes}")
 
@@ -247,7 +214,7 @@ class _Rounds:
             behind = text.sum(part.offset, text.times(k, FACTORS[product.b[0]]))
             vectors = []
             for lane in range(lanes):
-                vectors.append(self._load(product.b[0], lanes, self._line("%b", text.add(column, lane), behind)))
+                vectors.append(self._load(product.b[0], lanes, self._lines.line("%b", text.add(column, lane), behind)))
             for step, vector in enumerate(transposed(text, vectors, panel, lanes)):
                 self._store(text.add(k, step), number, vector)
 
@@ -274,10 +241,10 @@ class _Rounds:
         places = [(i, j) for i in range(rows) for j in range(block.vectors)]
         c = text.element(self._type, "%c", text.sum(text.times(row, product.row), part.column))
         behind = text.times(part.start, FACTORS[product.a[0]])
-        left = [self._line("%a", text.add(row, i), behind) for i in range(rows)]
+        left = [self._lines.line("%a", text.add(row, i), behind) for i in range(rows)]
         if product.a[0] != product.element:
             left = self._wide(left, part.count)
-        right = text.element("i8", self._address("%b", 1, part.column), part.offset) if number is None else ""
+        right = text.element("i8", self._lines.address("%b", 1, part.column), part.offset) if number is None else ""
         pointers = [text.element(self._type, c, str(i * product.row + j * block.lanes)) for i, j in places]
         totals = [text.value(f"load {vector}, ptr {pointer}, align {self._bytes}") for pointer in pointers]
         following = self._ask.next_block(row, rows, behind)

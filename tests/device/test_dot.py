@@ -191,6 +191,38 @@ def test_batched(dtype, shape):
 
 
 @triton.jit
+def bytes_kernel(a_ptr, b_ptr, out_ptr, M, N, K, sam, sbk, sbn, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    m, n, k = tl.program_id(0) * BM + tl.arange(0, BM), tl.program_id(1) * BN + tl.arange(0, BN), tl.arange(0, BK)
+    a_at, b_at = a_ptr + m[:, None] * sam + k[None, :], b_ptr + k[:, None] * sbk + n[None, :] * sbn
+    total = tl.zeros((BM, BN), tl.int32)
+    for first in range(0, K, BK):
+        a = tl.load(a_at, mask=(m[:, None] < M) & (k[None, :] < K - first), other=0)
+        b = tl.load(b_at, mask=(k[:, None] < K - first) & (n[None, :] < N), other=0)
+        total = tl.dot(a, b, total)
+        a_at += BK
+        b_at += BK * sbk
+    tl.store(out_ptr + m[:, None] * N + n[None, :], total, mask=(m[:, None] < M) & (n[None, :] < N))
+
+
+@pytest.mark.parametrize("shape", [(70, 75, 333), (16, 64, 31), (33, 130, 64), (1, 17, 5)], ids=str)
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_loop_of_bytes(shape, turned):
+    """Extreme factors, whose sums have 23 bits, at odd addresses; rows of A are longer than K."""
+    m, n, k = shape
+    rng = np.random.default_rng(4)
+    a, b = (
+        rng.choice(np.array([-128, 127, -1, 5], np.int8), size) for size in ((m, k + 3), (n, k) if turned else (k, n))
+    )
+    memory = [torch.cat([torch.zeros(1, dtype=torch.int8), torch.from_numpy(one.ravel())])[1:] for one in (a, b)]
+    result = Guarded((m, n), "int32")
+    grid = (triton.cdiv(m, 32), triton.cdiv(n, 64))
+    steps = (1, k) if turned else (n, 1)
+    bytes_kernel[grid](*memory, result.tensor, m, n, k, k + 3, *steps, 32, 64, 32)
+    right = b.T if turned else b
+    assert_same(result.values(), a[:, :k].astype(np.int32) @ right.astype(np.int32), "int8")
+
+
+@triton.jit
 def attention_kernel(
     q_ptr, k_ptr, v_ptr, out_ptr, S, SCALE: tl.constexpr, M: tl.constexpr, N: tl.constexpr, D: tl.constexpr
 ):

@@ -139,7 +139,10 @@ class _Loop:
         c = memory_strides(array.tensor)
         (_, n), element = array.tensor.shape, str(array.tensor.element)
         k = self._a.load.result.tensor.shape[self._a.k]
-        if c is None or c[1] != 1 or n < self._lanes or k < _LEAST or element not in ("f32", "f64"):
+        if c is None or c[1] != 1 or n < self._lanes or k < _LEAST:
+            raise _UnknownError
+        factors = {str(one.load.result.tensor.element) for one in (self._a, self._b)}
+        if (element == "i32") != (factors == {"i8"}):
             raise _UnknownError
         if self._a.down != _Term(1) or None in (
             line_starts(one.load.operands[0].tensor, one.k) for one in (self._a, self._b)

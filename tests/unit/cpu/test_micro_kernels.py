@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from triton.backends.spirv.abi.tile_products import Strides, TileProduct
 from triton.backends.spirv.capabilities import PROFILES
+from triton.backends.spirv.cpu.byte_kernels import write_bytes
 from triton.backends.spirv.cpu.host import Host, host_of, level_of, runs
 from triton.backends.spirv.cpu.machine import assemble
 from triton.backends.spirv.cpu.micro_kernels import define
@@ -38,7 +39,7 @@ def product(element: str, shape: tuple[int, int, int], orders: str, batches: int
 
 def text_of(one: TileProduct, host: Host) -> str:
     """A module with the product, and the entry of a kernel that calls it on the arrays of its argument block."""
-    text, declarations = define(one, host)
+    text, declarations = define(one, host, write_bytes) if one.factor else define(one, host)
     loads = [
         f"  %p{name} = getelementptr i8, ptr %arguments, i64 {place}\n  %{name} = load ptr, ptr %p{name}, align 8"
         for name, place in (("c", 0), ("a", 8), ("b", 16))

@@ -9,19 +9,19 @@ import numpy as np
 import pytest
 from triton.backends.spirv.abi.tile_products import RoundsProduct, TileProduct
 from triton.backends.spirv.capabilities import PROFILES
-from triton.backends.spirv.cpu.host import host_of
+from triton.backends.spirv.cpu.host import Host, host_of, level_of, runs
 from triton.backends.spirv.cpu.micro_kernels import block_of
 from triton.backends.spirv.cpu.round_kernels import define_rounds
 
-from .kernels import PROFILES_HERE, run_text
+from .kernels import FEATURES_HERE, PROFILES_HERE, run_text
 
 _DTYPES: dict[str, Any] = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
 _GUARD = 16
 
 
-def run(one: RoundsProduct, profile: str, c: Any, a: Any, b: Any, *numbers: int) -> None:
+def run(one: RoundsProduct, profile: str | Host, c: Any, a: Any, b: Any, *numbers: int) -> None:
     """``a``, ``b``: addresses; ``numbers``: the other parameters."""
-    host = host_of(PROFILES[profile].processor)
+    host = profile if isinstance(profile, Host) else host_of(PROFILES[profile].processor)
     text, declarations = define_rounds(one, host)
     loads = [
         f"  %p{name} = getelementptr i8, ptr %arguments, i64 {place}\n  %{name} = load ptr, ptr %p{name}, align 8"
@@ -202,3 +202,39 @@ def test_rows_of_b_that_the_first_block_reads_soon_are_asked_for(b: str, profile
     lines = -(-block.columns * {"f16": 2, "f32": 4}[b] // 64)
     rows_of_a = -(-(1 << (block.rows - 1).bit_length()) * 4 // 64)
     assert asked - apart == lines + rows_of_a  # the first block is a loop of its own
+
+
+@pytest.mark.parametrize(
+    "processor", ["x86-64-v2", "x86-64-v3", "x86-64-v3+avxvnni", "x86-64-v4", "x86-64-v4+avx512vnni"]
+)
+@pytest.mark.parametrize("columns", ["together", "apart", "turned"])
+@pytest.mark.parametrize("steps", [0, 1, 7, 64, 255, 661])
+@pytest.mark.parametrize(
+    ("rows", "across", "m", "n"), [(64, 64, 64, 64), (41, 77, 64, 128), (0, 16, 4, 16), (7, 0, 8, 32)]
+)
+def test_rounds_of_bytes(rows: int, across: int, m: int, n: int, steps: int, columns: str, processor: str) -> None:
+    """Exact, with extreme factors, sums that wrap around, and rows, columns and K that are not there or not needed."""
+    level, feature = level_of(processor)
+    if not runs(level, PROFILES[PROFILES_HERE[-1]].processor) or feature not in ("", *FEATURES_HERE):
+        pytest.skip(f"this processor does not run {processor}")
+    rng = np.random.default_rng(steps)
+    left, right = (rng.choice(np.array([-128, 127, 3, -1], np.int8), shape) for shape in ((m, 700), (700, n)))
+    order = np.arange(n) if columns == "together" else rng.permutation(n)
+    memory = np.asfortranarray(right) if columns == "turned" else right
+    step = 1 if columns == "together" else 16
+    a_at, b_at = np.full(m, 64, np.uint64), np.full(step * n, 64, np.uint64)
+    a_at[:rows] = left.ctypes.data + np.arange(rows) * left.strides[0]
+    b_at[: step * across : step] = memory.ctypes.data + order[:across] * memory.strides[1]
+    guarded = rng.integers(-(2**31), 2**31, m * n + 2 * _GUARD).astype(np.int32)
+    before, c = guarded.copy(), guarded[_GUARD:-_GUARD]
+    one = RoundsProduct("i32", m, n, 32, n, ("i8", 1), ("i8", step), columns == "turned")
+    assert RoundsProduct.parse(one.name) == one
+    needed = min(rows, m) if steps % 2 else m
+    host = host_of(processor)
+    run(one, host, c, a_at, b_at, memory.strides[0], steps, int(steps % 32 > 0), rows, across, needed)
+    wide_a, wide_b = left[:, :steps].astype(np.int64), right[:steps, order].astype(np.int64)
+    wide_a[rows:], wide_b[:, across:] = 0, 0
+    expected = (before[_GUARD:-_GUARD].reshape(m, n) + wide_a @ wide_b).astype(np.int32)
+    np.testing.assert_array_equal(c.reshape(m, n)[:needed], expected[:needed])
+    np.testing.assert_array_equal(guarded[:_GUARD], before[:_GUARD])
+    np.testing.assert_array_equal(guarded[-_GUARD:], before[-_GUARD:])

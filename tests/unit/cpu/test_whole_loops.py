@@ -180,6 +180,34 @@ def test_which_loops(kernel: Any, at_once: bool) -> None:
 
 
 @triton.jit
+def of_bytes(a, b, c, K, bk, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, WIDE: tl.constexpr):
+    row, column, step = tl.arange(0, BM), tl.arange(0, BN), tl.arange(0, BK)
+    total = tl.zeros((BM, BN), tl.int32)
+    for first in range(0, K, BK):
+        left = tl.load(a + row[:, None] * K + first + step[None, :])
+        right = tl.load(b + (first + step[:, None]) * bk + column[None, :])
+        if WIDE:
+            right += 1
+        total = tl.dot(left, right, total)
+    tl.store(c + row[:, None] * BN + column[None, :], total)
+
+
+@HERE
+def test_bytes(profile: str) -> None:
+    """Factors that are loaded alone are multiplied where they are; both ways are exact."""
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-128, 127, shape).astype(np.int8) for shape in ((16, 96), (96, 32)))
+    c = np.zeros((16, 32), np.int32)
+    constants = {"BM": 16, "BN": 32, "BK": 32}
+    for wide in (False, True):
+        made = compiled(profile, of_bytes, [a, b, c, 96, 32], {**constants, "WIDE": wide})
+        assert (b"tile_rounds_i32" in made.asm["spv"]) != wide
+        assert b"tile_product_add_i32_i8" in made.asm["spv"]
+        run(profile, of_bytes, (1,), a, b, c, 96, 32, **constants, WIDE=wide)
+        np.testing.assert_array_equal(c, a.astype(np.int32) @ (b.astype(np.int32) + wide))
+
+
+@triton.jit
 def ends(a, b, c, M, N, K, L, am, bk, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, ONCE: tl.constexpr):
     """K ends the columns of A, L the rows of B. Volatile loads are one round after the other."""
     row, column = tl.program_id(0) * BM + tl.arange(0, BM), tl.program_id(1) * BN + tl.arange(0, BN)

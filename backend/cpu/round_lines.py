@@ -1,0 +1,52 @@
+"""The lines of factors in device memory (abi/tile_products.RoundsProduct): rows of A, and columns of B."""
+
+from __future__ import annotations
+
+from ..abi.tile_products import FACTORS, RoundsProduct
+from .ir_text import FunctionText
+
+#: The parameters of a product that are numbers.
+NUMBERS = ("down", "steps", "padded", "rows", "columns", "needed")
+
+
+class FactorLines:
+    """Where lines of the tables ``%a`` and ``%b`` are, and the ``numbers`` of NUMBERS. ``zeros``: what is read in place
+    of a line that is not there."""
+
+    def __init__(self, text: FunctionText, product: RoundsProduct, lanes: int, zeros: str) -> None:
+        self._text, self._product, self._lanes, self._zeros = text, product, lanes, zeros
+        self.numbers = {name: text.value(f"ptrtoint ptr %{name} to i64") for name in NUMBERS}
+
+    def address(self, table: str, step: int, number: str) -> str:
+        """An address of a table, as a pointer."""
+        place = self._text.element("i64", table, self._text.times(number, step))
+        return self._text.value(f"load ptr, ptr {place}, align 8")
+
+    def line(self, table: str, number: str, behind: str) -> str:
+        """Where a row of A or a column of B goes on, ``behind`` bytes behind its address; zeros for one that is not
+        there."""
+        text, product = self._text, self._product
+        (_, step), limit = (product.a, "rows") if table == "%a" else (product.b, "columns")
+        there = text.value(f"icmp ult i64 {number}, {self.numbers[limit]}")
+        place = text.element("i8", self.address(table, step, number), behind)
+        return text.value(f"select i1 {there}, ptr {place}, ptr {self._zeros}")
+
+    def are_together(self, column: str, columns: int) -> str | None:
+        """Whether so many columns are there, and their addresses are neighbours; None if they never are."""
+        text, product, lanes = self._text, self._product, self._lanes
+        if product.turned or product.b[1] != 1:
+            return None
+        vector, size = f"<{lanes} x i64>", FACTORS[product.b[0]]
+        start = text.value(f"load i64, ptr {text.element('i64', '%b', column)}, align 8")
+        first = text.value(f"insertelement {vector} poison, i64 {start}, i64 0")
+        first = text.value(f"shufflevector {vector} {first}, {vector} poison, <{lanes} x i32> zeroinitializer")
+        found = text.value(f"icmp ule i64 {text.add(column, columns)}, {self.numbers['columns']}")
+        for number in range(0, columns, lanes):
+            place = text.element("i64", "%b", text.add(column, number))
+            addresses = text.value(f"load {vector}, ptr {place}, align 8")
+            apart = ", ".join(f"i64 {(number + lane) * size}" for lane in range(lanes))
+            expected = text.value(f"add {vector} {first}, <{apart}>")
+            equal = text.value(f"icmp eq {vector} {addresses}, {expected}")
+            every = text.call("i1", f"llvm.vector.reduce.and.v{lanes}i1", [(f"<{lanes} x i1>", equal)])
+            found = text.value(f"and i1 {found}, {every}")
+        return found
