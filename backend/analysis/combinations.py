@@ -21,7 +21,7 @@ from typing import Any
 from ..ttgir.ir import Operation, Region, Value
 from ..ttgir.operations import definition_of
 
-#: Choices of one of two numbers. Of zeros of both signs, and of NaNs, it is open which one Triton's are.
+#: Choices of one of two numbers that commute but for zeros of both signs, and NaNs: it is open which one they give.
 _CHOICES = frozenset({"arith.maxnumf", "arith.minnumf", "arith.maximumf", "arith.minimumf"})
 
 #: Pairs of numbers that are compared: three cases each.
@@ -62,8 +62,8 @@ def commutes(region: Region) -> bool:
 
 
 def agrees(region: Region) -> bool:
-    """Whether lanes that combine in orders of their own have the same result: the combination commutes for all numbers.
-    A minimum or maximum of floating-point numbers counts as one that does: of zeros it may be either."""
+    """Whether lanes that combine in orders of their own have the same bits: the combination commutes for all numbers.
+    A minimum or maximum of floating-point numbers does not: of zeros of both signs it may be either."""
     return _proved(region, False)
 
 
@@ -155,7 +155,7 @@ def _term(operation: Operation, index: int, operands: list[Term], case: Case, fl
             return true
     elif name in _BITS and all(one in _TRUTHS for one in operands):
         return _truth(_BITS[name](*(one == _truth(True) for one in operands)))
-    if (definition_of(operation).commutative or name in _CHOICES) and not _may_be_fused(name, operands):
+    if (definition_of(operation).commutative or floats and name in _CHOICES) and not _may_be_fused(name, operands):
         operands.sort(key=repr)
     return name, index, repr(sorted(operation.attributes.items())), type_, *operands
 

@@ -349,6 +349,27 @@ def test_lanes_agree_on_one_of_equals(how: str, dtype: str, warps: int) -> None:
 
 
 @triton.jit
+def zeros_of_both_signs(x_ptr, y_ptr, z_ptr, M: tl.constexpr, N: tl.constexpr, AXIS: tl.constexpr):
+    at = tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :]
+    x = tl.load(x_ptr + at)
+    tl.store(y_ptr + at, tl.broadcast_to(tl.max(x, AXIS, keep_dims=True), (M, N)))
+    tl.store(z_ptr + at, tl.broadcast_to(tl.min(x, AXIS, keep_dims=True), (M, N)))
+
+
+@pytest.mark.parametrize("axis", (0, 1))
+@pytest.mark.parametrize("shape", [(1, 64), (64, 1), (8, 8), (4, 128), (128, 4)])
+@pytest.mark.parametrize("warps", (1, 4))
+def test_lanes_agree_on_the_sign_of_a_zero(shape: tuple[int, int], axis: int, warps: int) -> None:
+    random = torch.Generator().manual_seed(shape[0])
+    x = torch.where(torch.rand(shape, generator=random) < 0.5, 0.0, -0.0)
+    y, z = torch.ones_like(x), torch.ones_like(x)
+    zeros_of_both_signs[(1,)](x, y, z, M=shape[0], N=shape[1], AXIS=axis, num_warps=warps)
+    for found in (y, z):
+        signs = torch.signbit(found)
+        assert not found.any() and torch.equal(signs, signs.select(axis, 0).unsqueeze(axis).expand(shape))
+
+
+@triton.jit
 def _matrices(a, b, c, d, e, f, g, h):
     return a * e + b * g, a * f + b * h, c * e + d * g, c * f + d * h
 

@@ -79,7 +79,7 @@ WELFORD = """
 CASES = {
     "a sum": (("f32",), "%s = arith.addf %a0, %b0 : f32", "%s", True, True),
     "a difference": (("i32",), "%s = arith.subi %a0, %b0 : i32", "%s", False, False),
-    "a maximum": (("f32",), "%s = arith.maxnumf %b0, %a0 : f32", "%s", True, True),
+    "a maximum": (("f32",), "%s = arith.maxnumf %b0, %a0 : f32", "%s", True, False),
     "the first": (("i32",), "", "%a0", False, False),
     "exclusive or, of a constant, too": (
         ("i32",),
