@@ -25,6 +25,7 @@ from tests.device.helpers import (
     pairs,
     to_torch,
 )
+from tests.interpreter.cases import _fp8e4b15_case
 
 COUNT = 301
 
@@ -559,6 +560,11 @@ def test_fp8e4b15_is_what_upstreams_own_piece_of_ptx_makes_of_it() -> None:
     np.testing.assert_array_equal(wide.values(), expected.astype(np.float32))
     # 0x7E is the largest number that is converted to: 1.75
     np.testing.assert_array_equal(back.values(), np.where(largest, codes - 1, codes))
+
+
+@pytest.mark.parametrize("source", ["float16", "float32"])
+def test_every_number_becomes_the_same_fp8e4b15_as_in_the_interpreter(source: str) -> None:
+    assert _fp8e4b15_case(source) is None
 
 
 @triton.jit

@@ -400,6 +400,36 @@ def _arguments() -> str | None:
     return is_far(out.numpy(), 65504 * np.float64(np.float32(1.0001)) + 12e9, 1e-7)
 
 
+@triton.jit
+def _to_fp8e4b15(x, out, SIZE: tl.constexpr):
+    i = tl.program_id(0) * SIZE + tl.arange(0, SIZE)
+    tl.store(out + i, tl.load(x + i).to(tl.float8e4b15).to(tl.uint8, bitcast=True))
+
+
+def _fp8e4b15_case(source: str) -> str | None:
+    """All of fp16; of fp32 all numbers of fp16, with those that lie next to them and between them."""
+    with np.errstate(all="ignore"):
+        x = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
+        if source == "float32":
+            sizes = np.arange(0x7C01, dtype=np.uint16).view(np.float16).astype(np.float32)
+            between = np.append((sizes[1:] + sizes[:-1]) / 2, np.float32(np.nan))
+            near = [np.nextafter(one, np.float32(to)) for one in (sizes, between) for to in (-1, np.inf)]
+            x = np.concatenate([sign * one for sign in (1, -1) for one in (sizes, between, *near)]).astype(np.float32)
+        half = x.astype(np.float16)
+        half = np.where(np.abs(half) > np.abs(x), np.nextafter(half, np.float16(0)), half).astype(np.float64)
+        codes = np.arange(0x7F)
+        values = np.where(codes < 8, codes / 8 * 2.0**-14, (1 + codes % 8 / 8) * 2.0 ** (codes // 8 - 15))
+        size = np.abs(half)
+        expected = np.searchsorted((values[1:] + values[:-1]) / 2, size, side="right")
+        expected = np.where(np.isnan(x), 0x7E, expected) | np.where(np.signbit(x), 0x80, 0)
+    x, expected = (np.pad(one, (0, -len(x) % 2048)) for one in (x, expected))
+    out = torch.zeros(len(x), dtype=torch.uint8)
+    _to_fp8e4b15[(len(x) // 2048,)](torch.from_numpy(x), out, 2048)
+    nan = np.isnan(x)  # whose sign is lost where fp32 becomes fp16
+    got = out.numpy()
+    return differs(np.where(nan, got & 0x7F, got), np.where(nan, 0x7E, expected))
+
+
 def _all() -> Iterator[tuple[str, Callable[[], str | None]]]:
     def bind(function: Callable[..., str | None], *arguments: Any) -> tuple[str, Callable[[], str | None]]:
         words = " ".join(str(argument) for argument in arguments)
@@ -410,6 +440,7 @@ def _all() -> Iterator[tuple[str, Callable[[], str | None]]]:
     yield from (bind(_cast_case, a, b) for a in FLOATS for b in FLOATS if a != b and (a not in FP8 or b not in FP8))
     yield from (bind(_cast_case, a, b) for a in INTEGERS for b in FLOATS if b not in FP8)
     yield from (bind(_cast_case, a, b) for a in FLOATS for b in INTEGERS if a not in FP8)
+    yield from (bind(_fp8e4b15_case, name) for name in ("float16", "float32"))
     yield from (bind(_towards_zero_case, "float32", name) for name in [*NARROW, "float16"])
     yield from (bind(_dot_case, name) for name in [*NARROW, "float16", "float32", "int8"])
     yield from (bind(_dot_scaled_case, *row) for row in DOT_SCALED)

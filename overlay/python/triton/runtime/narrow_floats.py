@@ -76,6 +76,8 @@ def encode(values: np.ndarray, dtype: tl.dtype, towards_zero: bool = False) -> n
     """The codes of numbers in a type of FORMATS, as unsigned integers, rounded once."""
     form, width = FORMATS[dtype.name], dtype.primitive_bitwidth
     values = np.asarray(values)
+    if dtype == tl.float8e4b15:
+        return _e4b15(values)
     with np.errstate(invalid="ignore"):  # of a signalling NaN
         wide = values.astype(np.float64)
     if values.dtype.kind in "iu" and values.dtype.itemsize == 8:
@@ -97,6 +99,14 @@ def encode(values: np.ndarray, dtype: tl.dtype, towards_zero: bool = False) -> n
     if not form.signed_zero:
         signs &= codes != 0
     return (codes | (signs.astype(np.int64) << (width - 1))).astype(f"uint{width}")
+
+
+def _e4b15(values: np.ndarray) -> np.ndarray:
+    """Codes of fp8e4b15 as CUDA's backend converts to it (language/extra/cuda/utils.py): float16 first, towards zero,
+    then the nearest, of two the larger size; at most 1.75, which NaN becomes, too."""
+    half = values.view(np.uint16) if values.dtype == np.float16 else encode(values, tl.float16, towards_zero=True)
+    size = np.minimum(half & 0x7FFF, 0x3F00)
+    return (((size * 2 + 0x80) >> 8) | (half >> 8 & 0x80)).astype(np.uint8)
 
 
 def _rounded_to_odd(values: np.ndarray, wide: np.ndarray) -> np.ndarray:
