@@ -128,9 +128,6 @@ def _hoist_operands(module: Module, device: Capabilities, options: Options) -> b
 
 
 def _arrange_fragments(module: Module, device: Capabilities, options: Options) -> bool:
-    """Products of f32 become those of f16 before, while the names of fragments are upstream's."""
-    if device.traits.multiplies_halves:
-        multiply_halves(module, options.units, options.schedule.padded)
     return arrange_fragments(module, device.subgroup_size, options.units)
 
 
@@ -262,6 +259,12 @@ TRANSFORMS: tuple[Transform, ...] = (
         _hoist_operands,
         (_among("scf.for"), _among("ttg.local_load"), _among("tt.dot")),
         lambda device, options: options.units,
+    ),
+    Transform(  # while the names of fragments are upstream's
+        "multiply tf32 as f16",
+        Stage.FRAGMENTS,
+        lambda module, device, options: multiply_halves(module, options.units, options.schedule.padded),
+        when=lambda device, options: device.traits.multiplies_halves and options.units,
     ),
     Transform(
         "lay out matrix fragments",
