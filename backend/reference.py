@@ -53,7 +53,7 @@ ITEMS: tuple[Item, ...] = (
     *_rewrites(Stage.FRAGMENTS, Stage.PLANNING),
     *(Item(name, "the analysis") for name in (optional.LATE_LOADS, optional.AXIS_INFO)),
     *(
-        Item(name, "the emission's")
+        Item(name, "the code generator's")
         for name in (
             optional.CONSTANT_FOLDING,
             optional.VALUE_NUMBERING,

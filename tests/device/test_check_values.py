@@ -195,7 +195,7 @@ def _bisect(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 def test_a_script_with_a_wrong_value(tmp_path: Path) -> None:
     done = _bisect(tmp_path, "--data", "simplification")
     assert done.returncode == 2, done.stderr
-    assert "the emission's 'simplification' (number" in done.stderr
+    assert "the code generator's 'simplification' (number" in done.stderr
     assert done.stderr.endswith("triton-spirv bisect: doubled.values.json is for a report\n")
     told = json.loads((tmp_path / "doubled.values.json").read_text())
     assert told["items"] == ["simplification"] and told["kernel"] == "doubled" and told["grid"] == [1, 1, 1]
