@@ -25,7 +25,7 @@ _KERNELS, _OWN = "kernels.json", "triton."
 
 
 @dataclass(frozen=True)
-class Launch:
+class DifferentLaunch:
     """A launch whose arguments were the same in two runs and whose results are not. ``place``: FILE:LINE of the first
     store to the argument, else of the kernel. ``usual``, ``interpreted``: the element at ``index``; ``count``: how many
     elements differ. ``depends``: why the results may depend on the order of programs; empty if they may not."""
@@ -47,7 +47,7 @@ class Launch:
         )
 
 
-class Recorder:
+class LaunchRecorder:
     """Records the launches of this process into ``folder``, until its end."""
 
     def __init__(self, folder: Path) -> None:
@@ -130,7 +130,7 @@ class Recorder:
 
 
 class Recording:
-    """What a Recorder has written."""
+    """What a LaunchRecorder has written."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -172,7 +172,7 @@ class Recording:
         return ""
 
 
-def first_difference(usual: Recording, other: Recording) -> Launch | None | str:
+def first_difference(usual: Recording, other: Recording) -> DifferentLaunch | None | str:
     """The first launch with the same arguments and other results; a string that says why none can be told; None if
     there is none."""
     for number, (mine, theirs) in enumerate(zip(usual.launches, other.launches, strict=False)):
@@ -183,7 +183,7 @@ def first_difference(usual: Recording, other: Recording) -> Launch | None | str:
         for name, index, x, y, count in _differing(usual.arrays(number, "after"), other.arrays(number, "after")):
             place = mine.get("stores", {}).get(name, mine["place"])
             facts = {"launch": number, "arguments": mine["arguments"], "ttir": mine.get("ttir", "")}
-            return Launch(mine["kernel"], place, name, index, x, y, count, mine.get("depends", ""), facts)
+            return DifferentLaunch(mine["kernel"], place, name, index, x, y, count, mine.get("depends", ""), facts)
     return None
 
 
@@ -239,10 +239,8 @@ def _array(value: Any) -> Any:
     import numpy
 
     if hasattr(value, "untyped_storage") and hasattr(value, "is_floating_point"):
-        import torch
-
-        value = value.detach().cpu()
-        return value.to(torch.float64, copy=True).numpy() if value.is_floating_point() else value.clone().numpy()
+        value = value.detach().cpu().clone()
+        return (value.double() if value.is_floating_point() else value).numpy()
     value = value.to_numpy() if hasattr(value, "to_numpy") else getattr(value, "array", value)
     if not isinstance(value, numpy.ndarray):
         return None
@@ -265,14 +263,12 @@ def _seed() -> None:
 
         numpy.random.seed(0)
     if "torch" in sys.modules:
-        _seed_torch()
+        _seed_torch(sys.modules["torch"])
     else:  # a script may set what torch reads when it is imported
         sys.meta_path.insert(0, _WhenTorchComes())
 
 
-def _seed_torch() -> None:
-    import torch
-
+def _seed_torch(torch: Any) -> None:
     torch.manual_seed(0)
     torch.use_deterministic_algorithms(True, warn_only=True)  # which fills memory that nobody has written
 
@@ -281,7 +277,7 @@ class _WhenTorchComes(MetaPathFinder):
     """Seeds torch once it is imported."""
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
-        """Of torch alone, its usual one, whose loader seeds it behind its import."""
+        """The usual spec of torch, with a loader that seeds it behind its import; None for other modules."""
         if name != "torch":
             return None
         sys.meta_path.remove(self)
@@ -291,7 +287,7 @@ class _WhenTorchComes(MetaPathFinder):
 
             def seeded(module: Any) -> None:
                 execute(module)
-                _seed_torch()
+                _seed_torch(module)
 
             spec.loader.exec_module = seeded  # type: ignore[method-assign]
         return spec

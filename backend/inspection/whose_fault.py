@@ -28,7 +28,7 @@ from ..availability import requested_here
 from ..runtime.device_choice import selected
 from ..runtime.errors import DeviceUnavailable
 from ..runtime.files import given_path, write_whole
-from .recorded_launches import Launch, Recorder, Recording, first_difference
+from .recorded_launches import DifferentLaunch, LaunchRecorder, Recording, first_difference
 from .user_programs import add_program, exit_status, named, not_there, run_program
 
 #: How far numbers that are printed may be apart, relative to each other: they are rounded otherwise in other orders.
@@ -152,7 +152,7 @@ class _Inquiry:
         if only_usual is not None:
             return _compilers(
                 f"{_message(only_usual)}. The same kernel without optional passes does no such thing, so one of those "
-                "is wrong. Launch with `reference=True` meanwhile.",
+                "is wrong. DifferentLaunch with `reference=True` meanwhile.",
                 only_usual,
             )
         return _failed(f"{name}=1", compared) if compared.status != usual.status else None
@@ -161,7 +161,7 @@ class _Inquiry:
         """What the interpreter decides, launch by launch, or by what the script prints."""
         interpreted = self.run("TRITON_INTERPRET=1", {"TRITON_INTERPRET": "1"})
         launch = first_difference(usual.recording, interpreted.recording)
-        if isinstance(launch, Launch):
+        if isinstance(launch, DifferentLaunch):
             return self._of_launch(launch, usual, interpreted)
         for error in interpreted.found:
             if error["type"] == "InterpreterError" and "AssertionError" in error["message"]:
@@ -213,8 +213,8 @@ class _Inquiry:
             "it says. Print values in it (tl.device_print), and make it smaller.",
         )
 
-    def _of_launch(self, launch: Launch, usual: Ran, interpreted: Ran) -> Verdict:
-        """Of a launch that the interpreter ends with other values."""
+    def _of_launch(self, launch: DifferentLaunch, usual: Ran, interpreted: Ran) -> Verdict:
+        """The verdict on a launch that leaves other values under the interpreter."""
         if launch.depends:
             return Verdict(UNDECIDED, f"This could not be decided: {launch}. But {launch.depends}. {_CHECKED}")
         again = first_difference(usual.recording, self.run("as it is, again", {}).recording)
@@ -333,7 +333,7 @@ def _alike(one: str, other: str) -> bool:
 
 def _child(folder: Path, sort: str, program: str, arguments: list[str]) -> int:
     """The process: runs the script, writes its errors and launches, and ends as it did."""
-    recorder = Recorder(folder / "launches")
+    recorder = LaunchRecorder(folder / "launches")
     recorder.start()
     raised = run_program(Path(program) if sort == "script" else program, arguments)
     recorder.write()
