@@ -24,6 +24,7 @@ from triton.backends.spirv.runtime import ValuesDiffer
 from triton.backends.spirv.runtime.context import current
 from triton.tools.tensor_descriptor import TensorDescriptor
 
+from tests.device.processes import on_path
 from tests.device.seeded_faults import FAULTS
 
 ROOT = Path(__file__).parents[2]
@@ -184,7 +185,7 @@ except RuntimeError:
 def _bisect(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     script = folder / "script.py"
     script.write_text(SCRIPT)
-    environment = {**os.environ, "TRITON_CACHE_DIR": str(folder / "cache"), "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "TRITON_CACHE_DIR": str(folder / "cache"), "PYTHONPATH": on_path(ROOT)}
     command = [sys.executable, "-m", "triton.backends.spirv.cli", "bisect", *arguments]
     index = next((at for at, one in enumerate(command) if one in FAULTS), len(command))
     command.insert(index, str(script))

@@ -165,7 +165,7 @@ def test_whose_fault_it_is(name: str, tmp_path: Path) -> None:
 
 UNDECIDABLE = {
     "random numbers": (
-        HEADER + "    tl.store(out + i, tl.load(x + i))" + END.replace("x, out", "import numpy\nx, out").replace(
+        HEADER + "    tl.store(out + i, tl.load(x + i))" + END.replace("x, out", "import numpy\nx, out", 1).replace(
             "torch.arange(64.0)", "torch.from_numpy(numpy.random.default_rng().random(64))"
         ),
         "argument 'x' of kernel 'kernel' (script.py:3) is another one in each run",

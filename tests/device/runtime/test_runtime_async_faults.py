@@ -50,7 +50,7 @@ def test_the_time_limit_is_a_submissions_and_not_a_queues(long_file: Path) -> No
 import threading, time
 grid = last(long, 0.25)
 start = time.monotonic()
-for _ in range(16):
+for _ in range(24):
     long(grid)
     threading.Thread(target=current().native.synchronize).start()  # what is waited for is submitted
 current().native.synchronize()
