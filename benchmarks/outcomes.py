@@ -1,5 +1,5 @@
 """What becomes of an operator, a test or a kernel of another library, and how long it may take: one vocabulary for
-``libraries``, ``flag_gems``, ``library_tests`` and ``package_kernels``.
+``libraries``, ``flag_gems``, ``suites`` and ``package_kernels``.
 
 Limits are of processor time, of all threads, so that a busy machine ends nothing sooner. What waits
 and does not compute is ended after PATIENCE times as long by the clock.

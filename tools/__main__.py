@@ -32,6 +32,7 @@ VERBS = {
     "dev": ("set up .venv for changing this checkout: its Python files are used where they lie [--native]", "test"),
     "fuzz": ("run random kernels against upstream's interpreter, float64 and torch [--seeds A:B]", "test"),
     "upstream-tests": ("run upstream's own tests on this backend, and print the rate [FOLDER…]", "test"),
+    "suites": ("run kernel libraries' own tests for CUDA, as they are [SOURCES --fetch --page --only LIBRARY]", "test"),
     "sync": ("fetch upstream's release wheel and lay it out in build/upstream", "build"),
     "apply": ("apply overlay/ and patches/ to build/upstream", "build"),
     "status": ("tell what state tree, series and lock are in", "build"),
@@ -54,7 +55,7 @@ VERBS = {
 
 
 # Those that explain their arguments themselves.
-_EXPLAINS_ITSELF = ("demo", "fuzz", "rebase", "upstream-tests", "wheel")
+_EXPLAINS_ITSELF = ("demo", "fuzz", "rebase", "suites", "upstream-tests", "wheel")
 
 # Those without arguments.
 ALONE = ("packages", "sync", "apply", "status", "export", "recover", "check", "submodule")

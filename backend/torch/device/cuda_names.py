@@ -34,7 +34,7 @@ TAKE_DEVICES = (
 #: Functions of torch.cuda that have no meaning here, by the reason: they raise RuntimeError.
 REFUSED: dict[str, str] = {
     "graphs of launches are recorded by triton.backends.spirv.runtime.Graph": """
-        graph_pool_handle make_graphed_callables
+        export_dot export_graph_data graph_pool_handle make_graphed_callables
     """,
     "memory comes from this device's own pool": """
         caching_allocator_alloc caching_allocator_delete caching_allocator_disabled caching_allocator_enable
@@ -55,6 +55,7 @@ _SAME = {
     "reset_max_memory_allocated": "reset_peak_memory_stats",
     "reset_max_memory_cached": "reset_peak_memory_stats",
     "reset_accumulated_memory_stats": "reset_peak_memory_stats",
+    "_CudaDeviceProperties": "_DeviceProperties",
     "_lazy_init": "init",
     "_is_in_bad_fork": "_is_in_bad_fork",
 }
@@ -88,6 +89,7 @@ def renaming(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         return function(*map(renamed, args), **{name: renamed(value) for name, value in kwargs.items()})
 
+    call.__qualname__ = call.__name__  # a function of a module, of which torch.spirv has a method
     return call
 
 
@@ -128,6 +130,10 @@ def under_cuda(value: Any) -> Any:
 
 
 def _refusing(name: str, reason: str) -> Callable[..., Any]:
+    """What raises in place of a function, and is wrapped around it: Dynamo takes some of these apart when it is
+    imported."""
+
+    @functools.wraps(getattr(torch.cuda, name, _constant(None)))
     def refuse(*_: Any, **__: Any) -> Any:
         raise RuntimeError(f"torch.cuda.{name}() on device '{NAME}': {reason}")
 

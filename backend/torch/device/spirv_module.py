@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from functools import cache
+from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
@@ -26,15 +26,14 @@ _ALWAYS_ESTIMATED, _L2_BYTES = ("shared_memory_per_multiprocessor", "L2_cache_si
 _THREADS, _REGISTERS = 2048, 65536
 
 
-@dataclass(frozen=True)
-class DeviceProperties:
+class DeviceProperties(SimpleNamespace):
     """Figures of a device under the names that ``torch.cuda`` gives them; memory in bytes.
 
     ``kind``: discrete, integrated, virtual, cpu or other. ``driver``: its name and version.
     ``multi_processor_count``: the compute units. Threads and registers are those of a compute unit. ``estimated`` names
-    the figures that nothing tells, which are estimates. ``shared_memory_per_block_optin`` is
-    ``shared_memory_per_block``, and ``shared_memory_per_multiprocessor`` and ``L2_cache_size``, which Vulkan does not
-    report, are estimates. ``major`` and ``minor``: get_device_capability().
+    the figures that nothing tells. ``shared_memory_per_block_optin`` is ``shared_memory_per_block``, and
+    ``shared_memory_per_multiprocessor`` and ``L2_cache_size``, which Vulkan does not report, are estimates. ``major``
+    and ``minor``: get_device_capability().
     """
 
     name: str
@@ -52,8 +51,8 @@ class DeviceProperties:
     regs_per_multiprocessor: int
     uuid: UUID
     estimated: tuple[str, ...]
-    major: int = CAPABILITY[0]
-    minor: int = CAPABILITY[1]
+    major: int
+    minor: int
 
 
 @cache
@@ -84,6 +83,8 @@ def _properties(index: int) -> DeviceProperties:
         regs_per_multiprocessor=units.registers or _REGISTERS,
         uuid=UUID(device.uuid),
         estimated=(*(name for name, figure in told.items() if figure is None), *_ALWAYS_ESTIMATED),
+        major=CAPABILITY[0],
+        minor=CAPABILITY[1],
     )
 
 
@@ -96,6 +97,8 @@ class DeviceModule(DeviceInterface):
 
     Event, Stream = torch_streams.Event, torch_streams.Stream  # type: ignore[assignment]
 
+    #: What code that is given them asks isinstance() of, under CUDA's name.
+    _DeviceProperties = DeviceProperties
     #: What torch's checkpoints ask before they keep and restore the state of the device's random numbers.
     _initialized = True
 

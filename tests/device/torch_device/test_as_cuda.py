@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import dataclasses
 import io
 import subprocess
 import sys
@@ -311,6 +312,8 @@ def test_each_function_of_cuda_answers_or_says_why_not() -> None:
 
 def test_classes_of_cuda_are_classes() -> None:
     with torch.spirv.as_cuda():
+        properties = torch.cuda.get_device_properties()
+        assert isinstance(properties, torch.cuda._CudaDeviceProperties) and not dataclasses.is_dataclass(properties)
         assert torch.cuda.device("cuda:0").idx == 0 and torch.cuda.device(-1).idx == -1
         with torch.cuda.device_of(torch.ones(1, device="cuda")) as entered, torch.cuda.device_of(torch.ones(1)):
             assert entered is None
@@ -322,6 +325,17 @@ def test_classes_of_cuda_are_classes() -> None:
         first = torch.rand(5, device="cuda")
         torch.cuda.set_rng_state(state)
         assert torch.equal(first, torch.rand(5, device="cuda"))
+
+
+def test_refused_functions_are_wrapped_around_torchs() -> None:
+    """torch 2.14 reads ``torch.cuda.use_mem_pool.__wrapped__`` when torch._dynamo is imported, maybe inside."""
+    for name in " ".join(cuda_names.REFUSED.values()).split():
+        own = getattr(torch.cuda, name, None)
+        with torch.spirv.as_cuda():
+            refused = getattr(torch.cuda, name)
+            assert own is None or (refused is not own and refused.__wrapped__ is own)
+            with pytest.raises(RuntimeError, match=rf"torch.cuda.{name}\(\)"):
+                refused()
 
 
 def test_one_driver_of_triton_is_active() -> None:
@@ -345,6 +359,7 @@ def test_nothing_is_left_afterwards() -> None:
     before = {name: getattr(torch.cuda, name) for name in dir(torch.cuda) if callable(getattr(torch.cuda, name, None))}
     others = [getattr(owner, name) for owner, name, _ in cuda_names.takers()]
     others += [threading.Thread.start, torch.autograd.has_torch_function, torch.serialization._package_registry]
+    version = torch.version.cuda  # None, unless torch was built with CUDA
     with torch.spirv.as_cuda(), torch.spirv.as_cuda():
         assert torch.cuda.device_count() == torch.spirv.device_count() and torch.version.cuda
         seen: list[Any] = []
@@ -355,7 +370,7 @@ def test_nothing_is_left_afterwards() -> None:
     with pytest.raises(ZeroDivisionError), torch.spirv.as_cuda():
         raise ZeroDivisionError
     assert {name: getattr(torch.cuda, name) for name in before} == before
-    assert not torch.cuda.is_available() and torch.version.cuda is None
+    assert not torch.cuda.is_available() and torch.version.cuda == version
     assert not torch.ones(1, device="spirv").is_cuda and "is_cuda" not in vars(torch.Tensor)
     left = [getattr(owner, name) for owner, name, _ in cuda_names.takers()]
     left += [threading.Thread.start, torch.autograd.has_torch_function, torch.serialization._package_registry]

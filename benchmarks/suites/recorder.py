@@ -14,6 +14,9 @@ import pytest
 
 from benchmarks.outcomes import FAILED, NOT_ENDED, PASSED, SKIPPED, WRONG, ending_after, of_error
 
+#: The row that counts what was collected.
+COLLECTED = "collected"
+
 
 def _outcome(error: BaseException) -> tuple[str, str]:
     """What kind of failure an error is, and its message in a line. An assertion of the test says that a value is
@@ -27,12 +30,21 @@ def _outcome(error: BaseException) -> tuple[str, str]:
     return kind, f"{text} ({Path(place.filename).name}:{place.lineno})"
 
 
-class Recorder:
-    """``sample`` tests of each file, at random, without those that ``output`` has a line of. A test that takes longer
-    than ``seconds`` of processor time ends the process."""
+def shares(sizes: dict[str, int], total: int) -> dict[str, int]:
+    """How many of ``total`` tests each file gets: as many as another, or all that it has."""
+    found: dict[str, int] = {}
+    for done, name in enumerate(sorted(sizes, key=lambda one: sizes[one])):
+        found[name] = min(sizes[name], -(-total // (len(sizes) - done)))
+        total -= found[name]
+    return found
 
-    def __init__(self, output: Path, sample: int, seed: int, seconds: float) -> None:
-        self.output, self.sample, self.seed, self.seconds = output, sample, seed, seconds
+
+class Recorder:
+    """``tests`` tests, spread over the files, at random, without those that ``output`` has a line of. A test that
+    takes longer than ``seconds`` of processor time ends the process. ``only``: these tests, if not None."""
+
+    def __init__(self, output: Path, tests: int, seed: int, seconds: float, only: set[str] | None = None) -> None:
+        self.output, self.tests, self.seed, self.seconds, self.only = output, tests, seed, seconds, only
         self.found = (PASSED, "")
         self.began = 0.0
 
@@ -47,11 +59,16 @@ class Recorder:
         for item in items:
             files.setdefault(item.nodeid.partition("::")[0], []).append(item)
         known = {json.loads(line)["test"] for line in self.output.read_text(encoding="utf-8").splitlines()}
-        chosen = []
-        for file, tests in files.items():
-            some = set(random.Random(f"{self.seed} {file}").sample(range(len(tests)), min(self.sample, len(tests))))
-            chosen += [test for index, test in enumerate(tests) if index in some and test.nodeid not in known]
-        items[:] = chosen
+        if COLLECTED not in known:
+            self._write(COLLECTED, COLLECTED, str(len(items)))
+        chosen = self.only
+        if chosen is None:
+            counts = shares({file: len(tests) for file, tests in files.items()}, self.tests)
+            choices = (
+                random.Random(f"{self.seed} {file}").sample(files[file], count) for file, count in counts.items()
+            )
+            chosen = {test.nodeid for some in choices for test in some}
+        items[:] = [test for test in items if test.nodeid in chosen - known]
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
@@ -75,6 +92,6 @@ class Recorder:
         return report
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """A file that cannot be imported has one line."""
-        if report.failed:
+        """A file that cannot be imported has one line, unless tests were named."""
+        if report.failed and self.only is None:
             self._write(report.nodeid, FAILED, str(report.longrepr).strip().splitlines()[-1])

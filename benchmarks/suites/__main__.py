@@ -1,0 +1,265 @@
+"""Tests that kernel libraries publish, as they are, on this device under CUDA's name: what became of them.
+
+    python -m tools suites --fetch sources                 # pip installs the libraries; their tests lie in sources
+    python -m tools suites sources [--only liger-kernel] [--tests 300] [--each 120]
+    python -m tools suites sources --values                # those that passed, with TRITON_SPIRV_CHECK_VALUES=1
+    python -m tools suites --page                          # docs/internals/suites.md, of the results in build/suites
+
+Everything runs inside ``torch.spirv.as_cuda()``. From all files so many tests are chosen at random, as many of each
+where it has them, each with a limit of processor time. A test's result is a word of outcomes.py: ``wrong`` if one of
+its assertions fails. table.py has the libraries, and the failures that are the library's or a limit, by the reason.
+The exit status is 1 if a failure has no reason. Autotuned kernels run in the first configuration that fits.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tarfile
+import textwrap
+from collections import defaultdict
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from benchmarks.outcomes import FAILURES, NOT_ENDED, PASSED, SKIPPED
+
+from .recorder import COLLECTED
+from .table import LIMIT, OUT_OF_TIME, SUITES, THEIRS, Suite
+
+Rows = dict[str, dict[str, Any]]
+_PAGE = Path(__file__).parents[2] / "docs" / "internals" / "suites.md"
+
+
+def fetch(suite: Suite, sources: Path) -> None:
+    """Installs the library, and unpacks its tests in ``sources``."""
+    pip = [sys.executable, "-m", "pip"]
+    wanted = f"{suite.package}=={suite.version}"
+    for packages in ([wanted, "--no-deps"], [*suite.needs]):
+        if packages:
+            subprocess.run([*pip, "install", "--quiet", *packages], check=True)
+    if (sources / suite.folder).is_dir():
+        return
+    sources.mkdir(parents=True, exist_ok=True)
+    repository, tag = suite.repository
+    if repository:
+        url = f"https://github.com/{repository}"
+        command = ["git", "clone", "--quiet", "--depth", "1", "--branch", tag, url, str(sources / suite.folder)]
+        subprocess.run(command, check=True)
+        return
+    command = [*pip, "download", "--quiet", "--no-deps", "--no-binary", ":all:", "-d", str(sources), wanted]
+    subprocess.run(command, check=True)
+    with tarfile.open(sources / f"{suite.folder}.tar.gz") as opened:
+        opened.extractall(sources, filter="data")
+
+
+def _files(suite: Suite, root: Path) -> list[str]:
+    left_out = {name for names in suite.without.values() for name in names.split()}
+    found = sorted(file for pattern in suite.files for file in root.glob(pattern))
+    return [str(file.relative_to(root)) for file in found if file.stem.removeprefix("test_") not in left_out]
+
+
+def run_here(root: Path, options: argparse.Namespace) -> int:
+    """Runs the files ``options.files`` of an unpacked library in this process."""
+    import pytest
+    import torch
+
+    from benchmarks.libraries import take_first_configurations
+
+    from .recorder import Recorder
+
+    take_first_configurations()
+    os.chdir(root)
+    sys.path.insert(0, str(root))
+    only = set(json.loads(options.chosen.read_text(encoding="utf-8"))) if options.chosen else None
+    recorder = Recorder(options.output, options.tests, options.seed, options.each, only)
+    # Without the library's own settings of pytest, some of which need plugins.
+    settings = ["-c", os.devnull, "--rootdir", str(root), "-p", "no:cacheprovider", "--continue-on-collection-errors"]
+    with torch.spirv.as_cuda():
+        return int(pytest.main([*settings, "-q", "--no-header", "--tb=no", *options.files], plugins=[recorder]))
+
+
+def results(output: Path) -> Rows:
+    """The last line of each test."""
+    text = output.read_text(encoding="utf-8") if output.is_file() else ""
+    return {row["test"]: row for row in map(json.loads, text.splitlines())}
+
+
+def run(suite: Suite, options: argparse.Namespace) -> Rows:
+    """Runs a library's tests, in a new process after one that did not end."""
+    root, folder = (options.sources / suite.folder).resolve(), options.output.resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    output = folder / f"{suite.package}{'.values' if options.values else ''}.jsonl"
+    if not options.resume:
+        output.unlink(missing_ok=True)
+    output.touch()
+    command = [sys.executable, "-W", "ignore", "-m", "benchmarks.suites", str(root), *_files(suite, root), "--here"]
+    command += ["--output", str(output), "--tests", str(options.tests), "--seed", str(options.seed)]
+    command += ["--each", str(options.each)]
+    environment = os.environ | suite.environment
+    if options.values:
+        chosen = folder / f"{suite.package}.chosen.json"
+        passed = [name for name, row in results(folder / f"{suite.package}.jsonl").items() if row["outcome"] == PASSED]
+        chosen.write_text(json.dumps(passed), encoding="utf-8")
+        command += ["--chosen", str(chosen)]
+        environment["TRITON_SPIRV_CHECK_VALUES"] = "1"
+    while True:
+        before = output.read_text(encoding="utf-8")
+        ended = subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
+        rows = results(output)
+        last = next(reversed(rows.values()), None)
+        if output.read_text(encoding="utf-8") == before or (last and last["outcome"] != NOT_ENDED):
+            if len(rows) < 2:
+                print(f"{suite.package}: pytest ended before any test:\n{ended.stdout}{ended.stderr}")
+            return rows
+        if last:
+            in_time = ended.returncode != -signal.SIGPROF
+            last["message"] = f"its process ended with {ended.returncode}" if in_time else OUT_OF_TIME
+            with output.open("a", encoding="utf-8") as stream:
+                stream.write(json.dumps(last) + "\n")
+
+
+@dataclass
+class Counts:
+    """A row of the table. ``reasons``: (whose, reason) → tests. ``ours``: lines that say which test failed, and how."""
+
+    collected: int = 0
+    passed: int = 0
+    skipped: int = 0
+    reasons: dict[tuple[str, str], list[str]] = field(default_factory=lambda: defaultdict(list))
+    ours: list[str] = field(default_factory=list)
+
+    def of(self, whose: str) -> int:
+        """How many failures are whose."""
+        return sum(len(tests) for (one, _), tests in self.reasons.items() if one == whose)
+
+    @property
+    def run(self) -> int:
+        """How many tests ran."""
+        return self.passed + len(self.ours) + self.of(THEIRS) + self.of(LIMIT)
+
+
+def counted(suite: Suite, rows: Rows) -> Counts:
+    """What became of a suite's tests."""
+    counts = Counts()
+    for test, row in rows.items():
+        outcome, said = row["outcome"], f"{test}: {row['message']}"
+        if outcome == COLLECTED:
+            counts.collected = int(row["message"])
+        elif outcome in FAILURES:
+            known = (*suite.known, (OUT_OF_TIME, LIMIT, "it takes more processor time than a test may"))
+            whose = next(((whose, why) for pattern, whose, why in known if re.search(pattern, said)), None)
+            if whose:
+                counts.reasons[whose].append(test)
+            else:
+                counts.ours.append(f"{outcome}: {said}")
+        else:
+            counts.passed += outcome == PASSED
+            counts.skipped += outcome == SKIPPED
+    return counts
+
+
+def report(suite: Suite, counts: Counts) -> bool:
+    """Prints a suite's counts, and failures by their reason; whether each has one."""
+    print(
+        f"{suite.package} {suite.version}: {counts.collected} collected, {counts.run} run: {counts.passed} passed, "
+        f"{len(counts.ours)} ours, {counts.of(THEIRS)} theirs, {counts.of(LIMIT)} limits; {counts.skipped} skipped"
+    )
+    for (whose, reason), tests in sorted(counts.reasons.items()):
+        print(f"    {len(tests)} × {whose}: {reason}, as in {tests[0]}")
+    for line in sorted(counts.ours):
+        print(f"    {line}")
+    return not counts.ours
+
+
+def page(folder: Path) -> str:
+    """docs/internals/suites.md."""
+    found = [(suite, counted(suite, results(folder / f"{suite.package}.jsonl"))) for suite in SUITES]
+    lines = [
+        "# Libraries' test suites",
+        "",
+        "Tests that kernel libraries publish for CUDA, unchanged, on the CPU device inside `torch.spirv.as_cuda()`",
+        "([torch.md](../torch.md)). Skips of the tests' own are not counted as run. *ours*: failures that this project",
+        "has yet to mend; *theirs*: of the library or its test; *limits*: of the device, or of the time for one test.",
+        "*values*: tests that passed and ran again with `TRITON_SPIRV_CHECK_VALUES=1`, and how many of these differed.",
+        "",
+        "| library | collected | run | passed | ours | theirs | limits | skipped | values |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for suite, counts in found:
+        again = counted(suite, results(folder / f"{suite.package}.values.jsonl"))
+        if not counts.collected:
+            lines.append(f"| {suite.package} {suite.version} | not run yet | | | | | | | |")
+            continue
+        lines.append(
+            f"| {suite.package} {suite.version} | {counts.collected} | {counts.run} | {counts.passed} | "
+            f"{len(counts.ours)} | {counts.of(THEIRS)} | {counts.of(LIMIT)} | {counts.skipped} | "
+            f"{again.run} run, {len(again.ours)} |"
+        )
+    lines += ["", "## How they are run", "", "```"]
+    lines += ["python3 -m tools suites --fetch sources   # pip installs the libraries; their tests lie in sources"]
+    lines += ["python3 -m tools suites sources           # results: build/suites/LIBRARY.jsonl", "```", ""]
+    lines += [
+        "Tests are chosen at random, as many of each file where it has them. `benchmarks/suites/table.py` has the"
+    ]
+    lines += ["libraries, what is left out, and the reasons below. `python3 -m tools suites --page` writes this page."]
+    for suite, counts in found:
+        lines += ["", f"## {suite.package}", ""]
+        name, tag = suite.repository
+        lines += [f"Tests: `{'`, `'.join(suite.files)}` of {f'{name}, {tag}' if name else 'its source distribution'}."]
+        lines += [f"{setting}={value} is set." for setting, value in suite.environment.items()]
+        for why, names in suite.without.items():
+            lines += textwrap.wrap(f"Left out: {why} (`{'`, `'.join(names.split())}`).", 118)
+        if counts.reasons or counts.ours:
+            lines += ["", "| tests | whose | why |", "| --- | --- | --- |"]
+            lines += [f"| {len(tests)} | {whose} | {why} |" for (whose, why), tests in sorted(counts.reasons.items())]
+            lines += [f"| 1 | ours | {line[:160].replace('|', '/')} |" for line in sorted(counts.ours)]
+    return "\n".join(lines) + "\n"
+
+
+def main() -> int:
+    """The command line: see above."""
+    parser = argparse.ArgumentParser(
+        prog="python3 -m tools suites", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("sources", type=Path, nargs="?", default=Path("build/suites"), help="their sources")
+    parser.add_argument("files", nargs="*", help=argparse.SUPPRESS)
+    parser.add_argument("--only", action="append", metavar="PACKAGE", help="the tests of this library")
+    parser.add_argument("--tests", type=int, default=300, metavar="N", help="tests of each library (default: 300)")
+    parser.add_argument("--seed", type=int, default=0, help="of the choice (default: 0)")
+    parser.add_argument(
+        "--each", type=float, default=120, metavar="S", help="seconds of processor time for a test (default: 120)"
+    )
+    parser.add_argument("--output", type=Path, default=Path("build/suites"), help="folder with a line for each test")
+    parser.add_argument("--fetch", action="store_true", help="install the libraries, and unpack their tests")
+    parser.add_argument("--values", action="store_true", help="run those that passed, with each launch compared")
+    parser.add_argument("--page", action="store_true", help="write docs/internals/suites.md")
+    parser.add_argument("--resume", action="store_true", help="leave out the tests that --output has")
+    parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--chosen", type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.here:
+        return run_here(options.sources, options)
+    if options.page:
+        _PAGE.write_text(page(options.output), encoding="utf-8")
+        return 0
+    right = True
+    for suite in SUITES:
+        if options.only and suite.package not in options.only:
+            continue
+        if options.fetch:
+            fetch(suite, options.sources)
+        elif (options.sources / suite.folder).is_dir():
+            right &= report(suite, counted(suite, run(suite, options)))
+        else:
+            print(f"{suite.folder} is not in {options.sources}: python3 -m tools suites --fetch {options.sources}")
+    return int(not right)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

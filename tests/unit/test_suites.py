@@ -1,0 +1,101 @@
+"""benchmarks/suites on a library of four test files."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import pytest
+
+from benchmarks.suites import __main__ as suites
+from benchmarks.suites.recorder import shares
+from benchmarks.suites.table import LIMIT, SUITES, THEIRS, Suite
+
+OUTCOMES = """
+import os, pytest, signal
+from triton.runtime.errors import OutOfResources
+
+def test_right(): pass
+def test_skipped(): pytest.skip("no reason")
+def test_wrong(): assert 1 == 2
+def test_wrong_by_the_library(): raise AssertionError("of the library")
+def test_error(): raise KeyError("name")
+def test_assertion_of_the_library():
+    from a_library import refuse
+    refuse()
+def test_too_large():
+    try:
+        raise OutOfResources(9, 3, "shared memory")
+    except OutOfResources as error:
+        raise ValueError("while tuning") from error
+def test_endless():
+    while True: pass
+def test_killed(): os.kill(os.getpid(), signal.SIGKILL)
+def test_after_it():
+    import torch
+    assert torch.zeros(1, device="cuda").is_cuda
+"""
+FILES = {
+    "tests/test_outcomes.py": OUTCOMES,
+    "a_library.py": "def refuse(): assert False",
+    "tests/test_broken.py": "import there.is_none",
+    "tests/test_left_out.py": "def test_never(): assert False",
+    "tests/test_many.py": "import pytest\n@pytest.mark.parametrize('i', range(50))\ndef test(i): pass",
+}
+SUITE = Suite(
+    "a-library",
+    "1.0",
+    ("tests/test_*.py",),
+    without={"tests nothing": "left_out"},
+    known=(("of the library", THEIRS, "its own mistake"), ("out of resource", LIMIT, "its tiles")),
+)
+
+
+def test_what_becomes_of_tests(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, text in FILES.items():
+        file = tmp_path / SUITE.folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    options = argparse.Namespace(
+        sources=tmp_path, output=tmp_path / "out", tests=20, seed=1, each=2.0, resume=False, values=False
+    )
+    rows = suites.run(SUITE, options)
+    outcomes = {name.partition("::test_")[2]: row["outcome"] for name, row in rows.items() if "outcomes" in name}
+    assert outcomes == {
+        "right": "passed",
+        "skipped": "skipped",
+        "wrong": "wrong",
+        "wrong_by_the_library": "wrong",
+        "error": "failed",
+        "assertion_of_the_library": "failed",
+        "too_large": "too large",
+        "endless": "not ended",
+        "killed": "not ended",
+        "after_it": "passed",
+    }
+    assert rows["tests/test_broken.py"]["outcome"] == "failed"
+    many = [name for name in rows if "test_many" in name]
+    assert len(many) == 10
+    counts = suites.counted(SUITE, rows)
+    assert not suites.report(SUITE, counts)
+    shown = capsys.readouterr().out
+    assert "a-library 1.0: 60 collected, 20 run: 12 passed, 5 ours, 1 theirs, 2 limits; 1 skipped" in shown
+    assert "1 × theirs: its own mistake" in shown and "1 × limit: it takes more processor time" in shown
+    assert "test_killed: its process ended with -9" in shown
+    # What is known is not run again; with each launch compared, only what passed runs.
+    options.resume = True
+    assert [name for name in suites.run(SUITE, options) if "test_many" in name] == many
+    options.values = True
+    again = suites.counted(SUITE, suites.run(SUITE, options))
+    assert (again.run, again.passed, suites.report(SUITE, again)) == (12, 12, True)
+
+
+def test_files_get_equal_shares() -> None:
+    assert shares({"a": 2, "b": 100, "c": 10}, 30) == {"a": 2, "c": 10, "b": 18}
+    assert shares({"a": 2, "b": 3}, 30) == {"a": 2, "b": 3}
+
+
+def test_the_page_has_each_suite() -> None:
+    written = (Path(suites.__file__).parents[2] / "docs/internals/suites.md").read_text()
+    for suite in SUITES:
+        assert f"\n| {suite.package} {suite.version} |" in written and f"\n## {suite.package}\n" in written
