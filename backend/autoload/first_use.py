@@ -49,8 +49,9 @@ def make_storages() -> None:
     storages.__new__ = staticmethod(new_storage)
 
 
-def register_before_pinning() -> None:
-    """Makes ``Tensor.pin_memory`` register the device, which changes what it does."""
+def register_before_pinning(alone: bool) -> None:
+    """Makes ``Tensor.pin_memory`` register the device, which changes what it does: for a call that names the device, or
+    names none where it is ``alone``, without another accelerator."""
     import torch
 
     tensors: Any = torch.Tensor
@@ -58,7 +59,8 @@ def register_before_pinning() -> None:
 
     @wraps(pin_memory)
     def pin(self: Any, device: Any = None) -> Any:
-        if not is_used() and _names_us(NAME if device is None else device):  # torch asks the device from outside first
+        # torch asks the device from outside first.
+        if not is_used() and _names_us(NAME if device is None and alone else device):
             torch.spirv._lazy_init()  # type: ignore[attr-defined]
         return pin_memory(self, device)
 

@@ -24,7 +24,6 @@ from ..autoload.versions import OLDEST_TORCH, is_too_old
 from ..runtime import NAME
 from . import ops
 from .device import tensor_memory
-from .device.as_cuda import has_cuda
 from .device.autocast import enter_autocast
 from .device.autograd_engine import run_backward_in_this_thread
 from .device.cpu_fallback import FALLBACKS, fallback
@@ -72,9 +71,9 @@ def _elsewhere(op: Any, *args: Any) -> Any:
 
 def _pin_memory(self: torch.Tensor, device: Any = None) -> torch.Tensor:
     """aten::_pin_memory of CPU tensors: a copy in pinned memory, where the current device can use that. torch asks the
-    device from outside first, and for an allocator that only C++ can give; CUDA's is asked where it is there."""
-    if has_cuda() and (device is None or device.type != NAME):
-        return _elsewhere(_aten._pin_memory.default, self, torch.device("cuda") if device is None else device)  # type: ignore[no-any-return]
+    device from outside first, and for an allocator that only C++ can give; CUDA's where CUDA is named."""
+    if device is not None and device.type != NAME:
+        return _elsewhere(_aten._pin_memory.default, self, device)  # type: ignore[no-any-return]
     bytes_ = tensor_memory.window(self)[1] if tensor_memory.is_dense(self) else self.numel() * self.element_size()
     if not bytes_ or not pins(runtime.current()):
         return self.clone()

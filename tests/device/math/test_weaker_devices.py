@@ -167,8 +167,8 @@ IN_SINGLE = {"erfc": 4, "erfcx": 6, "erfinv": 4, "erfcinv": 5, "normcdf": 5, "no
 def test_special_functions_in_single_precision(single: None, name: str) -> None:
     bound = BOUNDS[name]
     x = bound.samples(np.random.default_rng(11), 1500, 32).astype(np.float32)
-    expected = exactly(bound.reference, x.astype(np.float64))
-    assert_ulps(apply(f"libdevice.{name}(a)", x), [expected], IN_SINGLE[name], x)
+    expected = accepted(lambda a: exactly(bound.reference, a.astype(np.float64)), x)
+    assert_ulps(apply(f"libdevice.{name}(a)", x), expected, IN_SINGLE[name], x)
 
 
 _INF, _NAN = np.inf, np.nan

@@ -29,7 +29,6 @@ BROKEN = {
     "torch compile",
     "autocast",
     "pinned memory",
-    "a data loader",
     "streams and events",
     "streams and events of any device",
     "torch accelerator",
