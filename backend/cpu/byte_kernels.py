@@ -37,7 +37,7 @@ class ByteInstruction:
 
     @property
     def bits(self) -> int:
-        """Of a factor in a word."""
+        """The bits that a factor has in a word."""
         return 32 // self.factors
 
     def attribute(self, host: Host) -> str:

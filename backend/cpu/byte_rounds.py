@@ -109,7 +109,7 @@ class _ByteRounds(ByteKernel):
             self._sum(words)
 
     def _pack_together(self, column: str, behind: str, count: str, words: str) -> None:
-        """Of columns whose elements are neighbours in memory."""
+        """Packs columns whose elements are neighbours in memory."""
         text, block, down = self._text, self._block, self._lines.numbers["down"]
         first = text.element("i8", self._lines.address("%b", 1, column), behind)
         factors, bits = self._instruction.factors, self._instruction.bits
@@ -129,7 +129,7 @@ class _ByteRounds(ByteKernel):
         text.counted(words, 1, group)
 
     def _pack_apart(self, column: str, behind: str, count: str) -> None:
-        """Of columns each of which has an address of its own."""
+        """Packs columns each of which has an address of its own."""
         text, block, factors = self._text, self._block, self._instruction.factors
         bits, down = self._instruction.bits, self._lines.numbers["down"]
         target = self._words_of_b or self._panel

@@ -139,7 +139,7 @@ def _short_fma(n: Numeric, a: Real, b: Real, c: Real) -> Real:
 
 
 def _bfloat_fma(n: Numeric, a: Real, b: Real, c: Real) -> Real:
-    """The same of bfloat16, whose products may over- or underflow: those are computed in integers."""
+    """A fused multiply-add of bfloat16, whose products may over- or underflow: those are computed in integers."""
     product = a * b
     size = abs(product)
     exact = ((size > 2.0**-110) & (size < 2.0**126)) | a.is_zero() | b.is_zero()
