@@ -235,7 +235,10 @@ def test_streams_are_those_of_the_devices_gpu(monkeypatch: pytest.MonkeyPatch) -
     )
     monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=torch_cuda))
     native = SimpleNamespace(
-        export_timeline=lambda: -1, make_incoming=lambda: (0, -1), done=lambda value: True, limit_waits=lambda limit: None
+        export_timeline=lambda: -1,
+        make_incoming=lambda: (0, -1),
+        done=lambda value: True,
+        limit_waits=lambda limit: None,
     )
     context: Any = SimpleNamespace(native=native, shares_memory=True, device=SimpleNamespace(name="GPU", uuid="11ab"))
     driver.stack.append(1000)
