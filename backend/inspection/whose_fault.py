@@ -152,7 +152,7 @@ class _Inquiry:
         if only_usual is not None:
             return _compilers(
                 f"{_message(only_usual)}. The same kernel without optional passes does no such thing, so one of those "
-                "is wrong. DifferentLaunch with `reference=True` meanwhile.",
+                "is wrong. Launch with `reference=True` meanwhile.",
                 only_usual,
             )
         return _failed(f"{name}=1", compared) if compared.status != usual.status else None
