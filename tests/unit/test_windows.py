@@ -23,7 +23,7 @@ NATIVE = ROOT / "backend" / "native"
 #: Headers that mingw-w64 lacks, or has with less in them.
 UNIX = re.compile(r"(dlfcn|elf|semaphore|ucontext|unistd|cxxabi)\.h|sys/.*\.h|linux/.*\.h")
 #: Headers with a part for each system.
-BOTH = {ROOT / "backend/include/triton_spirv" / name for name in ("elf.hpp", "pages.hpp")}
+BOTH = {ROOT / "backend/include/triton_spirv" / name for name in ("elf.hpp", "pages.hpp", "processor.hpp")}
 #: Python's names that Windows lacks.
 LACKING = {
     "os": {"register_at_fork", "sched_getaffinity", "RTLD_NOLOAD", "fork", "getuid", "geteuid", "killpg", "setsid"},
