@@ -65,6 +65,7 @@ class OpenCpuDevice:
         return CpuKernel(name, made.code, made.scratch, info, most, watch)
 
     def _machine_code(self, spirv: bytes, subgroup: int) -> MachineCode:
+        from ...cpu.host import level_of
         from ...cpu.objects import machine_code
 
         assert self.info.capabilities is not None
@@ -73,7 +74,7 @@ class OpenCpuDevice:
         except ModuleNotFoundError as error:  # `triton` may be there without a compiler
             raise RuntimeError(
                 f"Triton, which makes machine code of its SPIR-V, is not installed ({error}); compile it with "
-                f"--target cpu-{self.info.driver_version}, and take the .o that this writes along"
+                f"--target cpu-{level_of(self.info.driver_version)[0]}, and take the .o that this writes along"
             ) from None
 
     def load_machine_code(self, code: bytes, machine: MachineModule) -> CpuKernel:
