@@ -32,7 +32,7 @@ def toy(request: pytest.FixtureRequest, tmp_path: Path) -> Toy:
     if request.param == "with the entry":
         git(toy.project.root, "update-index", "--add", "--cacheinfo", f"160000,{COMMIT},upstream")
         toy.project.submodule.mkdir()
-    git(toy.project.root, "commit", "-q", "-m", "tools: the toy")
+    git(toy.project.root, "commit", "-q", "-m", "the toy")
     return toy
 
 

@@ -11,9 +11,10 @@ import time
 from pathlib import Path
 
 import pytest
+from toy_project import git
 from vendor_support import ROOT
 
-from tools import progress, system
+from tools import commit_subjects, progress, system
 from tools.__main__ import VERBS, reported
 from tools.errors import ToolError
 from tools.hold import hold
@@ -22,7 +23,6 @@ from tools.packaging.plugins import load_plugin
 from tools.project import Lock, Project
 from tools.system import Need
 from tools.venv import Stamps
-from tools.verbs import check as check_verb
 from tools.verbs import dev as dev_verb
 from tools.verbs import test as test_verb
 
@@ -302,18 +302,24 @@ def test_the_tests_of_a_file_have_its_name_or_import_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("subject", "faults"),
+    ("subject", "is_right"),
     [
-        ("transforms: two wings, and guards that compute themselves", 0),
-        ("tests/device: what a kernel leaves", 0),
-        ("Fixed it", 1),
-        ("docs:", 1),
-        ("docs: " + "long " * 14, 1),
-        ("long " * 15, 2),
+        ("transforms: two wings, and guards that compute themselves", True),
+        ("tests/device: what a kernel leaves", True),
+        ("docs, tests: whole sentences", True),
+        ("Fixed it", False),
+        ("docs:", False),
+        ("docs: " + "long " * 14, False),
     ],
 )
-def test_the_subject_of_a_commit(subject: str, faults: int) -> None:
-    assert [code for code, _ in check_verb.check_subject(subject)] == ["commit-subject"] * faults
+def test_the_subject_of_a_commit(
+    subject: str, is_right: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "commit", "-q", "--allow-empty", "-m", subject)
+    monkeypatch.chdir(tmp_path)
+    assert commit_subjects.main([]) == (not is_right)
+    assert (subject.strip() in capsys.readouterr().out) != is_right
 
 
 @pytest.mark.parametrize("present", [True, False])

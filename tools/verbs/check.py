@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import configparser
 import re
-import subprocess
 from collections.abc import Iterator
 
 from ..errors import ToolError
@@ -28,27 +27,6 @@ def check_lock(lock: Lock) -> Iterator[Fault]:
             yield "lock-sha256", f"upstream.lock.toml: {wheel.file}: {wheel.sha256!r} is not a sha256"
         if not wheel.file.startswith(f"{lock.name}-{lock.version}-{wheel.python}-{wheel.abi}-"):
             yield "lock-file-name", f"upstream.lock.toml: {wheel.file} is not {lock.name} {lock.version} for its tags"
-
-
-#: Longest subject of a commit: `git log --oneline` shows it whole in 80 columns.
-LONGEST_SUBJECT = 72
-
-
-def check_subject(subject: str) -> Iterator[Fault]:
-    """That a commit's first line is ``room: what changed``, and short."""
-    if not re.match(r"[\w/. -]+: \S", subject):
-        yield "commit-subject", f"the last commit's subject is not `room: what changed`: {subject}"
-    if len(subject) > LONGEST_SUBJECT:
-        yield "commit-subject", f"the last commit's subject has {len(subject)} characters, {LONGEST_SUBJECT} at most"
-
-
-def _subject(project: Project) -> str | None:
-    """The first line of the checkout's last commit that is no merge; None where there is no repository."""
-    if not (project.root / ".git").exists():
-        return None
-    command = ["git", "log", "-1", "--no-merges", "--format=%s"]
-    done = subprocess.run(command, cwd=project.root, capture_output=True, text=True, check=False)
-    return done.stdout.strip() or None
 
 
 def check_submodule(project: Project, lock: Lock) -> Iterator[Fault]:
@@ -159,7 +137,7 @@ def faults(project: Project) -> list[Fault]:
         lock = project.lock()
     except ToolError as error:
         return [("lock-unusable", str(error))]
-    found = [*check_lock(lock), *check_submodule(project, lock), *check_subject(_subject(project) or "none: none")]
+    found = [*check_lock(lock), *check_submodule(project, lock)]
     series = list(check_series(project))
     found += series
     if all(code in ("queue-hash", "patch-unlisted") or code.startswith("patch-no-") for code, _ in series):
