@@ -61,7 +61,7 @@ namespace triton_spirv {
 inline namespace results {  // another name for the linker than that of functions that throw
 #endif
 
-constexpr uint32_t kAbiVersion = 1;
+constexpr uint32_t kAbiVersion = 2;
 constexpr uint32_t kBundleVersion = 1;
 
 // -- what goes wrong

@@ -161,7 +161,7 @@ def test_what_a_bundle_refuses(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("entries", "message"),
     [
-        ({"version": 2}, "version 2 of the ABI, this loader 1: take triton_spirv.hpp of the wheel that compiled it"),
+        ({"version": 1}, "version 1 of the ABI, this loader 2: take triton_spirv.hpp of the wheel that compiled it"),
         ({"format": "other"}, "does not describe a kernel of triton-spirv"),
         ({"sha256": "0" * 64}, "is not the module that the JSON beside it describes"),
         ({"subgroup_size": 4096}, "it needs subgroups of 4096; compile it with `triton-spirv compile --target device`"),
@@ -210,7 +210,7 @@ def abi_of(*types: str, divisible_by: int = 1) -> dict[str, Any]:
         offset += size
     return {
         "format": "triton-spirv-kernel",
-        "version": 1,
+        "version": 2,
         "kernel": "ké\U0001f600",
         "sha256": "0" * 64,
         "target": "vulkan1.3;driver=generic",
@@ -317,8 +317,8 @@ def test_the_reader_takes_json_and_nothing_else(probe: Path, tmp_path: Path) -> 
     damaged = [text[:cut] for cut in range(0, len(text), 97)]
     damaged += [text + "x", text.replace("null", "nul"), text.replace("1,\n", "1,,\n"), text.replace("0.0015", "0.")]
     damaged += [text.replace("true", "True"), text.replace("0.0015", "01"), text.replace("\\ud83d", "\\ud8"), "[" * 100]
-    damaged += [text.replace("\\ud83d", ""), text.replace('"version": 1', '"version": 1, "version": 1'), "\0" + text]
-    damaged += [text.replace('"version": 1', '"version": 1.5'), text.replace('"bytes": 4', '"bytes": 9')]
+    damaged += [text.replace("\\ud83d", ""), text.replace('"version": 2', '"version": 2, "version": 2'), "\0" + text]
+    damaged += [text.replace('"version": 2', '"version": 2.5'), text.replace('"bytes": 4', '"bytes": 9')]
     damaged += [text.replace('"offset": 0', '"offset": 4294967295'), text.replace('"parameter": 0', '"parameter": 1')]
     damaged += [text.replace("\\u00e9", "\\u00e\x19"), text.replace("\\u00e9", "\\u00\x05\x19")]
     assert all(one != text for one in damaged)

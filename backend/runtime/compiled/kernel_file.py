@@ -17,7 +17,7 @@ from ...capabilities import Capabilities
 FORMAT = "triton-spirv-kernel"
 #: It rises with every entry of the JSON that is added, renamed, left out or means something else: a runtime that knows
 #: other entries would call the file damaged, or misread it.
-VERSION = 1
+VERSION = 2
 
 #: Of how machine code is called: include/triton_spirv/processor.hpp.
 LAUNCH_VERSION = 2

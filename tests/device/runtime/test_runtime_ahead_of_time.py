@@ -369,7 +369,7 @@ def _edit_first(module: Path, list_: str, **changes: Any) -> None:
         ),
         (lambda module: module.with_suffix(".json").write_text("[]"), IncompatibleModule, "its format is not"),
         (lambda module: _edit(module, format="other"), IncompatibleModule, "its format is not"),
-        (lambda module: _edit(module, version=99), IncompatibleModule, "has version 99 .* reads version 1"),
+        (lambda module: _edit(module, version=99), IncompatibleModule, "has version 99 .* reads version 2"),
         (lambda module: _edit(module, more=1), IncompatibleModule, "see its entries more"),
         (lambda module: _edit(module, parameters=[{"x": 1}]), IncompatibleModule, "add.json is damaged"),
         (lambda module: _edit(module, parameters=[]), IncompatibleModule, "do not match its parameters"),

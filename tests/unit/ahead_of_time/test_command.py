@@ -221,7 +221,7 @@ def test_what_is_written(kernels: Path, capsys: pytest.CaptureFixture[str]) -> N
     )
     assert capsys.readouterr().out == f"{kernels.with_name('out.spv')} and {kernels.with_name('out.json')}\n"
     told = json.loads(kernels.with_name("out.json").read_text())
-    assert (told["format"], told["version"], told["kernel"]) == ("triton-spirv-kernel", 1, "add")
+    assert (told["format"], told["version"], told["kernel"]) == ("triton-spirv-kernel", 2, "add")
     assert told["workgroup_size"] == [64, 1, 1] and told["subgroup_size"] == 32
     assert [
         (entry["name"], entry["type"], entry.get("value"), entry["divisible_by"]) for entry in told["parameters"]
