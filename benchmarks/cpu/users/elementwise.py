@@ -9,17 +9,11 @@ import triton
 import triton.language as tl
 from torch.nn import functional
 
+from benchmarks.cpu.kernels import add
 from benchmarks.cpu.users.rows import Data, Row
 
 _COUNT = (1 << 20) - 5
 _BLOCK = 1024
-
-
-@triton.jit
-def add(x, y, out, n, BLOCK: tl.constexpr):
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    mask = at < n
-    tl.store(out + at, tl.load(x + at, mask=mask) + tl.load(y + at, mask=mask), mask=mask)
 
 
 @triton.jit

@@ -9,21 +9,8 @@ import triton
 import triton.language as tl
 from torch.nn import functional
 
+from benchmarks.cpu.kernels import embedding, gather
 from benchmarks.cpu.users.rows import Data, Row, numba
-
-
-@triton.jit
-def gather(x, index, out, n, BLOCK: tl.constexpr):
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    place = tl.load(index + at, mask=at < n, other=0)
-    tl.store(out + at, tl.load(x + place, mask=at < n), mask=at < n)
-
-
-@triton.jit
-def embedding(table, index, out, width, BLOCK: tl.constexpr):
-    row, at = tl.program_id(0), tl.arange(0, BLOCK)
-    value = tl.load(table + tl.load(index + row) * width + at, mask=at < width)
-    tl.store(out + row * width + at, value, mask=at < width)
 
 
 @triton.jit

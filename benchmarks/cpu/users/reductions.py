@@ -9,6 +9,7 @@ import triton
 import triton.language as tl
 from torch.nn import functional
 
+from benchmarks.cpu.kernels import largest
 from benchmarks.cpu.users.rows import Data, Row
 
 
@@ -52,12 +53,6 @@ def sum_columns(x, out, m, n, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
         mask = (row[:, None] < m) & (column[None, :] < n)
         total += tl.load(x + row[:, None] * n + column[None, :], mask=mask, other=0.0)
     tl.store(out + column, tl.sum(total, 0), mask=column < n)
-
-
-@triton.jit
-def largest(x, out, n, BLOCK: tl.constexpr):
-    row, at = tl.program_id(0), tl.arange(0, BLOCK)
-    tl.store(out + row, tl.argmax(tl.load(x + row * n + at, mask=at < n, other=float("-inf")), 0))
 
 
 @triton.jit

@@ -9,28 +9,8 @@ import torch
 import triton
 import triton.language as tl
 
+from benchmarks.cpu.kernels import cumulative, sort, top, uniform
 from benchmarks.cpu.users.rows import Data, Row, numba
-
-
-@triton.jit
-def cumulative(x, out, n, BLOCK: tl.constexpr):
-    row, at = tl.program_id(0), tl.arange(0, BLOCK)
-    value = tl.load(x + row * n + at, mask=at < n, other=0.0)
-    tl.store(out + row * n + at, tl.cumsum(value, 0), mask=at < n)
-
-
-@triton.jit
-def sort(x, out, n, BLOCK: tl.constexpr):
-    row, at = tl.program_id(0), tl.arange(0, BLOCK)
-    value = tl.load(x + row * n + at, mask=at < n, other=float("inf"))
-    tl.store(out + row * n + at, tl.sort(value, 0), mask=at < n)
-
-
-@triton.jit
-def top(x, out, n, K: tl.constexpr, BLOCK: tl.constexpr):
-    row, at = tl.program_id(0), tl.arange(0, BLOCK)
-    value = tl.load(x + row * n + at, mask=at < n, other=float("-inf"))
-    tl.store(out + row * K + tl.arange(0, K), tl.topk(value, K))
 
 
 @triton.jit
@@ -53,12 +33,6 @@ def linear_scan(a, x, out, steps, width, BLOCK: tl.constexpr):
         place = step * width + channel
         h = h * tl.load(a + place) + tl.load(x + place)
         tl.store(out + place, h)
-
-
-@triton.jit
-def uniform(out, n, seed, BLOCK: tl.constexpr):
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    tl.store(out + at, tl.rand(seed, at), mask=at < n)
 
 
 @triton.jit

@@ -9,6 +9,7 @@ import triton
 import triton.language as tl
 from torch.nn import functional
 
+from benchmarks.cpu.kernels import transpose
 from benchmarks.cpu.users.rows import Data, Row, numba
 
 
@@ -22,14 +23,6 @@ def stencil(x, out, m, n, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
     value += tl.load(x + place - 1, mask=inner, other=0.0) + tl.load(x + place + 1, mask=inner, other=0.0)
     value += tl.load(x + place - n, mask=inner, other=0.0) + tl.load(x + place + n, mask=inner, other=0.0)
     tl.store(out + place, value, mask=inner)
-
-
-@triton.jit
-def transpose(x, out, m, n, TILE: tl.constexpr):
-    row, column = tl.program_id(0) * TILE + tl.arange(0, TILE), tl.program_id(1) * TILE + tl.arange(0, TILE)
-    value = tl.load(x + row[:, None] * n + column[None, :], mask=(row[:, None] < m) & (column[None, :] < n))
-    place = out + column[:, None] * m + row[None, :]
-    tl.store(place, tl.trans(value), mask=(column[:, None] < n) & (row[None, :] < m))
 
 
 @triton.jit
