@@ -27,7 +27,8 @@ namespace triton_spirv::cpu {
 inline constexpr uint32_t kLaunchVersion = 2;
 
 // The function that an object defines for a kernel: it runs programs first … last - 1, in that order. Program (x, y, z)
-// has the number (z × grid[1] + y) × grid[0] + x. grid[3] is 1 if no other thread accesses what the kernel updates by
+// has the number (z × grid[1] + y) × grid[0] + x, or (z × grid[0] + x) × grid[1] + y if no program of the kernel can
+// wait for another (backend/cpu/program_order.py). grid[3] is 1 if no other thread accesses what the kernel updates by
 // atomic instructions until it returns: they are plain loads and stores then. `block` is the argument block. `scratch`
 // are bytes of the thread, at a multiple of kScratchAlignment. It returns early once `stop` is not 0, which it looks at
 // before each program and in loops without a constant bound.

@@ -12,7 +12,7 @@
 namespace triton_spirv::cpu {
 namespace {
 
-// As COMPONENTS in backend/cpu/matrices.py.
+// As COMPONENTS in backend/cpu/emulation.py.
 enum Type : int32_t { kF16, kBF16, kF32, kF64, kS8, kU8, kS16, kU16, kS32, kU32 };
 
 std::size_t size_of(int32_t type) {

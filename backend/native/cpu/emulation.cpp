@@ -26,7 +26,7 @@ namespace {
 
 // Of a subgroup. Vectors of 64 lanes are many registers, which a kernel spills.
 constexpr std::size_t kStack = 2 << 20;
-// Above a stack: what looks for callers may read so far (faults.cpp).
+// Above a stack: what looks for callers may read so far (signal_faults.cpp).
 constexpr std::size_t kAbove = 64 << 10;
 // What shared memory holds before anything is stored: NaN in every float format, -1 in every integer.
 constexpr int kPoison = 0xff;
