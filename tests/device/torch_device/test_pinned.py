@@ -54,6 +54,7 @@ def test_copies_both_ways(dtype: Any, non_blocking: bool) -> None:
 
 def test_memory_that_its_owner_gave_up_stays_until_it_is_copied() -> None:
     """And is taken again later: the process keeps a few blocks."""
+    PINNED.clear()  # blocks of other sizes, of tests before this one
     x = torch.arange(float(_MANY))
     for turn in range(40):
         there = (x + turn).pin_memory().to("spirv", non_blocking=True)
