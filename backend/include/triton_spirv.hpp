@@ -147,12 +147,30 @@ Returned<T> give(Result<T> result) {
 struct Json {
   using List = std::vector<Json>;
   using Map = std::map<std::string, Json>;
-  std::variant<std::nullptr_t, bool, double, std::string, List, Map> value = nullptr;
+  struct Number {
+    double value = 0;
+    std::string text;  // as it was written
+  };
+  std::variant<std::nullptr_t, bool, Number, std::string, List, Map> value = nullptr;
 
   bool is_null() const { return std::holds_alternative<std::nullptr_t>(value); }
 };
 
 inline std::string damaged(const std::string &what) { return "the kernel's JSON is damaged: " + what; }
+
+// A character in UTF-8.
+inline void append(std::string &text, uint32_t code) {
+  auto tail = [&](int shift) { text += static_cast<char>(0x80 | ((code >> shift) & 0x3F)); };
+  if (code < 0x80) {
+    text += static_cast<char>(code);
+  } else if (code < 0x800) {
+    text += static_cast<char>(0xC0 | (code >> 6)), tail(0);
+  } else if (code < 0x10000) {
+    text += static_cast<char>(0xE0 | (code >> 12)), tail(6), tail(0);
+  } else {
+    text += static_cast<char>(0xF0 | (code >> 18)), tail(12), tail(6), tail(0);
+  }
+}
 
 class JsonReader {
  public:
@@ -228,14 +246,15 @@ class JsonReader {
     return found;
   }
   // Whole numbers below 2^53 are exact, and no other number is used.
-  double number() {
+  Json::Number number() {
+    const size_t start = at_;
     const bool negative = word("-");
     double found = 0;
     int digits_after = 0;
     auto digits = [&] {
-      size_t start = at_;
+      const size_t first = at_;
       for (; peek() >= '0' && peek() <= '9'; ++at_) found = found * 10 + (peek() - '0');
-      return static_cast<int>(at_ - start);
+      return static_cast<int>(at_ - first);
     };
     if (peek() == '0')
       ++at_;
@@ -247,13 +266,13 @@ class JsonReader {
       ++at_;
       const bool down = peek() == '-';
       if (peek() == '+' || peek() == '-') ++at_;
-      size_t start = at_;
+      const size_t first = at_;
       for (; peek() >= '0' && peek() <= '9'; ++at_) exponent = std::min(exponent * 10 + (peek() - '0'), 9999);
-      if (at_ == start) fail("a number without digits in its exponent");
+      if (at_ == first) fail("a number without digits in its exponent");
       if (down) exponent = -exponent;
     }
     found *= std::pow(10.0, exponent - digits_after);
-    return negative ? -found : found;
+    return {negative ? -found : found, std::string(text_.substr(start, at_ - start))};
   }
   uint32_t hex() {
     uint32_t code = 0;
@@ -310,18 +329,6 @@ class JsonReader {
     }
     return 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00);
   }
-  static void append(std::string &text, uint32_t code) {
-    auto tail = [&](int shift) { text += static_cast<char>(0x80 | ((code >> shift) & 0x3F)); };
-    if (code < 0x80) {
-      text += static_cast<char>(code);
-    } else if (code < 0x800) {
-      text += static_cast<char>(0xC0 | (code >> 6)), tail(0);
-    } else if (code < 0x10000) {
-      text += static_cast<char>(0xE0 | (code >> 12)), tail(6), tail(0);
-    } else {
-      text += static_cast<char>(0xF0 | (code >> 18)), tail(12), tail(6), tail(0);
-    }
-  }
 
   std::string_view text_;
   std::string fault_;
@@ -357,7 +364,7 @@ class Fields {
     return as<T>(entry(json, key), key);
   }
   uint32_t to_number(const Json &json, const char *what) {
-    double found = as<double>(json, what);
+    const double found = as<Json::Number>(json, what).value;
     if (found >= 0 && found <= 4294967295.0 && found == std::floor(found)) return static_cast<uint32_t>(found);
     fail(damaged(std::string(what) + " is not a whole number of 32 bits"));
     return 0;
@@ -412,6 +419,76 @@ inline std::string sha256(const std::string &data) {
   for (uint32_t word : h)
     for (int shift = 28; shift >= 0; shift -= 4) text += "0123456789abcdef"[(word >> shift) & 15];
   return text;
+}
+
+// -- the checksum of a kernel's JSON: the hash of all other entries in the one form that docs/internals/abi.md names
+// ------------------------------------------------------------------------------------------------------------------
+
+// Text in quotes, what is not ASCII escaped. Bytes that are not UTF-8 stay, and no file has the checksum of those.
+inline void write(std::string &out, const std::string &text) {
+  auto unit = [&](uint32_t code) {
+    out += "\\u";
+    for (int shift = 12; shift >= 0; shift -= 4) out += "0123456789abcdef"[(code >> shift) & 15];
+  };
+  out += '"';
+  for (size_t at = 0, length = 1; at < text.size(); at += length) {
+    const uint32_t lead = static_cast<unsigned char>(text[at]);
+    length = lead < 0x80 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+    uint32_t code = length == 1 ? lead : lead & (0x7Fu >> length);
+    for (size_t i = 1; i < length; ++i)
+      code = (code << 6) | (at + i < text.size() ? static_cast<unsigned char>(text[at + i]) & 0x3Fu : 0);
+    std::string again;
+    append(again, code);
+    const char *from = "\"\\\b\f\n\r\t", *to = "\"\\bfnrt";
+    const char *named = code && code < 0x80 ? std::strchr(from, static_cast<int>(code)) : nullptr;
+    if (text.compare(at, length, again)) {
+      out += text[at];
+      length = 1;
+    } else if (named) {
+      out += '\\';
+      out += to[named - from];
+    } else if (code >= 0x20 && code < 0x7F) {
+      out += static_cast<char>(code);
+    } else if (code < 0x10000) {
+      unit(code);
+    } else {
+      unit(0xD800 + ((code - 0x10000) >> 10));
+      unit(0xDC00 + ((code - 0x10000) & 0x3FF));
+    }
+  }
+  out += '"';
+}
+
+// Entries are sorted, and there are no spaces. Numbers are as they were written. The entry `without` is left out.
+inline void write(std::string &out, const Json &json, const char *without = "") {
+  const char *between = "";
+  if (const bool *flag = std::get_if<bool>(&json.value)) {
+    out += *flag ? "true" : "false";
+  } else if (const Json::Number *number = std::get_if<Json::Number>(&json.value)) {
+    out += number->text;
+  } else if (const std::string *text = std::get_if<std::string>(&json.value)) {
+    write(out, *text);
+  } else if (const Json::List *list = std::get_if<Json::List>(&json.value)) {
+    out += '[';
+    for (const Json &item : *list) out += between, write(out, item), between = ",";
+    out += ']';
+  } else if (const Json::Map *entries = std::get_if<Json::Map>(&json.value)) {
+    out += '{';
+    for (const auto &[key, item] : *entries) {
+      if (key == without) continue;
+      out += between, write(out, key), out += ':', write(out, item);
+      between = ",";
+    }
+    out += '}';
+  } else {
+    out += "null";
+  }
+}
+
+inline std::string checksum(const Json &kernel) {
+  std::string text;
+  write(text, kernel, "checksum");
+  return sha256(text);
 }
 
 #ifndef TRITON_SPIRV_NO_VULKAN
@@ -660,7 +737,7 @@ struct Abi {
       const std::string &name = fields.get<std::string>(parameter, "name");
       if (!fields.entry(parameter, "type").is_null()) continue;
       const Json &value = fields.entry(parameter, "value");
-      if (const double *number = std::get_if<double>(&value.value)) abi.constants[name] = *number;
+      if (const Json::Number *number = std::get_if<Json::Number>(&value.value)) abi.constants[name] = number->value;
       if (const bool *flag = std::get_if<bool>(&value.value)) abi.constants[name] = *flag;
     }
     for (const Json &entry : fields.get<Json::List>(json, "arguments")) {
@@ -684,6 +761,10 @@ struct Abi {
         fields.fail(detail::damaged("argument " + argument.name + " lies outside of the block"));
       abi.arguments.push_back(argument);
     }
+    if (fields.get<std::string>(json, "checksum") != detail::checksum(json))
+      fields.fail(
+          "the kernel's JSON is damaged, or was changed by hand: its checksum is not that of its other entries; "
+          "compile the kernel again");
     if (!fields.fault().empty()) return Error(fields.fault());
     return abi;
   }

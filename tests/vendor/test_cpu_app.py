@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from command import triton_spirv
 from triton.backends.spirv.cpu.host import level_of
+from triton.backends.spirv.runtime.compiled.kernel_file import sealed
 from triton.backends.spirv.runtime.native_module import native
 from vendor_support import ROOT
 
@@ -179,7 +180,7 @@ def edited(path: Path, **entries: Any) -> Path:
     shutil.copy(path, copy)
     abi = json.loads(path.with_suffix(".json").read_text())
     abi["machine_code"] |= entries
-    copy.with_suffix(".json").write_text(json.dumps(abi))
+    copy.with_suffix(".json").write_text(json.dumps(sealed(abi)))
     return copy
 
 

@@ -1,5 +1,5 @@
 // What triton_spirv.hpp makes of a JSON and of values, without a device: for
-// test_vulkan_app.py.
+// test_cpp_reader.py.
 //
 // probe parse FILE            prints the kernel's name, or the error
 // probe pack FILE VALUE…      prints the argument block in hex; p<number> is a
