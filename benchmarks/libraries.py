@@ -356,6 +356,19 @@ def take_first_configurations() -> None:
     Autotuner.prune_configs, Autotuner._bench = pruned, benched
 
 
+def ignore_unknown_keys() -> None:
+    """An autotuner's key may name what is no argument of its kernel, as in Triton's releases: flash-linear-attention
+    0.5.2 and torchao 0.18 cannot be imported otherwise."""
+    from triton.runtime.autotuner import Autotuner
+
+    make = Autotuner.__init__
+
+    def made(self: Any, fn: Any, arg_names: Any, configs: Any, key: Any, *args: Any, **keywords: Any) -> None:
+        make(self, fn, arg_names, configs, [name for name in key if name in arg_names], *args, **keywords)
+
+    Autotuner.__init__ = made
+
+
 def _verdict(operator: Operator, device: str) -> tuple[str, str]:
     """One of OUTCOMES, and what is to be said of it."""
     try:

@@ -1,7 +1,7 @@
 """Tests that kernel libraries publish, as they are, on this device under CUDA's name: what became of them.
 
-    python -m tools suites --fetch sources                 # pip installs the libraries; their tests lie in sources
-    python -m tools suites sources [--only liger-kernel] [--tests 300] [--each 120]
+    python -m tools suites --fetch sources                 # libraries with their tests; pip installs their needs
+    python -m tools suites sources [--only liger-kernel] [--tests 300] [--each 120] [--jobs 8 --within 600]
     python -m tools suites sources --values                # those that passed, with TRITON_SPIRV_CHECK_VALUES=1
     python -m tools suites --page                          # docs/internals/suites.md, of the results in build/suites
 
@@ -22,9 +22,12 @@ import subprocess
 import sys
 import tarfile
 import textwrap
+import time
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from benchmarks.outcomes import FAILURES, NOT_ENDED, PASSED, SKIPPED
@@ -37,12 +40,10 @@ _PAGE = Path(__file__).parents[2] / "docs" / "internals" / "suites.md"
 
 
 def fetch(suite: Suite, sources: Path) -> None:
-    """Installs the library, and unpacks its tests in ``sources``."""
+    """Installs what a library needs, and unpacks it and its tests in ``sources``."""
     pip = [sys.executable, "-m", "pip"]
-    wanted = f"{suite.package}=={suite.version}"
-    for packages in ([wanted, "--no-deps"], [*suite.needs]):
-        if packages:
-            subprocess.run([*pip, "install", "--quiet", *packages], check=True)
+    if suite.needs:
+        subprocess.run([*pip, "install", "--quiet", *suite.needs], check=True)
     if (sources / suite.folder).is_dir():
         return
     sources.mkdir(parents=True, exist_ok=True)
@@ -52,15 +53,16 @@ def fetch(suite: Suite, sources: Path) -> None:
         command = ["git", "clone", "--quiet", "--depth", "1", "--branch", tag, url, str(sources / suite.folder)]
         subprocess.run(command, check=True)
         return
-    command = [*pip, "download", "--quiet", "--no-deps", "--no-binary", ":all:", "-d", str(sources), wanted]
-    subprocess.run(command, check=True)
+    command = [*pip, "download", "--quiet", "--no-deps", "--no-binary", ":all:", "-d", str(sources)]
+    subprocess.run([*command, f"{suite.package}=={suite.version}"], check=True)
     with tarfile.open(sources / f"{suite.folder}.tar.gz") as opened:
         opened.extractall(sources, filter="data")
 
 
 def _files(suite: Suite, root: Path) -> list[str]:
     left_out = {name for names in suite.without.values() for name in names.split()}
-    found = sorted(file for pattern in suite.files for file in root.glob(pattern))
+    found = sorted({file for pattern in suite.files for file in root.glob(pattern)})
+    found = [file for file in found if suite.text in file.read_text(encoding="utf-8")]
     return [str(file.relative_to(root)) for file in found if file.stem.removeprefix("test_") not in left_out]
 
 
@@ -69,19 +71,22 @@ def run_here(root: Path, options: argparse.Namespace) -> int:
     import pytest
     import torch
 
-    from benchmarks.libraries import take_first_configurations
+    from benchmarks.libraries import ignore_unknown_keys, take_first_configurations
 
     from .recorder import Recorder
 
     take_first_configurations()
+    ignore_unknown_keys()
     os.chdir(root)
-    sys.path.insert(0, str(root))
+    sys.path[:0] = [str(root / path) for path in options.path.split()]
+    sys.modules.update({name: ModuleType(name) for name in options.absent.split()})
     only = set(json.loads(options.chosen.read_text(encoding="utf-8"))) if options.chosen else None
     recorder = Recorder(options.output, options.tests, options.seed, options.each, only)
     # Without the library's own settings of pytest, some of which need plugins.
     settings = ["-c", os.devnull, "--rootdir", str(root), "-p", "no:cacheprovider", "--continue-on-collection-errors"]
+    settings += ["-q", "--no-header", "--tb=no", *options.arguments.split()]
     with torch.spirv.as_cuda():
-        return int(pytest.main([*settings, "-q", "--no-header", "--tb=no", *options.files], plugins=[recorder]))
+        return int(pytest.main([*settings, *options.files], plugins=[recorder]))
 
 
 def results(output: Path) -> Rows:
@@ -90,38 +95,89 @@ def results(output: Path) -> Rows:
     return {row["test"]: row for row in map(json.loads, text.splitlines())}
 
 
-def run(suite: Suite, options: argparse.Namespace) -> Rows:
-    """Runs a library's tests, in a new process after one that did not end."""
-    root, folder = (options.sources / suite.folder).resolve(), options.output.resolve()
-    folder.mkdir(parents=True, exist_ok=True)
-    output = folder / f"{suite.package}{'.values' if options.values else ''}.jsonl"
-    if not options.resume:
-        output.unlink(missing_ok=True)
-    output.touch()
-    command = [sys.executable, "-W", "ignore", "-m", "benchmarks.suites", str(root), *_files(suite, root), "--here"]
-    command += ["--output", str(output), "--tests", str(options.tests), "--seed", str(options.seed)]
-    command += ["--each", str(options.each)]
-    environment = os.environ | suite.environment
-    if options.values:
-        chosen = folder / f"{suite.package}.chosen.json"
-        passed = [name for name, row in results(folder / f"{suite.package}.jsonl").items() if row["outcome"] == PASSED]
-        chosen.write_text(json.dumps(passed), encoding="utf-8")
-        command += ["--chosen", str(chosen)]
-        environment["TRITON_SPIRV_CHECK_VALUES"] = "1"
-    while True:
-        before = output.read_text(encoding="utf-8")
-        ended = subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
-        rows = results(output)
-        last = next(reversed(rows.values()), None)
-        if output.read_text(encoding="utf-8") == before or (last and last["outcome"] != NOT_ENDED):
-            if len(rows) < 2:
-                print(f"{suite.package}: pytest ended before any test:\n{ended.stdout}{ended.stderr}")
-            return rows
-        if last:
-            in_time = ended.returncode != -signal.SIGPROF
-            last["message"] = f"its process ended with {ended.returncode}" if in_time else OUT_OF_TIME
-            with output.open("a", encoding="utf-8") as stream:
-                stream.write(json.dumps(last) + "\n")
+def output(suite: Suite, options: argparse.Namespace) -> Path:
+    return Path(options.output).resolve() / f"{suite.package}{'.values' if options.values else ''}.jsonl"
+
+
+class _Runs:
+    """The processes that run a suite's tests: each takes one that no line of ``output`` names yet, until none is
+    left."""
+
+    def __init__(self, suite: Suite, options: argparse.Namespace) -> None:
+        self.suite, self.open = suite, True
+        self.root, folder = (options.sources / suite.folder / suite.inside).resolve(), options.output.resolve()
+        folder.mkdir(parents=True, exist_ok=True)
+        self.output = output(suite, options)
+        self.log = self.output.with_suffix(".log")
+        if not options.resume:
+            self.output.unlink(missing_ok=True)
+        self.output.touch()
+        self.options = ["--here", "--output", str(self.output), "--tests", str(options.tests)]
+        self.options += ["--seed", str(options.seed), "--each", str(options.each), f"--path={suite.path}"]
+        self.options += [f"--absent={suite.absent}", f"--arguments={suite.arguments}"]
+        self.environment = os.environ | suite.environment
+        if options.values:
+            chosen = folder / f"{suite.package}.chosen.json"
+            rows = results(folder / f"{suite.package}.jsonl")
+            passed = [name for name, row in rows.items() if row["outcome"] == PASSED]
+            chosen.write_text(json.dumps(passed), encoding="utf-8")
+            self.options += ["--chosen", str(chosen)]
+            self.environment["TRITON_SPIRV_CHECK_VALUES"] = "1"
+
+    def start(self) -> subprocess.Popen[bytes] | None:
+        """A further process, with the files that have a test left; None if there are none."""
+        rows = results(self.output)
+        files = _files(self.suite, self.root)
+        if COLLECTED in rows:
+            left = {test.partition("::")[0] for test in rows[COLLECTED]["chosen"] if test not in rows}
+            files = [file for file in files if file in left]
+        self.open = bool(files)
+        if not files:
+            return None
+        command = [sys.executable, "-W", "ignore", "-m", "benchmarks.suites", str(self.root), *files, *self.options]
+        with self.log.open("ab") as log:
+            return subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.environment, start_new_session=True
+            )
+
+    def ended(self, process: subprocess.Popen[bytes]) -> None:
+        """Writes what became of the test that a process was in when it ended, if it was in one."""
+        rows = results(self.output)
+        inside = [row for row in rows.values() if row["outcome"] == NOT_ENDED and row.get("process") == process.pid]
+        for row in inside:
+            in_time = process.returncode != -signal.SIGPROF
+            row["message"] = f"its process ended with {process.returncode}" if in_time else OUT_OF_TIME
+            with self.output.open("a", encoding="utf-8") as stream:
+                stream.write(json.dumps({**row, "process": 0}) + "\n")
+        self.open &= bool(inside)
+        if not inside and len(rows) < 2:
+            print(f"{self.suite.package}: pytest ended before any test: {self.log}")
+
+
+def run(suites: Sequence[Suite], options: argparse.Namespace) -> None:
+    """Runs the tests of libraries, in ``options.jobs`` processes at a time, with a new one after one that did not end.
+    What is under way is ended after ``options.within`` seconds, and when this process is interrupted."""
+    runs = [_Runs(suite, options) for suite in suites]
+    live: list[tuple[_Runs, subprocess.Popen[bytes]]] = []
+    ends = time.monotonic() + options.within
+    try:
+        while time.monotonic() < ends:
+            for one, process in live[:]:
+                if process.poll() is not None:
+                    live.remove((one, process))
+                    one.ended(process)
+            while len(live) < options.jobs and (wanting := [one for one in runs if one.open]):
+                fewest = min(wanting, key=lambda wanted: sum(one is wanted for one, _ in live))
+                started = fewest.start()
+                if started:
+                    live.append((fewest, started))
+            if not live:
+                return
+            time.sleep(0.2)
+    finally:
+        for _, process in live:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
 
 @dataclass
@@ -151,6 +207,8 @@ def counted(suite: Suite, rows: Rows) -> Counts:
         outcome, said = row["outcome"], f"{test}: {row['message']}"
         if outcome == COLLECTED:
             counts.collected = int(row["message"])
+        elif outcome == NOT_ENDED and row.get("process"):
+            continue  # it was under way when the run ended
         elif outcome in FAILURES:
             known = (*suite.known, (OUT_OF_TIME, LIMIT, "it takes more processor time than a test may"))
             whose = next(((whose, why) for pattern, whose, why in known if re.search(pattern, said)), None)
@@ -202,7 +260,7 @@ def page(folder: Path) -> str:
             f"{again.run} run, {len(again.ours)} |"
         )
     lines += ["", "## How they are run", "", "```"]
-    lines += ["python3 -m tools suites --fetch sources   # pip installs the libraries; their tests lie in sources"]
+    lines += ["python3 -m tools suites --fetch sources   # libraries with their tests; pip installs their needs"]
     lines += ["python3 -m tools suites sources           # results: build/suites/LIBRARY.jsonl", "```", ""]
     lines += [
         "Tests are chosen at random, as many of each file where it has them. `benchmarks/suites/table.py` has the"
@@ -235,6 +293,10 @@ def main() -> int:
     parser.add_argument(
         "--each", type=float, default=120, metavar="S", help="seconds of processor time for a test (default: 120)"
     )
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes at a time (default: 1)")
+    parser.add_argument(
+        "--within", type=float, default=float("inf"), metavar="S", help="seconds until all is ended (default: no limit)"
+    )
     parser.add_argument("--output", type=Path, default=Path("build/suites"), help="folder with a line for each test")
     parser.add_argument("--fetch", action="store_true", help="install the libraries, and unpack their tests")
     parser.add_argument("--values", action="store_true", help="run those that passed, with each launch compared")
@@ -242,23 +304,30 @@ def main() -> int:
     parser.add_argument("--resume", action="store_true", help="leave out the tests that --output has")
     parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--chosen", type=Path, help=argparse.SUPPRESS)
+    for hidden in ("--path", "--absent", "--arguments"):
+        parser.add_argument(hidden, default="", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.here:
         return run_here(options.sources, options)
     if options.page:
         _PAGE.write_text(page(options.output), encoding="utf-8")
         return 0
-    right = True
-    for suite in SUITES:
-        if options.only and suite.package not in options.only:
-            continue
-        if options.fetch:
+    chosen = [suite for suite in SUITES if not options.only or suite.package in options.only]
+    if options.fetch:
+        for suite in chosen:
             fetch(suite, options.sources)
-        elif (options.sources / suite.folder).is_dir():
-            right &= report(suite, counted(suite, run(suite, options)))
-        else:
+        return 0
+    there = [suite for suite in chosen if (options.sources / suite.folder).is_dir()]
+    for suite in chosen:
+        if suite not in there:
             print(f"{suite.folder} is not in {options.sources}: python3 -m tools suites --fetch {options.sources}")
-    return int(not right)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # in the background of a shell it would be ignored
+    try:
+        run(there, options)
+    except KeyboardInterrupt:
+        print("interrupted: the lines so far are in", options.output)
+    right = [report(suite, counted(suite, results(output(suite, options)))) for suite in there]
+    return int(not all(right))
 
 
 if __name__ == "__main__":

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import random
 import time
 import traceback
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest.runner import runtestprotocol
 
 from benchmarks.outcomes import FAILED, NOT_ENDED, PASSED, SKIPPED, WRONG, ending_after, of_error
 
 #: The row that counts what was collected.
 COLLECTED = "collected"
+#: How many places of a failure its line names.
+_PLACES = 8
 
 
 def _outcome(error: BaseException) -> tuple[str, str]:
@@ -40,45 +46,62 @@ def shares(sizes: dict[str, int], total: int) -> dict[str, int]:
 
 
 class Recorder:
-    """``tests`` tests, spread over the files, at random, without those that ``output`` has a line of. A test that
-    takes longer than ``seconds`` of processor time ends the process. ``only``: these tests, if not None."""
+    """``tests`` tests, spread over the files, at random, without those that ``output`` has a line of: several processes
+    may share them. A test that takes longer than ``seconds`` of processor time ends the process. ``only``: these
+    tests, if not None."""
 
     def __init__(self, output: Path, tests: int, seed: int, seconds: float, only: set[str] | None = None) -> None:
         self.output, self.tests, self.seed, self.seconds, self.only = output, tests, seed, seconds, only
         self.found = (PASSED, "")
-        self.began = 0.0
+        self.places: list[str] = []
 
-    def _write(self, test: str, outcome: str, message: str = "", seconds: float = 0.0) -> None:
-        row = {"test": test, "outcome": outcome, "message": message, "seconds": round(seconds, 1)}
+    @contextmanager
+    def _rows(self) -> Iterator[dict[str, dict[str, Any]]]:
+        """The lines so far, while no other process of this suite reads or writes any."""
+        with self.output.open("r+", encoding="utf-8") as stream:
+            fcntl.flock(stream, fcntl.LOCK_EX)
+            yield {row["test"]: row for row in map(json.loads, stream.read().splitlines())}
+
+    def _write(self, test: str, outcome: str, message: str = "", **more: Any) -> None:
+        row = {"test": test, "outcome": outcome, "message": message, **more}
         with self.output.open("a", encoding="utf-8") as stream:
             stream.write(json.dumps(row) + "\n")
 
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
-        """Chooses."""
+        """Chooses, or takes the choice of the process that came first. Each begins at another place."""
+        with self._rows() as rows:
+            if COLLECTED not in rows:
+                chosen = sorted(self._choice(items)) if self.only is None else sorted(self.only)
+                self._write(COLLECTED, COLLECTED, str(len(items)), chosen=chosen)
+            else:
+                chosen = rows[COLLECTED]["chosen"]
+        left = set(chosen) - rows.keys()
+        found = [test for test in items if test.nodeid in left]
+        start = random.Random().randrange(len(found) + 1)
+        items[:] = found[start:] + found[:start]
+
+    def _choice(self, items: list[pytest.Item]) -> Iterator[str]:
         files: dict[str, list[pytest.Item]] = {}
         for item in items:
             files.setdefault(item.nodeid.partition("::")[0], []).append(item)
-        known = {json.loads(line)["test"] for line in self.output.read_text(encoding="utf-8").splitlines()}
-        if COLLECTED not in known:
-            self._write(COLLECTED, COLLECTED, str(len(items)))
-        chosen = self.only
-        if chosen is None:
-            counts = shares({file: len(tests) for file, tests in files.items()}, self.tests)
-            choices = (
-                random.Random(f"{self.seed} {file}").sample(files[file], count) for file, count in counts.items()
-            )
-            chosen = {test.nodeid for some in choices for test in some}
-        items[:] = [test for test in items if test.nodeid in chosen - known]
+        for file, count in shares({file: len(tests) for file, tests in files.items()}, self.tests).items():
+            for test in random.Random(f"{self.seed} {file}").sample(files[file], count):
+                yield test.nodeid
 
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
-        """Writes a line before a test and one after it."""
-        self.found, self.began = (PASSED, ""), time.process_time()
-        self._write(item.nodeid, NOT_ENDED)
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> bool:
+        """Runs a test that no line names, with a line before it and one after it."""
+        with self._rows() as rows:
+            if item.nodeid in rows:
+                return True
+            self._write(item.nodeid, NOT_ENDED, process=os.getpid())
+        self.found, self.places, began = (PASSED, ""), [], time.process_time()
         with ending_after(self.seconds):
-            result = yield
-        self._write(item.nodeid, *self.found, time.process_time() - self.began)
-        return result
+            # What its module and its class prepare is taken down, too: the next test here may be of another one.
+            runtestprotocol(item, log=False, nextitem=None)
+        more = {"at": self.places} if self.places else {}
+        self._write(item.nodeid, *self.found, seconds=round(time.process_time() - began, 1), **more)
+        return True
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[Any]) -> Iterator[Any]:
@@ -89,6 +112,8 @@ class Recorder:
             self.found = (SKIPPED, str(reason).removeprefix("Skipped: "))
         elif report.failed and call.excinfo is not None:
             self.found = _outcome(call.excinfo.value)
+            frames = traceback.extract_tb(call.excinfo.value.__traceback__)[-_PLACES:]
+            self.places = [f"{Path(one.filename).name}:{one.lineno}" for one in frames]
         return report
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:

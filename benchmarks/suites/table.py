@@ -17,9 +17,11 @@ _NOT_TUNED = "it expects tuning, which the run leaves out"
 
 @dataclass(frozen=True)
 class Suite:
-    """``package`` and ``version``: as pip installs them. ``repository``: (owner/name, tag) of the tests, where the
-    source distribution has none. ``files``: patterns of the test files. ``without``: files that test no kernel of
-    Triton's, by the reason. ``needs``: what pip installs beside the package. ``environment``: variables of the run."""
+    """``package`` and ``version``: as pip installs them. ``repository``: (owner/name, tag) of the library and tests,
+    where no source distribution has them, and ``inside`` its folder. ``files``: patterns of the test files; each has
+    ``text`` in it. ``without``: files that test no kernel of Triton's, by the reason. ``needs``: what pip installs for
+    them. ``path``: folders of the sources that modules are imported from. ``absent``: compiled modules, empty in the
+    run. ``arguments``: of pytest, as the tests define them. ``environment``: variables of the run."""
 
     package: str
     version: str
@@ -28,6 +30,11 @@ class Suite:
     without: dict[str, str] = field(default_factory=dict)
     known: tuple[tuple[str, str, str], ...] = ()
     needs: tuple[str, ...] = ()
+    inside: str = ""
+    text: str = ""
+    path: str = "."
+    absent: str = ""
+    arguments: str = ""
     environment: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -54,6 +61,7 @@ SUITES = (
             ("which means the projection rounded its logits", LIMIT, _TYPE),
         ),
         needs=("transformers",),
+        path="src .",
     ),
     Suite(
         "helion",
@@ -78,6 +86,88 @@ SUITES = (
         ),
         needs=("filecheck", "psutil", "rich", "scikit-learn", "expecttest"),
         environment={"HELION_AUTOTUNE_EFFORT": "none"},
+    ),
+    Suite(
+        "flash-linear-attention",
+        "0.5.2",
+        ("tests/ops/test_*.py", "tests/modules/test_*.py", "tests/layers/test_*.py", "tests/models/test_*.py"),
+        ("fla-org/flash-linear-attention", "v0.5.2"),
+        without={"other compilers of kernels": "dplr_tilelang"},
+        needs=("transformers", "einops"),
+    ),
+    Suite(
+        "flag-gems",
+        "3.0",
+        ("tests/test_*.py",),
+        ("FlagOpen/FlagGems", "v3.0"),
+        needs=("scipy", "pyyaml"),
+        path="src .",
+        arguments="--ref cpu",
+        environment={"GEMS_VENDOR": "nvidia"},
+    ),
+    Suite(
+        "triton-kernels",
+        "main",
+        ("tests/test_*.py", "tests/*/test_*.py"),
+        ("triton-lang/triton-cpu", "main"),
+        inside="python/triton_kernels",
+        without={
+            "several GPUs": "distributed",
+            "layouts of other devices, whose instructions they need": "layout_cdna4 layout_gfx1250 layout_blackwell",
+        },
+        needs=("matplotlib",),
+    ),
+    Suite(
+        "bitsandbytes",
+        "0.50.1",
+        ("tests/test_*.py",),
+        ("bitsandbytes-foundation/bitsandbytes", "0.50.1"),
+        without={"libraries of CUDA": "cuda_setup_evaluator", "models from the network": "generation"},
+        needs=("einops", "lion-pytorch"),
+    ),
+    Suite(
+        "torchao",
+        "0.18.0",
+        ("test/**/test_*.py",),
+        ("pytorch/ao", "v0.18.0"),
+        text="triton",
+        without={"several GPUs": "fsdp2 dtensor fsdp2_tp nvfp4_parallel nvfp4_fsdp2_tp a2a_dispatch mxfp8_a2a"},
+        needs=("parameterized", "expecttest", "tabulate", "transformers"),
+    ),
+    Suite(
+        "mamba-ssm",
+        "2.3.2.post1",
+        ("tests/ops/test_*.py", "tests/ops/triton/test_*.py", "tests/test_determinism.py", "tests/modules/test_*.py"),
+        ("state-spaces/mamba", "v2.3.2.post1"),
+        needs=("einops", "transformers"),
+        absent="selective_scan_cuda causal_conv1d_cuda",
+    ),
+    Suite(
+        "flash-attn",
+        "2.8.3.post1",
+        (
+            "tests/ops/triton/test_*.py",
+            "tests/test_rotary.py",
+            "tests/layers/test_*.py",
+            "tests/losses/test_cross_entropy.py",
+        ),
+        ("Dao-AILab/flash-attention", "v2.8.3.post1"),
+        needs=("einops",),
+        known=(("cannot import name 'RotaryEmbedding' from 'transformers", THEIRS, "it needs an older transformers"),),
+        absent="flash_attn_2_cuda",
+    ),
+    Suite(
+        "xformers",
+        "0.0.35",
+        ("tests/test_*.py",),
+        ("facebookresearch/xformers", "v0.0.35"),
+        without={
+            "several GPUs": "seqpar sequence_parallel_fused_ops multiprocessing_utils",
+            "no kernel of Triton's": """
+                attention_patterns checkpoint fmha_flop_formula profiler sparse_tensors sparsity24
+            """,
+        },
+        needs=("scipy",),
     ),
     Suite("conch-triton-kernels", "1.3", ("tests/*_test.py",)),
     Suite("cut-cross-entropy", "25.1.1", ("tests/test_*.py",)),

@@ -38,7 +38,8 @@ def test_after_it():
 FILES = {
     "tests/test_outcomes.py": OUTCOMES,
     "a_library.py": "def refuse(): assert False",
-    "tests/test_broken.py": "import there.is_none",
+    "tests/test_broken.py": "import there.is_none\ndef test(): pass",
+    "tests/test_other.py": "assert False",
     "tests/test_left_out.py": "def test_never(): assert False",
     "tests/test_many.py": "import pytest\n@pytest.mark.parametrize('i', range(50))\ndef test(i): pass",
 }
@@ -46,6 +47,8 @@ SUITE = Suite(
     "a-library",
     "1.0",
     ("tests/test_*.py",),
+    inside="python",
+    text="def test",
     without={"tests nothing": "left_out"},
     known=(("of the library", THEIRS, "its own mistake"), ("out of resource", LIMIT, "its tiles")),
 )
@@ -53,13 +56,19 @@ SUITE = Suite(
 
 def test_what_becomes_of_tests(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name, text in FILES.items():
-        file = tmp_path / SUITE.folder / name
+        file = tmp_path / SUITE.folder / SUITE.inside / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
     options = argparse.Namespace(
         sources=tmp_path, output=tmp_path / "out", tests=20, seed=1, each=2.0, resume=False, values=False
     )
-    rows = suites.run(SUITE, options)
+    options.jobs, options.within = 2, 300.0
+
+    def run() -> suites.Rows:
+        suites.run([SUITE], options)
+        return suites.results(suites.output(SUITE, options))
+
+    rows = run()
     outcomes = {name.partition("::test_")[2]: row["outcome"] for name, row in rows.items() if "outcomes" in name}
     assert outcomes == {
         "right": "passed",
@@ -84,9 +93,9 @@ def test_what_becomes_of_tests(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "test_killed: its process ended with -9" in shown
     # What is known is not run again; with each launch compared, only what passed runs.
     options.resume = True
-    assert [name for name in suites.run(SUITE, options) if "test_many" in name] == many
+    assert [name for name in run() if "test_many" in name] == many
     options.values = True
-    again = suites.counted(SUITE, suites.run(SUITE, options))
+    again = suites.counted(SUITE, run())
     assert (again.run, again.passed, suites.report(SUITE, again)) == (12, 12, True)
 
 
