@@ -62,12 +62,15 @@ def cut_in_strips(function: Function, driver: Driver, rows: bool = False) -> boo
     (``unrolled_elementwise``). ``rows``: arrays are in the order of rows, and tensors may be in some already
     (carried_arrays.py). Whether there was anything to rewrite."""
     assert function.body is not None
-    blocks = [block for outer in function.body.blocks for block in _blocks(outer)]
-    long = [block for block in blocks if cost_of(block.operations, driver) > driver.unrolled_elementwise]
-    if not long:
-        return False
-    strips = _Strips(function, driver, rows)
-    return any([strips.cut(block) for block in long])
+    changed, seen = False, set[Block]()
+    while True:  # the bodies of loops that are made are blocks, too: of rows first, then of strips of a row
+        blocks = [block for outer in function.body.blocks for block in _blocks(outer) if block not in seen]
+        long = [block for block in blocks if cost_of(block.operations, driver) > driver.unrolled_elementwise]
+        if not long:
+            return changed
+        strips = _Strips(function, driver, rows)
+        changed = any([strips.cut(block) for block in long]) or changed
+        seen.update(blocks)
 
 
 def _blocks(block: Block) -> Iterator[Block]:
@@ -212,7 +215,7 @@ class _Strips:
         """Puts ``sinks`` and what they need into a loop, where that is long and can be cut."""
         shapes = {type_.shape for sink in sinks if isinstance(type_ := sunk(sink).type, TensorType)}
         along = {sink.attribute("axis") for sink in sinks if folds(sink)}
-        best, most = None, 1
+        best, most, spared = None, 1, 0.0
         for dim in self._dims(sinks, min(len(shape) for shape in shapes)):
             extents = {shape[dim] for shape in shapes}
             if len(extents) > 1 or extents == {1} or along - {dim} or not _may_fit(sinks, dim):
@@ -221,8 +224,9 @@ class _Strips:
             if found is None:
                 continue
             strips, enough = self._strips(found[0])
-            if strips > most:
-                best, most = found, strips
+            cost = cost_of((operation for operation, _ in found[0].operations), self._driver)
+            if (spares := cost - cost / strips) > spared:
+                best, most, spared = found, strips, spares
                 if enough or not self._rows:
                     break
         if best is None:
