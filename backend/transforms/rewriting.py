@@ -194,8 +194,11 @@ def encode_again(module: Module, meant: Callable[[Encoding], Encoding | None]) -
 
 def erase_unused(operations: Collection[Operation]) -> None:
     """Takes out the ``operations`` that have results which nothing uses, users first."""
-    pending = list(operations)
-    while unused := [one for one in pending if not any(result.uses for result in one.results)]:
-        for operation in unused:
-            pending.remove(operation)
+    left, pending = set(operations), list(operations)
+    while pending:
+        operation = pending.pop()
+        if operation in left and not any(result.uses for result in operation.results):
+            values = (value for one in operation.walk() for value in one.operands)
+            pending += [value.owner for value in values if isinstance(value.owner, Operation)]
+            left.remove(operation)
             operation.erase()

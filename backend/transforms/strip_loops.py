@@ -15,6 +15,7 @@ attribute ``whole`` is that tensor's type.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ..analysis.axis_info.hints import of_strip
@@ -86,17 +87,27 @@ def roll(block: Block, run: Run, strips: int, arrays: dict[Key, Value], rows: bo
     loop, inside_loop = rewriter.loop(bounds, first, {ROLLED: None})
     body, (counter, *arguments) = rewriter.at_end(inside_loop), inside_loop.arguments
     known: dict[Key, Value] = {}
+    counters = {extent: counter}
+
+    def at(length: int) -> Value:
+        """The first element of the strip of a dimension that is shorter, as that of packed numbers is."""
+        if length not in counters:
+            ratio = body.integer(extent // length)
+            counters[length] = body.make("arith.divsi", [counter, ratio], [counter.type], location=last.location).result
+        return counters[length]
+
     for (value, dim), array in held.items():
         attributes: dict[str, object] = {"dim": dim, "strips": strips}
         if array.type != value.type:
             attributes |= {"whole": value.type}
         known[value, dim] = body.make(
-            "spirv.strip", [array, counter], [strip_type(value.tensor, dim, strips)], attributes
+            "spirv.strip", [array, at(value.tensor.shape[dim])], [strip_type(value.tensor, dim, strips)], attributes
         ).result
     for operation, dim in _in_order(block, {one: None for one in chosen if one[0] not in run.folds}):
-        _copy(body, operation, dim, counter, extent, strips, known)
+        _copy(body, operation, dim, at, strips, known)
     for (value, dim), array in made.items():
-        body.make("spirv.put", [array, known[value, dim], counter], (), {"dim": dim, "strips": strips})
+        place = at(value.tensor.shape[dim])
+        body.make("spirv.put", [array, known[value, dim], place], (), {"dim": dim, "strips": strips})
     carried, tiles = iter(arguments), []
     for reduction in run.folds:
         held_tiles = [next(carried) for _ in reduction.operands]
@@ -166,7 +177,7 @@ def _in_order(block: Block, chosen: dict[tuple[Operation, int], None]) -> list[t
 
 
 def _copy(
-    body: Rewriter, operation: Operation, dim: int, counter: Value, extent: int, strips: int, known: dict[Key, Value]
+    body: Rewriter, operation: Operation, dim: int, at: Callable[[int], Value], strips: int, known: dict[Key, Value]
 ) -> None:
     """The operation on strips. Operands that are not cut are used as they are."""
     inner = dim
@@ -187,7 +198,8 @@ def _copy(
         attributes |= {"value": DenseAttr(types[0], operation.attribute("value").values, True)}
     results = body.copy(operation, operands=operands, types=types, attributes=attributes).results
     if operation.name == "tt.make_range":
-        step = body.make("tt.splat", [counter], types, location=operation.location).result
+        first = at(operation.result.tensor.shape[0])
+        step = body.make("tt.splat", [first], types, location=operation.location).result
         results = [body.make("arith.addi", [results[0], step], types, location=operation.location).result]
     for old, new in zip(operation.results, results, strict=True):
         known[old, dim] = new

@@ -8,7 +8,7 @@ from ..analysis.code_size import unrolled
 from ..analysis.places import elementwise, order_is_free
 from ..analysis.pointer_range import is_pointer
 from ..driver_quirks import Driver
-from ..layouts.conversion import ConversionError, plan_conversion
+from ..layouts.conversion import ConversionError, Identity, RegisterPermutation, plan_conversion
 from ..layouts.distributed import LayoutError, layout_of
 from ..layouts.element_sizes import bytes_in_memory, element_type
 from ..layouts.shuffles import SubgroupShuffle
@@ -59,11 +59,12 @@ def may_be_cut(operation: Operation) -> bool:
 
 
 def converts(operation: Operation, most: int | None) -> bool:
-    """Whether a ``ttg.convert_layout`` moves more elements between lanes than the driver's ``most_shuffles``, but no
-    more for a strip."""
+    """Whether a ``ttg.convert_layout`` moves no element between lanes, or more than the driver's ``most_shuffles``, but
+    no more for a strip."""
     if operation.name != "ttg.convert_layout" or most is None or is_pointer(operation.operands[0]):
         return False
-    if (_shuffles(operation, 0, 1) or 0) <= most:
+    whole = _shuffles(operation, 0, 1)
+    if whole is None or 0 < whole <= most:
         return False
     rank = operation.result.tensor.rank
     return any(converts_strips(operation, dim, _most_strips(operation, dim), most) for dim in range(rank))
@@ -84,14 +85,16 @@ def converts_strips(operation: Operation, dim: int, strips: int, most: int) -> b
 
 
 def _shuffles(operation: Operation, dim: int, strips: int) -> int | None:
-    """The 32-bit shuffles that move a strip of a conversion; None where it moves in another way."""
+    """The 32-bit shuffles that move a strip of a conversion; None where it goes through memory."""
     types = [strip_type(value.tensor, dim, strips) for value in (operation.operands[0], operation.result)]
     size = bytes_in_memory(element_type(types[0]))
     try:
         moves = plan_conversion(layout_of(types[0]), layout_of(types[1]), size)
     except (ConversionError, LayoutError):
         return None
-    return len(moves.shuffles) * max(1, size // 4) if isinstance(moves, SubgroupShuffle) else None
+    if isinstance(moves, SubgroupShuffle):
+        return len(moves.shuffles) * max(1, size // 4)
+    return 0 if isinstance(moves, Identity | RegisterPermutation) else None
 
 
 def _renames(reshape: Operation) -> bool:

@@ -63,13 +63,17 @@ def cut_in_strips(function: Function, driver: Driver, rows: bool = False) -> boo
     (carried_arrays.py). Whether there was anything to rewrite."""
     assert function.body is not None
     changed, seen = False, set[Block]()
-    while True:  # the bodies of loops that are made are blocks, too: of rows first, then of strips of a row
+    while True:
         blocks = [block for outer in function.body.blocks for block in _blocks(outer) if block not in seen]
         long = [block for block in blocks if cost_of(block.operations, driver) > driver.unrolled_elementwise]
+        if seen:  # the bodies of loops that were made: of rows, which have loops over strips inside if they are reduced
+            long = [block for block in long if any(one.name == "tt.reduce" for one in block.operations)]
         if not long:
             return changed
         strips = _Strips(function, driver, rows)
         changed = any([strips.cut(block) for block in long]) or changed
+        if not rows:
+            return changed
         seen.update(blocks)
 
 
@@ -175,7 +179,7 @@ class _Strips:
         known = self._cuttable.get(operation)
         if known is None:
             known = self._cuttable[operation] = may_be_cut(operation) or (
-                self._rows and converts(operation, self._driver.most_shuffles)
+                self._rows and (operation.name == "ttg.fp4_to_fp" or converts(operation, self._driver.most_shuffles))
             )
         return known
 

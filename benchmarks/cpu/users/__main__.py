@@ -1,9 +1,10 @@
 """The command line: see the package.
 
-    python -m benchmarks.cpu.users [--only FAMILIES] [--match WORDS] [--seconds S] [--inductor] [--json FILE]
+    python -m benchmarks.cpu.users [--only FAMILIES] [--match WORDS] [--seconds S] [--threads N] [--inductor]
+                                   [--json FILE]
 
-The time is the processor's, of the fastest of runs turn about; ``ratio`` is the speed as a multiple of the best of the
-others. The exit status is 1 where a result is wrong.
+The time is the processor's, of the fastest of runs turn about, and with several threads the clock's; ``ratio`` is the
+speed as a multiple of the best of the others. The exit status is 1 where a result is wrong.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import Any
 LEAST = 0.5
 
 
-def measure(families: list[str], match: str, seconds: float, inductor: bool) -> list[dict[str, Any]]:
+def measure(families: list[str], match: str, seconds: float, inductor: bool, threads: int = 1) -> list[dict[str, Any]]:
     """The rows' names, times in seconds by side, ratios, errors, and seconds of the first call."""
     import torch
 
@@ -29,7 +30,7 @@ def measure(families: list[str], match: str, seconds: float, inductor: bool) -> 
     from benchmarks.cpu.users import FAMILIES
     from benchmarks.cpu.users.rows import Data
 
-    torch.set_num_threads(1)
+    torch.set_num_threads(threads)
     found = []
     for family in families:
         for row in FAMILIES[family](Data(inductor)):
@@ -42,7 +43,7 @@ def measure(families: list[str], match: str, seconds: float, inductor: bool) -> 
             if row.expected is not None:
                 error = float((row.out.double() - torch.as_tensor(row.expected).double()).abs().max())
             sides = interleaved({"triton": row.run, **row.others}, seconds)
-            times = {name: side.processor for name, side in sides.items()}
+            times = {name: side.processor if threads == 1 else side.clock for name, side in sides.items()}
             other = min((name for name in times if name != "triton"), key=lambda name: times[name])
             ratio = times[other] / times["triton"]
             right = error <= row.error
@@ -57,23 +58,30 @@ def measure(families: list[str], match: str, seconds: float, inductor: bool) -> 
     return found
 
 
+def _set_environment(threads: int) -> None:
+    """What is read when NumPy, torch and triton are imported."""
+    os.environ.update(TRITON_SPIRV_BACKEND="1", TRITON_SPIRV_DEVICE="cpu")
+    names = ("TRITON_SPIRV_CPU_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
+    os.environ.update(dict.fromkeys(names, str(threads)))
+
+
 def main() -> int:
     """Measure, print, write. 1 where a result is wrong."""
-    os.environ.update(TRITON_SPIRV_BACKEND="1", TRITON_SPIRV_DEVICE="cpu", TRITON_SPIRV_CPU_THREADS="1")
-    os.environ.update(dict.fromkeys(("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"), "1"))
-    from benchmarks.cpu.users import FAMILIES
-
     parser = argparse.ArgumentParser(prog="python -m benchmarks.cpu.users", description="sixty kinds of kernels")
-    parser.add_argument("--only", default=",".join(FAMILIES), help=f"some of {', '.join(FAMILIES)}")
+    parser.add_argument("--only", default="", help="some of the families, with commas between them")
     parser.add_argument("--match", default="", help="only rows whose names have these words")
     parser.add_argument("--seconds", type=float, default=1.0, help="for each row")
+    parser.add_argument("--threads", type=int, default=1, help="of each side; times are the clock's with more than one")
     parser.add_argument("--inductor", action="store_true", help="beside torch.compile's C++, too, which takes minutes")
     parser.add_argument("--json", type=Path, help="write the figures there")
     options = parser.parse_args()
-    families = options.only.split(",")
+    _set_environment(options.threads)
+    from benchmarks.cpu.users import FAMILIES
+
+    families = options.only.split(",") if options.only else [*FAMILIES]
     if unknown := [name for name in families if name not in FAMILIES]:
-        parser.error(f"unknown: {', '.join(unknown)}")
-    found = measure(families, options.match, options.seconds, options.inductor)
+        parser.error(f"unknown: {', '.join(unknown)}; there are {', '.join(FAMILIES)}")
+    found = measure(families, options.match, options.seconds, options.inductor, options.threads)
     if found:
         mean = math.exp(sum(math.log(row["ratio"]) for row in found) / len(found))
         print(f"\n{len(found)} rows: {mean:.3f} of the best of the others in geometric mean")

@@ -77,6 +77,15 @@ def test_the_largest(k: int) -> None:
     _check(PROFILES_HERE[-1], "top", RANDOM.standard_normal((2, 1000)).astype(np.float32), 1024, k)
 
 
+def test_the_largest_of_many() -> None:
+    """10,000 lines of LLVM IR instead of 75,000; each selection halves the tensor."""
+    profile = PROFILES_HERE[-1]
+    x = RANDOM.standard_normal((1, 8001)).astype(np.float32)
+    _check(profile, "top", x, 8192, 64)
+    kernel = compiled(profile, ordered, [x, x, 8001], {"M": 1, "N": 8192, "K": 64, "DIM": 1, "OP": "top"})
+    assert translate(kernel.asm["spv"], host_of(PROFILES[profile].processor), 16).text.count("\n") < 20_000
+
+
 @triton.jit
 def in_turn(x, out, turns, N: tl.constexpr):
     at = tl.arange(0, N)
