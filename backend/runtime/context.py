@@ -33,7 +33,8 @@ NAME = "spirv"
 class Context:
     """A device that is open. ``opened`` is what its kind opened (device_kind.py), ``native`` its _native.Device,
     ``native_module`` the C++ module; ``host_memory`` one of ZERO_COPY, IMPORTED and STAGED; ``index`` its number in
-    devices(), that of ``spirv:<index>``; ``memory`` allocates device memory.
+    devices(), that of ``spirv:<index>``; ``memory`` allocates device memory for tensors, and ``staying_memory`` what
+    lies apart from them because it stays.
 
     TRITON_SPIRV_HOST_MEMORY asks for another way than the best that the device has.
     """
@@ -70,6 +71,7 @@ class Context:
         self._closed = False
         self._returned = True
         self.memory = DeviceAllocator(self.native.allocate_device)
+        self.staying_memory = DeviceAllocator(self.native.allocate_device)
         self.device_pool = BufferPool(self.native.allocate_device)
         self.staging_pool = BufferPool(self.native.allocate_staging)
         self.raise_validation_errors()
@@ -170,6 +172,7 @@ class Context:
             self._returned = False
             return False
         self.memory.close()
+        self.staying_memory.close()
         self.device_pool.clear()
         self.staging_pool.clear()
         with self._lock:

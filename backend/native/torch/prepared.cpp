@@ -15,9 +15,10 @@ namespace py = pybind11;
 namespace triton_spirv {
 namespace {
 
-// The largest number of kinds that an operation keeps, of which the one unused for longest is dropped; of plans for
-// each kind; and of kinds that were seen once.
-constexpr std::size_t kMostKinds = 1024, kMostPlans = 8, kMostSeen = 4096;
+// The largest number of kinds that an operation keeps, of which the one unused for longest is dropped; of those by
+// address, each of which has the address of each tensor and a table in device memory; of plans for each kind; and of
+// kinds that were seen once.
+constexpr std::size_t kMostKinds = 1024, kMostKindsByAddress = 64, kMostPlans = 8, kMostSeen = 4096;
 // A kind is given up after this many failed recordings, an operation after this many failed kinds.
 constexpr unsigned kMostFailures = 3, kMostHopeless = 16;
 // The largest number of tensors that are compared with one another.
@@ -546,7 +547,7 @@ py::object Prepared::record(CallKey& key, const py::args& args, const py::kwargs
     made = record_(args, kwargs, tensors).cast<py::tuple>();
   }
   if (used(key.kind) == nullptr) {
-    if (kinds_.size() >= kMostKinds) {
+    if (kinds_.size() >= (by_address_ ? kMostKindsByAddress : kMostKinds)) {
       by_name_.erase(kinds_.back().first);
       kinds_.pop_back();
     }

@@ -151,6 +151,15 @@ def new_bytes(bytes_: int, device: Any) -> torch.Tensor:
     return _new((bytes_,), (1,), torch.uint8, device)
 
 
+def staying_bytes(bytes_: int, device: Any) -> torch.Tensor:
+    """new_bytes() in memory apart from that of tensors, of which nobody is told."""
+    index = device_index(device)
+    memory = runtime.of_device(index).staying_memory.allocate(bytes_)
+    return torch._C._from_dlpack(  # type: ignore[no-any-return]
+        torch_native().dlpack_capsule(memory, (bytes_,), (1,), index, DLPACK_CODES[torch.uint8], 8)
+    )
+
+
 def _retyped(base: torch.Tensor, dtype: torch.dtype, size: Sequence[int], stride: Sequence[int]) -> torch.Tensor:
     """A tensor over the storage of ``base``, from its start."""
     shell = metadata(_aten.view.dtype)(base[:0], dtype)

@@ -7,16 +7,15 @@ same order of memory. Only a tensor of one element, which is read for all, may d
 
 from __future__ import annotations
 
-import threading
 from array import array
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from ..device.native_module import torch_native
-from ..device.tensor_memory import copy_from
+from ..device.tensor_memory import copy_from, staying_bytes
 from .addressing import NARROW, PLANS, Number
 from .elementwise import TILE, Body
 from .kept import Kept
@@ -27,9 +26,7 @@ from .source import kernel_of
 from .types import IN_SOURCE, NAMES, OnHost, converted, number_type, require
 
 List = Sequence[torch.Tensor]
-_TABLES = 64  # kept at most, of lists of the same forms
-_ROOM = 1 << 17  # elements of memory that tables share
-_ALIGNED = 64  # elements, of which a table's place is a multiple
+_TABLES = 256  # kept at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +38,7 @@ class _Role:
     one: bool
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Form:
     """What follows from all but addresses. ``kernel``: makes that for addresses that are multiples of 16, or not.
     ``sizes``: elements of each place; ``extents``: int64, bytes of each tensor of each list, the ``outputs`` first;
@@ -54,22 +51,16 @@ class _Form:
     outputs: int
     programs: torch.Tensor
     count: int
-    tables: dict[bytes, _Table] = field(default_factory=dict)
 
     def table(self, addresses: bytes) -> _Table:
         """The table of the lists' addresses. Raises OnHost if memory is shared that must not be."""
-        found = self.tables.get(addresses)
-        if found is None:
-            if torch_native().outputs_overlap(addresses, self.extents, len(self.sizes), self.outputs):
-                raise OnHost("outputs that share memory with another list")
-            if len(self.tables) >= _TABLES:
-                self.tables.clear()
-            host = torch.frombuffer(bytearray(self.sizes.tobytes() + addresses), dtype=torch.int64)
-            entries = _room(len(host), self.programs.device)
-            copy_from(host, entries)
-            aligned = torch_native().are_aligned(addresses, 16)
-            found = self.tables[addresses] = _Table(self.kernel(aligned), entries)
-        return found
+        if torch_native().outputs_overlap(addresses, self.extents, len(self.sizes), self.outputs):
+            raise OnHost("outputs that share memory with another list")
+        host = torch.frombuffer(bytearray(self.sizes.tobytes() + addresses), dtype=torch.int64)
+        # Apart from tensors that come and go: between them it would move those of the next step.
+        entries = staying_bytes(host.nbytes, self.programs.device).view(torch.int64)
+        copy_from(host, entries)
+        return _Table(self.kernel(torch_native().are_aligned(addresses, 16)), entries)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,28 +71,9 @@ class _Table:
     entries: torch.Tensor
 
 
-class _Rooms(threading.local):
-    """A thread's memory for tables by device, and how many elements of it are taken."""
-
-    def __init__(self) -> None:
-        self.by_device: dict[torch.device, tuple[torch.Tensor, int]] = {}
-
-
-_rooms = _Rooms()
-
-
-def _room(count: int, device: torch.device) -> torch.Tensor:
-    """Memory for so many elements of a table. It lies apart from tensors that come and go: a table between them would
-    move those of the next step, which then needed other tables."""
-    memory, taken = _rooms.by_device.get(device, (None, 0))
-    if memory is None or taken + count > len(memory):
-        memory, taken = torch.empty(max(_ROOM, count), dtype=torch.int64, device=device), 0
-    _rooms.by_device[device] = memory, taken + -(-count // _ALIGNED) * _ALIGNED
-    return memory[taken : taken + count]
-
-
 _kernels: Kept[OperationKernel] = Kept(PLANS)
 _forms: Kept[_Form] = Kept(PLANS)
+_tables: Kept[_Table] = Kept(_TABLES)
 
 
 def run(
@@ -129,7 +101,7 @@ def run(
     form = _forms.get(what, lambda: _form(body, outputs, operands, (tuple(plain), tuple(each)), compute, alike))
     if not form.count:
         return
-    table = form.table(key[1])
+    table = _tables.get((form, key[1]), lambda: form.table(key[1]))
     for stays in (table.entries, form.programs):
         note_staying(stays)
     arguments: list[Any] = [table.entries, form.programs, len(lists[0]), form.count, *plain.values()]

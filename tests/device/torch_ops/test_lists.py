@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from triton.backends.spirv.runtime import current
 from triton.backends.spirv.torch.ops import lists
 
 from .conftest import compare, to
@@ -177,7 +178,7 @@ def test_steps_that_repeat_keep_their_tables(monkeypatch: pytest.MonkeyPatch) ->
     table = lists._Form.table
 
     def counted(self: Any, addresses: bytes) -> Any:
-        made.extend([addresses] if addresses not in self.tables else [])
+        made.append(addresses)
         return table(self, addresses)
 
     monkeypatch.setattr(lists._Form, "table", counted)
@@ -191,3 +192,14 @@ def test_steps_that_repeat_keep_their_tables(monkeypatch: pytest.MonkeyPatch) ->
         optimizer.step()
         counts.append(len(made))
     assert counts[0] > 0 and counts[-1] == counts[-3], counts
+
+
+def test_tables_of_addresses_that_do_not_come_again_are_given_back() -> None:
+    memory, pools = torch.ones(1 << 16, device="spirv"), (current().memory.pool, current().staying_memory.pool)
+    used = []
+    for turn in range(900):
+        for _ in range(2):  # the second call is recorded
+            torch._foreach_mul_([*memory[turn : turn + 3200].split(32)], 1.0)
+        if turn % 300 == 299:
+            used.append(sum(pool.allocated for pool in pools))
+    assert len(set(used)) == 1 and pools[1].allocated < 1 << 20, used
