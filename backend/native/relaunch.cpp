@@ -12,7 +12,7 @@ namespace triton_spirv {
 namespace {
 
 // Made once and never freed.
-struct Names {
+struct RunNames {
   PyObject* active = PyUnicode_InternFromString("active");
   PyObject* add_stages_inspection_hook = PyUnicode_InternFromString("add_stages_inspection_hook");
   PyObject* compilation = PyUnicode_InternFromString("compilation");
@@ -32,8 +32,8 @@ struct Names {
   PyObject* used_global_vals = PyUnicode_InternFromString("used_global_vals");
 };
 
-const Names& names() {
-  static const Names* value = new Names;
+const RunNames& run_names() {
+  static const RunNames* value = new RunNames;
   return *value;
 }
 
@@ -98,7 +98,7 @@ constexpr Py_ssize_t kKernels = 0, kBackend = 3;
 
 // That tuple, or null if the function no longer has one.
 py::object device_cache(const py::object& function, const py::object& device) {
-  const py::object caches = get(function, names().device_caches);
+  const py::object caches = get(function, run_names().device_caches);
   if (!PyDict_Check(caches.ptr())) return {};
   PyObject* const cache = item(caches.ptr(), device.ptr());
   if (cache == nullptr || !PyTuple_Check(cache) || PyTuple_GET_SIZE(cache) <= kBackend) return {};
@@ -108,7 +108,7 @@ py::object device_cache(const py::object& function, const py::object& device) {
 // Whether the globals that the kernel uses still have the values that it was compiled with: {(name, …): (value,
 // globals)}.
 bool has_same_globals(const py::object& function) {
-  const py::object used = get(function, names().used_global_vals);
+  const py::object used = get(function, run_names().used_global_vals);
   if (!PyDict_Check(used.ptr())) return false;
   if (PyDict_GET_SIZE(used.ptr()) == 0) return true;
   const py::list entries = py::reinterpret_steal<py::list>(PyDict_Items(used.ptr()));  // comparing may run any code
@@ -133,19 +133,19 @@ Relaunch::Relaunch(py::object config, py::object driver, py::object knobs, py::o
       parameters_(std::move(parameters)) {}
 
 py::tuple Relaunch::read_knobs(const py::object& function) const {
-  const py::object runtime = get(knobs_, names().runtime);
-  if (get(runtime, names().add_stages_inspection_hook).ptr() != Py_None) return py::tuple();
-  if (!is_idle_hook(get(runtime, names().launch_enter_hook).ptr()) ||
-      !is_idle_hook(get(runtime, names().launch_exit_hook).ptr()))
+  const py::object runtime = get(knobs_, run_names().runtime);
+  if (get(runtime, run_names().add_stages_inspection_hook).ptr() != Py_None) return py::tuple();
+  if (!is_idle_hook(get(runtime, run_names().launch_enter_hook).ptr()) ||
+      !is_idle_hook(get(runtime, run_names().launch_exit_hook).ptr()))
     return py::tuple();
-  const py::object hooks = get(function, names().pre_run_hooks);
+  const py::object hooks = get(function, run_names().pre_run_hooks);
   if (!PyList_CheckExact(hooks.ptr()) || PyList_GET_SIZE(hooks.ptr()) != 0) return py::tuple();
-  py::object debug = get(function, names().debug);
+  py::object debug = get(function, run_names().debug);
   const int is_set = PyObject_IsTrue(debug.ptr());
   if (is_set < 0) throw py::error_already_set();
-  if (is_set == 0) debug = get(runtime, names().debug);
-  const py::object compilation = get(knobs_, names().compilation);
-  return py::make_tuple(debug, get(compilation, names().instrumentation), get(compilation, names().fpsan));
+  if (is_set == 0) debug = get(runtime, run_names().debug);
+  const py::object compilation = get(knobs_, run_names().compilation);
+  return py::make_tuple(debug, get(compilation, run_names().instrumentation), get(compilation, run_names().fpsan));
 }
 
 bool Relaunch::is_like(const Launch& launch, PyObject* backend, const py::tuple& args, const py::dict& keywords) const {
@@ -174,10 +174,10 @@ py::object Relaunch::launch(const py::object& function, const py::object& grid, 
   std::shared_ptr<const Launch> found;
   py::object stream, kernel;
   try {
-    if (launches_.empty() || get(config_, names().active).ptr() != driver_.ptr()) return py::none();
+    if (launches_.empty() || get(config_, run_names().active).ptr() != driver_.ptr()) return py::none();
     const py::tuple knobs = read_knobs(function);
     if (knobs.empty() || !has_same_globals(function)) return py::none();
-    const py::object device = checked(PyObject_CallMethodNoArgs(driver_.ptr(), names().get_current_device));
+    const py::object device = checked(PyObject_CallMethodNoArgs(driver_.ptr(), run_names().get_current_device));
     const py::object cache = device_cache(function, device);
     if (!cache) return py::none();
     PyObject* const backend = PyTuple_GET_ITEM(cache.ptr(), kBackend);
@@ -192,7 +192,7 @@ py::object Relaunch::launch(const py::object& function, const py::object& grid, 
     if (!kernel) return py::none();
     const auto place = std::find(launches_.begin(), launches_.end(), found);
     if (place != launches_.end()) std::rotate(launches_.begin(), place, place + 1);
-    stream = checked(PyObject_CallMethodOneArg(driver_.ptr(), names().get_current_stream, device.ptr()));
+    stream = checked(PyObject_CallMethodOneArg(driver_.ptr(), run_names().get_current_stream, device.ptr()));
   } catch (py::error_already_set& error) {
     if (!error.matches(PyExc_Exception)) throw;
     return py::none();  // Triton's own code runs into it again and reports it
@@ -219,10 +219,10 @@ py::object Relaunch::launch(const py::object& function, const py::object& grid, 
   py::tuple passed(kKernelArguments + static_cast<Py_ssize_t>(parameters_.size()));
   for (Py_ssize_t axis = 0; axis < 3; ++axis)
     passed[kGrid + axis] = axis == 0 || axis < axes ? checked(PySequence_GetItem(sizes.ptr(), axis)) : py::int_(1);
-  const py::object run = get(kernel, names().run);  // this may load the kernel
+  const py::object run = get(kernel, run_names().run);  // this may load the kernel
   passed[kStream] = stream;
-  passed[kFunction] = get(kernel, names().function);
-  passed[kKernelMetadata] = get(kernel, names().packed_metadata);
+  passed[kFunction] = get(kernel, run_names().function);
+  passed[kKernelMetadata] = get(kernel, run_names().packed_metadata);
   for (const LaunchArgument none : {kLaunchMetadata, kEnterHook, kExitHook}) passed[none] = py::none();
   for (std::size_t index = 0; index < parameters_.size(); ++index)
     passed[kKernelArguments + static_cast<Py_ssize_t>(index)] =

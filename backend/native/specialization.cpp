@@ -11,7 +11,7 @@ struct Rule {
 };
 
 // Made once and never freed.
-struct Names {
+struct TensorNames {
   PyObject* data_ptr = PyUnicode_InternFromString("data_ptr");
   PyObject* untyped_storage = PyUnicode_InternFromString("untyped_storage");
   PyObject* nbytes = PyUnicode_InternFromString("nbytes");
@@ -21,8 +21,8 @@ struct Names {
                        PyUnicode_InternFromString("DS")};
 };
 
-const Names& names() {
-  static const Names* value = new Names;
+const TensorNames& tensor_names() {
+  static const TensorNames* value = new TensorNames;
   return *value;
 }
 
@@ -50,13 +50,13 @@ bool has_no_other_attributes(const PyTypeObject* type) {
 
 Answer memory_bytes(PyObject* tensor, int64_t& bytes) {
   PyTypeObject* const type = Py_TYPE(tensor);
-  if (_PyType_Lookup(type, names().untyped_storage) != nullptr) {
+  if (_PyType_Lookup(type, tensor_names().untyped_storage) != nullptr) {
     const py::object storage =
-        py::reinterpret_steal<py::object>(PyObject_CallMethodNoArgs(tensor, names().untyped_storage));
-    return storage ? ask(storage.ptr(), names().nbytes, bytes) : Answer::kError;
+        py::reinterpret_steal<py::object>(PyObject_CallMethodNoArgs(tensor, tensor_names().untyped_storage));
+    return storage ? ask(storage.ptr(), tensor_names().nbytes, bytes) : Answer::kError;
   }
-  if (has_no_other_attributes(type) && _PyType_Lookup(type, names().ptr_range) != nullptr)
-    return ask(tensor, names().ptr_range, bytes);
+  if (has_no_other_attributes(type) && _PyType_Lookup(type, tensor_names().ptr_range) != nullptr)
+    return ask(tensor, tensor_names().ptr_range, bytes);
   return Answer::kOther;
 }
 
@@ -69,7 +69,8 @@ void free_rule(PyObject* capsule) {
 PyObject* specialize(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* keywords) {
   const Rule& rule = *static_cast<Rule*>(PyCapsule_GetPointer(self, nullptr));
   const Py_ssize_t named = keywords == nullptr ? 0 : PyTuple_GET_SIZE(keywords);
-  const bool known = named == 0 || (named == 1 && PyUnicode_Compare(PyTuple_GET_ITEM(keywords, 0), names().align) == 0);
+  const bool known =
+      named == 0 || (named == 1 && PyUnicode_Compare(PyTuple_GET_ITEM(keywords, 0), tensor_names().align) == 0);
   if (count < 1 || count + named > 2 || !known)
     return PyObject_Vectorcall(rule.fallback, args, static_cast<std::size_t>(count), keywords);  // reports the error
   PyObject* const tensor = args[0];
@@ -77,12 +78,12 @@ PyObject* specialize(PyObject* self, PyObject* const* args, Py_ssize_t count, Py
   if (align < 0) return nullptr;
   int64_t bytes = 0, address = 1;
   Answer answer = memory_bytes(tensor, bytes);
-  if (answer == Answer::kNumber && align != 0) answer = ask(tensor, names().data_ptr, address);
+  if (answer == Answer::kNumber && align != 0) answer = ask(tensor, tensor_names().data_ptr, address);
   if (answer == Answer::kError) return nullptr;
   if (answer == Answer::kOther)
     return PyObject_Vectorcall(rule.fallback, args, static_cast<std::size_t>(count), keywords);
   const bool aligned = align != 0 && static_cast<uint64_t>(address) % kAlignment == 0;
-  PyObject* const key = names().keys[(aligned ? kAligned : 0) | (bytes <= rule.range ? kSmall : 0)];
+  PyObject* const key = tensor_names().keys[(aligned ? kAligned : 0) | (bytes <= rule.range ? kSmall : 0)];
   Py_INCREF(key);
   return key;
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import shutil
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from vendor_support import ROOT
 
 from backend.settings import TOOLS_FAULT
 from tools.packaging import editable, refresh
-from tools.packaging.native import native_folder
+from tools.packaging.native import DEVELOPMENT, native_folder
 from tools.packaging.plugins import load_plugin
 from tools.project import Project
 
@@ -62,7 +63,7 @@ class Checkout:
 
     @property
     def library(self) -> Path:
-        (path,) = (native_folder(self.plugin, self.project.build) / "stage").glob("*.so")
+        (path,) = (native_folder(self.plugin, self.project.build, DEVELOPMENT) / "stage").glob("*.so")
         return path
 
     def dev(self, fault: str = "") -> subprocess.CompletedProcess[str]:
@@ -116,7 +117,7 @@ def test_a_changed_python_file_is_used_at_once(built: Checkout) -> None:
 
 
 def test_a_changed_source_is_noticed(built: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = native_folder(built.plugin, built.project.build)
+    folder = native_folder(built.plugin, built.project.build, DEVELOPMENT)
     asked: list[list[str]] = []
 
     def build(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
@@ -139,6 +140,61 @@ def test_a_changed_source_is_noticed(built: Checkout, monkeypatch: pytest.Monkey
         source.write_text(before)
 
 
+def _compiled(built: Checkout) -> int:
+    """When the library's source was compiled last."""
+    (compiled,) = native_folder(built.plugin, built.project.build, DEVELOPMENT).rglob("library.cc.o")
+    return compiled.stat().st_mtime_ns
+
+
+def test_a_source_with_another_time_alone_is_not_compiled_again(built: Checkout) -> None:
+    root, folder = built.project.root, native_folder(built.plugin, built.project.build, DEVELOPMENT)
+    source = root / "src/library.cc"
+    assert refresh.is_current(root, folder)
+    before, compiled = source.stat().st_mtime_ns, _compiled(built)
+    os.utime(source)
+    assert source.stat().st_mtime_ns != before
+    assert refresh.is_current(root, folder)
+    assert source.stat().st_mtime_ns == before
+    # A build for another source's sake leaves it alone, too.
+    os.utime(source)
+    (root / "src/other.h").write_text("// new\n")
+    try:
+        assert not refresh.is_current(root, folder)
+        assert built.dev().returncode == 0
+        assert _compiled(built) == compiled
+    finally:
+        (root / "src/other.h").unlink()
+
+
+def test_an_old_time_does_not_hide_other_content(built: Checkout) -> None:
+    root, folder = built.project.root, native_folder(built.plugin, built.project.build, DEVELOPMENT)
+    source = root / "src/library.cc"
+    text, time, compiled = source.read_text(), source.stat().st_mtime_ns, _compiled(built)
+    source.write_text(text + "// more\n")
+    os.utime(source, ns=(time, time))
+    try:
+        assert not refresh.is_current(root, folder)
+        assert built.dev().returncode == 0
+        assert _compiled(built) > compiled
+    finally:
+        source.write_text(text)
+
+
+def test_a_build_that_failed_is_not_taken_for_the_one_before(built: Checkout) -> None:
+    root, folder = built.project.root, native_folder(built.plugin, built.project.build, DEVELOPMENT)
+    source = root / "src/library.cc"
+    assert built.dev().returncode == 0
+    text, time = source.read_text(), source.stat().st_mtime_ns
+    source.write_text(text + "an error\n")
+    assert built.dev().returncode != 0
+    source.write_text(text)
+    os.utime(source, ns=(time, time))
+    assert not refresh.is_current(root, folder)
+    done = built.dev()
+    assert done.returncode == 0, done.stderr
+    assert refresh.is_current(root, folder)
+
+
 def test_a_checkout_that_is_gone(built: Checkout, tmp_path: Path) -> None:
     text = built.stub.read_text().replace(str(built.project.root), str(tmp_path / "nowhere"))
     (tmp_path / "stub.py").write_text(text)
@@ -157,7 +213,7 @@ def test_dev_that_is_stopped_goes_on(built: Checkout, point: str, how: str) -> N
     assert built.dev(fault).returncode != 0
     done = built.dev()
     assert done.returncode == 0, done.stderr
-    assert refresh.is_current(built.project.root, native_folder(built.plugin, built.project.build))
+    assert refresh.is_current(built.project.root, native_folder(built.plugin, built.project.build, DEVELOPMENT))
     assert (built.site / "triton/layer.py").read_text() == layer.read_text()
     assert built.library.is_file()
     assert "step" not in built.dev().stderr

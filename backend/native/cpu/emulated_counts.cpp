@@ -8,7 +8,7 @@
 namespace triton_spirv::cpu {
 namespace {
 
-constexpr uint64_t kWord = 4;  // bytes that a bank serves in a step
+constexpr uint64_t kBankWord = 4;  // bytes that a bank serves in a step
 
 std::array<std::atomic<uint64_t>, kCounts> totals{};
 
@@ -46,7 +46,7 @@ void count_device_access(const uint64_t* places, const uint8_t* active, uint32_t
 void count_shared_access(const uint64_t* places, const uint8_t* active, uint32_t lanes, uint32_t bytes,
                          uint32_t banks) {
   const Unguarded held;
-  const uint32_t at_once = std::max<uint32_t>(1, banks * kWord / std::max<uint64_t>(bytes, kWord));
+  const uint32_t at_once = std::max<uint32_t>(1, banks * kBankWord / std::max<uint64_t>(bytes, kBankWord));
   std::vector<uint64_t> words;
   std::vector<uint64_t> of_bank(banks);
   uint64_t steps = 0, fewest = 0;
@@ -54,7 +54,7 @@ void count_shared_access(const uint64_t* places, const uint8_t* active, uint32_t
     words.clear();
     for (uint32_t lane = start; lane < std::min(lanes, start + at_once); ++lane) {
       if (!active[lane]) continue;
-      for (uint64_t word = places[lane] / kWord; word <= (places[lane] + bytes - 1) / kWord; ++word)
+      for (uint64_t word = places[lane] / kBankWord; word <= (places[lane] + bytes - 1) / kBankWord; ++word)
         words.push_back(word);
     }
     std::sort(words.begin(), words.end());

@@ -25,7 +25,7 @@ namespace triton_spirv::cpu {
 namespace {
 
 // Of a subgroup. Vectors of 64 lanes are many registers, which a kernel spills.
-constexpr std::size_t kStack = 2 << 20;
+constexpr std::size_t kFiberStack = 2 << 20;
 // Above a stack: what looks for callers may read so far (signal_faults.cpp).
 constexpr std::size_t kAbove = 64 << 10;
 // What shared memory holds before anything is stored: NaN in every float format, -1 in every integer.
@@ -40,7 +40,7 @@ class Stack {
  public:
   Stack() {
     const std::size_t page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-    bytes_ = page + kStack + kAbove;
+    bytes_ = page + kFiberStack + kAbove;
     void* const memory =
         mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) return;
@@ -131,7 +131,7 @@ void prepare(Workgroup& here, uint32_t count) {
     fiber.ended = false;
     getcontext(&fiber.context);
     fiber.context.uc_stack.ss_sp = here.stacks[number]->begin();
-    fiber.context.uc_stack.ss_size = kStack;
+    fiber.context.uc_stack.ss_size = kFiberStack;
     fiber.context.uc_link = nullptr;
     makecontext(&fiber.context, begin_fiber, 0);
   }

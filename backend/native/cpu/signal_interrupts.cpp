@@ -10,7 +10,7 @@ namespace {
 std::atomic<Launch*> watched{nullptr};
 struct sigaction before;
 
-void handle(int signal, siginfo_t* info, void* context) {
+void pass_on_interrupt(int signal, siginfo_t* info, void* context) {
   if (before.sa_flags & SA_SIGINFO) {
     before.sa_sigaction(signal, info, context);
   } else {
@@ -31,7 +31,7 @@ void take_interrupts(Launch& launch) {
   if (!watched.compare_exchange_strong(none, &launch)) return;
   before = now;
   struct sigaction ours = now;
-  ours.sa_sigaction = handle;
+  ours.sa_sigaction = pass_on_interrupt;
   ours.sa_flags |= SA_SIGINFO;
   sigaction(SIGINT, &ours, nullptr);
 }

@@ -73,6 +73,7 @@ struct TorchInterface {
 
 // Null where this torch lacks one of them: before 2.10.
 const TorchInterface* torch_interface();
+inline const TorchInterface& torch() { return *torch_interface(); }
 // Throws std::runtime_error if a function gave an error.
 void check(int error);
 

@@ -19,8 +19,6 @@ namespace {
 
 using Base = PassedType::Base;
 
-const TorchInterface& torch() { return *torch_interface(); }
-
 // torch's element types (c10::ScalarType, as in its files) of real numbers, with DLPack's codes and bytes.
 struct ElementType {
   int32_t torch;

@@ -14,8 +14,6 @@
 namespace triton_spirv {
 namespace {
 
-const TorchInterface& torch() { return *torch_interface(); }
-
 // What a kernel is given is its own.
 struct Tensor {
   explicit Tensor(Passed value) : held(handle(value)) {
