@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -95,6 +97,35 @@ def test_more_prints_than_fit_say_so(capfd):
     captured = capfd.readouterr()
     assert len(captured.out.splitlines()) == 1 << 15
     assert f"{33 * 1024 - (1 << 15)} printed values were lost" in captured.err
+
+
+@triton.jit
+def print_and_wait_kernel(x_ptr, printed_ptr, go_on_ptr):
+    tl.device_print("x", tl.load(x_ptr))
+    tl.atomic_xchg(printed_ptr, 1)
+    waits = 1
+    while waits == 1:
+        waits = 1 - tl.atomic_add(go_on_ptr, 0)
+
+
+@pytest.mark.only_on("CPU", "the kernel and the test see one memory while it runs")
+def test_prints_come_when_the_launch_has_ended(capfd):
+    x, printed, go_on = torch.tensor([5]), torch.zeros(1, dtype=torch.int32), torch.ones(1, dtype=torch.int32)
+    print_and_wait_kernel[(1,)](x, printed, go_on)
+    assert capfd.readouterr().out == "pid (0, 0, 0) idx () x: 5\n"
+    printed.zero_(), go_on.zero_()
+    thread = threading.Thread(target=lambda: print_and_wait_kernel[(1,)](x, printed, go_on))
+    thread.start()
+    try:
+        deadline = time.monotonic() + 30
+        while not printed.item() and time.monotonic() < deadline:
+            time.sleep(0.001)
+        assert printed.item() == 1
+        assert capfd.readouterr().out == ""
+    finally:
+        go_on.fill_(1)
+        thread.join()
+    assert capfd.readouterr().out == "pid (0, 0, 0) idx () x: 5\n"
 
 
 @triton.jit
@@ -343,6 +374,15 @@ def test_a_negative_step_that_is_no_constant_is_an_error(options):
     for n in (10, -10):
         with pytest.raises(KernelAssertionError, match="negative and no tl.constexpr"):
             turns_kernel[(1,)](out, n, -1, tl.int32, False, **options)
+
+
+@pytest.mark.parametrize("type_", [tl.int32, tl.int64], ids=str)
+@pytest.mark.parametrize("inner", [False, True])
+def test_a_step_that_is_no_constant_is_taken_for_a_positive_number(inner, type_):
+    """Python has ten rounds; nothing looks at the step, but in a kernel that checks."""
+    out = torch.full((1,), 77, dtype=torch.int32)
+    turns_kernel[(1,)](out, -10, -1, type_, inner)
+    assert out.item() == 0
 
 
 @triton.jit

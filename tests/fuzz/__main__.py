@@ -232,7 +232,8 @@ def main(arguments: list[str]) -> int:
                 failures += 1
                 options.out.mkdir(parents=True, exist_ok=True)
                 path = options.out / f"{result.sort}_{result.seed}.py"
-                path.write_text(result.source, encoding="utf-8")
+                why = ascii(result.fault[:1000]).strip("'\"")
+                path.write_text(f"# {why}\n{result.source}", encoding="utf-8")
                 rest = "" if result.ended else f" (the smallest one found in {options.minimise_seconds:g} s)"
                 print(f"FAILED: {name}: {result.fault}\n  {path}{rest}", flush=True)
     numbers = ", ".join(f"{count} {sort}" for sort, count in counts.items())

@@ -2,8 +2,8 @@
 
 Kernels read matrices by rows and columns, with masks, sums over blocks of columns, atomic counters, and stores. Ways:
 another number of warps, blocks twice as large in either direction, programs in another order, arguments one element
-behind an aligned address, rows that are further apart, strides that are constants, and all of them at once. Numbers are
-small integers, so that sums are exact in any order.
+behind an aligned address, rows that are further apart, strides that are constants, all of them at once, and the
+reference pipeline. Numbers are small integers, so that sums are exact in any order.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ FOOTER = """    tl.store(sums + i, total + most * 3 + last * 5, mask=rows)
 @dataclass(frozen=True)
 class Way:
     """How a kernel is launched. ``shift``: elements in front of each argument; ``apart``: further elements between
-    rows; ``constant``: strides are constants of the kernel; ``order``: of programs."""
+    rows; ``constant``: strides are constants of the kernel; ``order``: of programs; ``reference``: compiled so."""
 
     name: str
     warps: int = 4
@@ -65,6 +65,7 @@ class Way:
     shift: int = 0
     apart: int = 0
     constant: bool = False
+    reference: bool = False
 
 
 def ways(rng: random.Random) -> Iterator[Way]:
@@ -85,6 +86,7 @@ def ways(rng: random.Random) -> Iterator[Way]:
         yield replace(usual, name=name, **change)  # type: ignore[arg-type]
     together = {key: value for _, change in changes for key, value in change.items()}
     yield replace(usual, name="all at once", **together)  # type: ignore[arg-type]
+    yield replace(usual, name="by the reference", reference=True)
 
 
 def _body(rng: random.Random) -> str:
@@ -201,8 +203,9 @@ def _launched(kernel: triton.JITFunction, way: Way, x: torch.Tensor, y: torch.Te
     sums = _matrix(1, m, way, None)
     counted, count = (torch.zeros(size + 2, dtype=torch.int32)[1 - way.shift :] for size in (m, 3))
     strides = (a.stride(0), b.stride(0), out.stride(0))
-    grid = (triton.cdiv(m, way.rows),)
-    kernel[grid](a, b, out, sums, counted, *strides, m, n, count, way.rows, way.columns, way.order, num_warps=way.warps)
+    blocks = (way.rows, way.columns, way.order)
+    options = {"num_warps": way.warps, "reference": way.reference}
+    kernel[(triton.cdiv(m, way.rows),)](a, b, out, sums, counted, *strides, m, n, count, *blocks, **options)
     around = torch.tensor(out.untyped_storage().size() // 4, dtype=torch.int64) - m * n
     memory = out.as_strided((out.untyped_storage().size() // 4,), (1,), 0)
     untouched = (memory == FILL).sum() - (out == FILL).sum() == around

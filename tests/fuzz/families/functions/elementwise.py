@@ -80,7 +80,7 @@ def _row(
         names_ = dict(zip("abc", (_truth(value.name, value.array) for value in loaded), strict=False))
         ways = [np.broadcast_to(way, np.broadcast_shapes(*(part.shape for part in given))) for way in ways]
         call = text.format(T=TYPES[into], **names_)
-        writer.add_judged(call, (np.zeros(ways[0].shape, into), accepts(ways, into)))
+        writer.add_judged(call, (ways[0].astype(into), accepts(ways, into)))
 
     return Row(names, types, words, write, tolerance, domain_words)
 
@@ -346,7 +346,7 @@ def _write_cast(writer: Writer, dtype: Dtype) -> None:
     with np.errstate(all="ignore"):
         ways = accepted(lambda given: converted(given, into), values, result=into)
     text = f"tl.cast({_truth(writer.load(values).name, values)}, {TYPES[into]})"
-    writer.add_judged(text, (np.zeros(values.shape, into), judging.exact(*ways)))
+    writer.add_judged(text, (ways[0].astype(into), judging.exact(*ways)))
 
 
 def _write_cut(writer: Writer, dtype: Dtype) -> None:
@@ -358,7 +358,7 @@ def _write_cut(writer: Writer, dtype: Dtype) -> None:
         ways = accepted(lambda given: judging.rounded(given.astype(np.longdouble), into, zero), values, result=into)
     rounding = "rtz" if zero else "rtne"
     text = f"tl.cast({writer.load(values).name}, {TYPES[into]}, fp_downcast_rounding='{rounding}')"
-    writer.add_judged(text, (np.zeros(values.shape, into), judging.exact(*ways)))
+    writer.add_judged(text, (ways[0].astype(into), judging.exact(*ways)))
 
 
 def _write_bits(writer: Writer, dtype: Dtype) -> None:

@@ -72,7 +72,7 @@ def _write_sum(writer: Writer, dtype: Dtype) -> None:
         magnitude = np.asarray(np.abs(wide).sum(axis, keepdims=keep, dtype=wide.dtype))
     steps = values.size if axis is None else shape[axis]
     text = f"tl.sum({writer.load(values).name}, {axis}, keep_dims={keep}{option})"
-    writer.add_judged(text, (np.zeros(total.shape, into), _folded_within(steps, magnitude, into, total)))
+    writer.add_judged(text, (total.astype(into), _folded_within(steps, magnitude, into, total)))
 
 
 def _write_selection(name: str) -> Callable[[Writer, Dtype], None]:
@@ -166,7 +166,7 @@ def _write_scan(name: str, function: Any) -> Callable[[Writer, Dtype], None]:
         magnitude = _scanned(function, np.abs(wide), axis, reverse)
         text = f"tl.{name}({writer.load(values).name}, {axis}, reverse={bool(reverse)})"
         judge = _folded_within(shape[axis], magnitude, into, total)
-        writer.add_judged(text, (np.zeros(shape, into), judge))
+        writer.add_judged(text, (total.astype(into), judge))
 
     return write
 
@@ -243,7 +243,7 @@ def _write_softmax(writer: Writer, dtype: Dtype) -> None:
     bound = wanted * float(ml_dtypes.finfo(dtype).eps) * (13 + np.abs(wide).max() * 2 + shape[axis] / 2)
     axis %= len(shape)
     text = f"tl.softmax({writer.load(values).name}, {axis})"
-    writer.add_judged(text, (np.zeros(shape, dtype), judging.within(bound + 1e-37, wanted)))
+    writer.add_judged(text, (wanted.astype(dtype), judging.within(bound + 1e-37, wanted)))
 
 
 def _write_histogram(writer: Writer, dtype: Dtype) -> None:

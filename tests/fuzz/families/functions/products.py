@@ -47,7 +47,7 @@ def _write(writer: Writer, dtype: Dtype) -> None:
         judge = judging.exact(wanted.astype(np.int32))
     else:
         judge = judging.within(((k + 2) * float(np.finfo(into).eps) + _PRECISIONS.get(precision, 0)) * size, wanted)
-    writer.add_judged(text, (np.zeros(wanted.shape, into), judge))
+    writer.add_judged(text, (wanted.astype(into), judge))
 
 
 PRODUCTS = [
