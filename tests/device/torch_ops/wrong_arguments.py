@@ -195,6 +195,14 @@ KNOWN = (
         "torch's own composition, which other devices than the CPU have, broadcasts it",
     ),
     Known(
+        r"resize_(as_)?$",
+        r".*",
+        (OTHER,),
+        "`resize_` and `resize_as_`",
+        "a size with more elements",
+        "what is new in memory has no value, on either device",
+    ),
+    Known(
         r"nn\.functional\.scaled_dot_product_attention",
         r"argument 3 empty",
         (REFUSED,),
