@@ -2,7 +2,8 @@
 
 A small transformer learns to continue sequences of varying length in batches of varying size, which a DataLoader's
 worker makes. Each round trains, writes a checkpoint and reads it again, evaluates, and generates text whose length
-grows. Measured after each round are the process's memory, what the pool holds, threads, open files and Python objects.
+grows. Steps of all sizes come first, so that what is kept for sizes, within limits, is there from the start. Measured
+after each round are the process's memory, what the pool holds, threads, open files and Python objects.
 After the first tenth each must be flat (trends.py): a rise that is certainly more than 1% an hour fails, and its name
 is told with the types of the objects that became more. Every few rounds torch's CPU device repeats the round's first
 steps from the same checkpoint; losses, scores and generated text must be the same.
@@ -15,6 +16,7 @@ from __future__ import annotations
 import argparse
 import gc
 import io
+import itertools
 import json
 import os
 import sys
@@ -54,7 +56,7 @@ class Sequences(Dataset[torch.Tensor]):
     def __getitem__(self, place: int) -> torch.Tensor:
         generator = torch.Generator().manual_seed(int(torch.randint(1 << 62, ())))
         batch, length = (
-            int(torch.randint(low, high, (), generator=generator)) for low, high in ((1, 5), (5, _LONGEST))
+            int(torch.randint(low, high, (), generator=generator)) for low, high in ((1, _MOST + 1), (5, _LONGEST))
         )
         words = torch.empty(batch, length + 1, dtype=torch.long)
         words[:, 0] = torch.randint(_WORDS, (batch,), generator=generator)
@@ -129,6 +131,15 @@ class Trainer:
         self.optimizer.load_state_dict(state["optimizer"])
 
 
+def _warm_up(trainer: Trainer) -> None:
+    """Steps of all sizes, twice: a size's calls are recorded when it comes again. The trainer is as before."""
+    before = trainer.saved()
+    for _ in range(2):
+        for batch, length in itertools.product(range(1, _MOST + 1), range(5, _LONGEST)):
+            trainer.step(torch.randint(_WORDS, (batch, length + 1)))
+    trainer.load(before)
+
+
 @dataclass
 class Measured:
     """What was measured after each round, by name; ``seconds`` since the start."""
@@ -191,6 +202,7 @@ def soak(
         Sequences(), batch_size=None, num_workers=workers, pin_memory=pinned, persistent_workers=workers > 0
     )
     held_out = [batch.clone() for batch in DataLoader(Sequences(), batch_size=None)][:4]
+    _warm_up(trainer)
     measured, kinds, start, number = Measured(), Counter[str](), time.monotonic(), 0
     while time.monotonic() - start < 60 * minutes or number < _FEWEST:
         checkpoint = trainer.saved()

@@ -15,10 +15,10 @@ namespace py = pybind11;
 namespace triton_spirv {
 namespace {
 
-// The largest number of kinds that an operation keeps, of which the one unused for longest is dropped; of those by
-// address, each of which has the address of each tensor and a table in device memory; of plans for each kind; and of
-// kinds that were seen once.
-constexpr std::size_t kMostKinds = 1024, kMostKindsByAddress = 64, kMostPlans = 8, kMostSeen = 4096;
+// The largest number of kinds that an operation keeps, of which the one unused for longest is dropped, and of digests of
+// kinds that were seen; both by address, where a kind has the address of each tensor and a table in device memory, and
+// is recorded only if it comes again soon; and of plans for each kind.
+constexpr std::size_t kMostKinds = 1024, kMostSeen = 4096, kMostByAddress = 16, kMostPlans = 8;
 // A kind is given up after this many failed recordings, an operation after this many failed kinds.
 constexpr unsigned kMostFailures = 3, kMostHopeless = 16;
 // The largest number of tensors that are compared with one another.
@@ -485,7 +485,7 @@ Prepared::Prepared(const PreparedContext* shared, py::object run, py::object rec
     : shared_(shared), run_(std::move(run)), record_(std::move(record)), by_address_(by_address) {}
 
 bool Prepared::is_new(const std::string& kind) {
-  if (seen_.size() >= kMostSeen) seen_.clear();
+  if (seen_.size() >= (by_address_ ? kMostByAddress : kMostSeen)) seen_.clear();
   return seen_.insert(std::hash<std::string>{}(kind)).second;
 }
 
@@ -547,7 +547,7 @@ py::object Prepared::record(CallKey& key, const py::args& args, const py::kwargs
     made = record_(args, kwargs, tensors).cast<py::tuple>();
   }
   if (used(key.kind) == nullptr) {
-    if (kinds_.size() >= (by_address_ ? kMostKindsByAddress : kMostKinds)) {
+    if (kinds_.size() >= (by_address_ ? kMostByAddress : kMostKinds)) {
       by_name_.erase(kinds_.back().first);
       kinds_.pop_back();
     }
