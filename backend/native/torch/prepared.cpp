@@ -15,9 +15,9 @@ namespace py = pybind11;
 namespace triton_spirv {
 namespace {
 
-// The largest number of kinds that an operation keeps, of which the one unused for longest is dropped, and of digests of
-// kinds that were seen; both by address, where a kind has the address of each tensor and a table in device memory, and
-// is recorded only if it comes again soon; and of plans for each kind.
+// The largest number of kinds that an operation keeps, of which the one unused for longest is dropped, and of digests
+// of kinds that were seen; both by address, where a kind has the address of each tensor and a table in device memory,
+// and is recorded only if it comes again soon; and of plans for each kind.
 constexpr std::size_t kMostKinds = 1024, kMostSeen = 4096, kMostByAddress = 16, kMostPlans = 8;
 // A kind is given up after this many failed recordings, an operation after this many failed kinds.
 constexpr unsigned kMostFailures = 3, kMostHopeless = 16;

@@ -210,6 +210,11 @@ class Addresses:
         return _kernels.get(key, make)
 
 
+def is_plain(tensor: torch.Tensor) -> bool:
+    """Whether its elements are contiguous in memory, with the values that are there."""
+    return tensor.is_contiguous() and not (tensor.is_conj() or tensor.is_neg() or tensor._is_zerotensor())
+
+
 def conversion(tensor: torch.Tensor, compute: torch.dtype) -> str:
     """The text that makes what was read from a tensor of the type that is computed in."""
     return "" if tensor.dtype == compute else f".to({IN_SOURCE[NAMES[compute]]})"

@@ -14,11 +14,12 @@ from typing import Any
 
 import torch
 
-from .addressing import Addresses, Operands, PlannedLaunch, Walk, conversion
+from .addressing import NARROW, PLANS, Addresses, Operands, PlannedLaunch, Walk, conversion, is_plain
 from .devices import DeviceFacts, kind_of
-from .launching import grid_of
+from .kept import Kept
+from .launching import OperationKernel, grid_of
 from .shapes import Dims, collapsed, expanded, power_of_two, same_view, share_memory, touch
-from .types import IN_SOURCE, NAMES, converted
+from .types import IN_SOURCE, NAMES, OnHost, converted
 
 #: Elements of a program's tile.
 TILE = 1024
@@ -27,6 +28,8 @@ TILE = 1024
 #: bfloat16 2,361 (2,174), gelu 2,061 (1,663). With tiles of 512 and 2,048 the first two are within 1% of TILE's, and
 #: the others slower.
 FULL_TILE, FULL_PROGRAMS = 4096, 8
+#: Kernels of tensors that are walked as one dimension.
+_kernels: Kept[OperationKernel] = Kept(PLANS)
 #: Columns of a tile whose operands lie in memory in different orders, and at least so many elements along either.
 SIDE = 32
 
@@ -86,7 +89,27 @@ def run(
 
 
 def _plan(body: Body, operands: Operands, compute: torch.dtype) -> PlannedLaunch | None:
-    """None if there are no elements."""
+    """None if there are no elements. Where all tensors have one shape and no gaps, what depends on the shape alone is
+    counted here: planning takes several times as long."""
+    like, *others = (*operands.outputs.values(), *operands.tensors.values())
+    shape, count = like.shape, like.numel()
+    if count < 2 or operands.counts or not is_plain(like) or any(t.shape != shape or not is_plain(t) for t in others):
+        return _planned(body, operands, compute)
+    device = like.device
+    if any(t.device != device for t in others):
+        raise OnHost("tensors of several devices")
+    tile = _columns(body.tile, count, kind_of(device.index or 0))
+    what = body, compute, operands.form(), device.index, tile, count % 16 == 0, count > NARROW
+    kernel = _kernels.get(what, lambda: _kernel_of(_planned(body, operands, compute)))
+    return PlannedLaunch(kernel, grid_of(-(-count // tile)), (1, count))
+
+
+def _kernel_of(plan: PlannedLaunch | None) -> OperationKernel:
+    assert plan is not None
+    return plan.kernel
+
+
+def _planned(body: Body, operands: Operands, compute: torch.dtype) -> PlannedLaunch | None:
     operands.check(compute)
     everything = (*operands.outputs.values(), *operands.tensors.values())
     shape = everything[0].shape if operands.outputs else torch.broadcast_shapes(*(t.shape for t in everything))
@@ -122,9 +145,7 @@ def _tiled(
         return sizes, steps, (1, 1)
     inner = sizes[-1]
     if len(sizes) == 1:
-        if not kind.cpu and elements == TILE and inner >= FULL_TILE * FULL_PROGRAMS * kind.units:
-            elements = FULL_TILE
-        return sizes, steps, (1, elements)
+        return sizes, steps, (1, _columns(elements, inner, kind))
     columns = min(elements, SIDE if math.prod(sizes) <= elements else power_of_two(inner))
     turned = None if kind.cpu else _turned(sizes, steps)
     if turned is not None:
@@ -132,6 +153,12 @@ def _tiled(
         sizes, columns = tuple(sizes[d] for d in order), SIDE
         steps = [tuple(step[d] for d in order) for step in steps]
     return sizes, steps, (elements // columns, columns)
+
+
+def _columns(elements: int, count: int, kind: DeviceFacts) -> int:
+    """Elements of a tile of tensors that are walked as one dimension of ``count`` elements."""
+    is_full = not kind.cpu and elements == TILE and count >= FULL_TILE * FULL_PROGRAMS * kind.units
+    return FULL_TILE if is_full else elements
 
 
 def _turned(sizes: Dims, steps: list[Dims]) -> int | None:

@@ -11,8 +11,9 @@ from typing import Any
 
 import torch
 
-from .addressing import NARROW, Addresses, Operands, PlannedLaunch, Walk, conversion
+from .addressing import NARROW, PLANS, Addresses, Operands, PlannedLaunch, Walk, conversion, is_plain
 from .devices import kind_of
+from .kept import Kept
 from .launching import grid_of
 from .shapes import collapsed, expanded, power_of_two, same_view, share_memory
 from .types import IN_SOURCE, NAMES, converted
@@ -20,6 +21,8 @@ from .types import IN_SOURCE, NAMES, converted
 #: Elements of a program's tile, of a CPU and of a GPU, and of the longest row. An H100 has softmax of 2^27 numbers of
 #: bfloat16 in rows of 512 and 1,024 at 2,583 and 2,598 GB/s so, and at 1,981 and 2,113 with a CPU's tiles.
 _TILE, _GPU_TILE, LONGEST = 1024, 4096, 4096
+#: Plans that differ in the number of rows alone.
+_plans: Kept[PlannedLaunch] = Kept(PLANS)
 
 
 def fits(shape: torch.Size, dims: tuple[int, ...]) -> bool:
@@ -54,6 +57,47 @@ def run(
 def _plan(
     text: str, operands: Operands, shape: torch.Size, dims: tuple[int, ...], compute: torch.dtype
 ) -> PlannedLaunch:
+    """Where rows and their elements each take one step through all tensors, only their number is counted here: planning
+    takes several times as long."""
+    columns = math.prod(shape[d] for d in dims)
+    rows, parts = math.prod(shape) // columns, _parts(operands, shape, len(shape) - len(dims))
+    if parts is None or rows == 1 or columns == 1 or dims[0] != len(shape) - len(dims):
+        return _planned(text, operands, shape, dims, compute)
+    device = operands.device.index or 0
+    tile = _tile(rows, columns, device)
+    what = text, compute, operands.form(), parts, columns, tile, device, rows * columns > NARROW
+    plan = _plans.get(what, lambda: _planned(text, operands, shape, dims, compute))
+    return PlannedLaunch(plan.kernel, grid_of(-(-rows // tile[0])), (rows, *plan.integers[1:]))
+
+
+def _parts(operands: Operands, shape: torch.Size, outside: int) -> tuple[str, ...] | None:
+    """Of each tensor, which are without gaps and on one device, whether it has all elements, one of each row, or one of
+    each column. None if it is otherwise. The first ``outside`` dimensions are those of rows."""
+    found, device = [], operands.device
+    of_rows = (*shape[:outside], *(1 for _ in shape[outside:]))
+    for tensor in (*operands.outputs.values(), *operands.tensors.values()):
+        if not is_plain(tensor) or tensor.device != device:
+            return None
+        if tensor.shape == shape:
+            found.append("all")
+        elif tensor.shape == of_rows:
+            found.append("rows")
+        elif tensor.shape == shape[outside:]:
+            found.append("columns")
+        else:
+            return None
+    return tuple(found)
+
+
+def _tile(rows: int, columns: int, device: int) -> tuple[int, int]:
+    """Rows and columns of a program's tile."""
+    elements, columns = _TILE if kind_of(device).cpu else _GPU_TILE, power_of_two(columns)
+    return min(power_of_two(rows), max(1, elements // columns)), columns
+
+
+def _planned(
+    text: str, operands: Operands, shape: torch.Size, dims: tuple[int, ...], compute: torch.dtype
+) -> PlannedLaunch:
     operands.check(compute)
     steps = [expanded(tensor.shape, tensor.stride(), shape) for tensor in operands.pointers.values()]
     outside = [d for d in range(len(shape)) if d not in dims]
@@ -61,10 +105,9 @@ def _plan(
         collapsed([shape[d] for d in at], [tuple(s[d] for d in at) for s in steps]) for at in (outside, dims)
     )
     walks = Walk("row", "i", "in_rows", *kept), Walk("column", "j", "in_columns", *reduced)
-    rows, columns = walks[0].count, power_of_two(walks[1].count)
-    elements = _TILE if kind_of(operands.device.index or 0).cpu else _GPU_TILE
-    tile = min(power_of_two(rows), max(1, elements // columns)), columns
-    addresses = Addresses(operands.pointers, walks, {"n_rows": rows, "n_columns": walks[1].count})
+    rows, columns = walks[0].count, walks[1].count
+    tile = _tile(rows, columns, operands.device.index or 0)
+    addresses = Addresses(operands.pointers, walks, {"n_rows": rows, "n_columns": columns})
     of_rows = frozenset(name for name, tensor in operands.outputs.items() if tensor.numel() < math.prod(shape))
     kernel = addresses.kernel(
         "rows",

@@ -9,6 +9,8 @@ import pytest
 import torch
 from torch.nn import functional as F  # noqa: N812 (torch's own convention)
 from triton.backends.spirv.launching import typed_kernels
+from triton.backends.spirv.torch.ops import elementwise, rows
+from triton.backends.spirv.torch.ops.addressing import Operands
 from triton.backends.spirv.torch.ops.kept import Kept
 
 WIDTH = 64
@@ -40,6 +42,21 @@ def test_new_sizes_load_no_kernels(name: str, monkeypatch: pytest.MonkeyPatch) -
     for n in range(66, 120):
         operation(n)
     assert not loaded
+
+
+@pytest.mark.parametrize("shape", [(2,), (1, 16), (3, 5), (7, 1, 64), (33, 100), (40, 2048)])
+def test_what_is_counted_is_what_is_planned(shape: tuple[int, ...]) -> None:
+    """Plans of tensors without gaps are counted from those of other sizes: the same kernel, grid and integers."""
+    for size in (shape, (shape[0] * 3, *shape[1:])):
+        x, y = torch.ones(size, device="spirv"), torch.empty(size, dtype=torch.bfloat16, device="spirv")
+        given = Operands.of({"out": y}, {"self": x, "other": 2.0})
+        body = elementwise.Body.of("self * other")
+        assert elementwise._plan(body, given, x.dtype) == elementwise._planned(body, given, x.dtype)
+        of_rows, weight = torch.empty(*size[:-1], 1, device="spirv"), torch.ones(size[-1], device="spirv")
+        given = Operands.of({"out": y, "mean": of_rows}, {"self": x, "weight": weight, "count": 3.0})
+        text, dims = "mean = fn.row_sum(self, mask)\nout = (self - mean) * weight", (len(size) - 1,)
+        counted, planned = (plan(text, given, y.shape, dims, x.dtype) for plan in (rows._plan, rows._planned))
+        assert counted == planned
 
 
 def test_what_was_not_used_for_longest_is_dropped() -> None:
