@@ -148,11 +148,16 @@ class _Rounds:
 
             text.either(text.value(f"icmp ugt i64 {needed}, {whole}"), last, lambda: None)
 
-    def _load(self, memory: str, lanes: int, pointer: str) -> str:
-        """``lanes`` elements of a factor of the type ``memory``, in the type that is added in."""
-        text = self._text
+    def _load(self, memory: str, lanes: int, pointer: str, mask: str = "") -> str:
+        """``lanes`` elements of a factor of the type ``memory``, in the type that is added in; 0 where a ``mask`` says
+        so."""
+        text, aligned = self._text, FACTORS[memory]
         types = [f"<{lanes} x {one}>" if lanes > 1 else one for one in (_MEMORY[memory], self._type)]
-        value = text.value(f"load {types[0]}, ptr {pointer}, align {FACTORS[memory]}")
+        if mask:
+            numbers = [("ptr", f"align {aligned} {pointer}"), (f"<{lanes} x i1>", mask), (types[0], "zeroinitializer")]
+            value = text.call(types[0], f"llvm.masked.load.v{lanes}{memory}.p0", numbers)
+        else:
+            value = text.value(f"load {types[0]}, ptr {pointer}, align {aligned}")
         return value if memory == self._product.element else text.value(f"fpext {types[0]} {value} to {types[1]}")
 
     # -- B -----------------------------------------------------------------------------------------------------------
@@ -167,11 +172,11 @@ class _Rounds:
                 squares = text.value(f"and i64 {part.count}, {-lanes}")
                 self._pack_transposed(part, column, number, squares)
                 self._pack_each(part, column, number, squares)
-            elif (together := self._lines.are_together(column, lanes)) is None:
+            elif (neighbours := self._lines.are_neighbours(column, lanes)) is None:
                 self._pack_each(part, column, number, "0")
             else:
                 text.either(
-                    together,
+                    neighbours,
                     lambda: self._pack_vectors(part, column, number),
                     lambda: self._pack_each(part, column, number, "0"),
                 )
@@ -179,12 +184,13 @@ class _Rounds:
         text.loop(self._block.columns, lanes, vector)
 
     def _pack_vectors(self, part: _Part, column: str, number: str) -> None:
-        """Packs a vector of each row, whose elements are neighbours in memory."""
-        text = self._text
+        """Packs a vector of each row, whose elements are neighbours in memory; zeros for columns that are not there."""
+        text, there = self._text, self._lines.are_there(column)
         start = text.element("i8", self._lines.address("%b", 1, column), part.offset)
 
         def row(k: str, _: list[str]) -> None:
-            self._store(k, number, self._load(self._product.b[0], self._block.lanes, self._behind(start, k, part.down)))
+            place = self._behind(start, k, part.down)
+            self._store(k, number, self._load(self._product.b[0], self._block.lanes, place, there))
 
         text.counted(part.count, 1, row)
 

@@ -33,14 +33,21 @@ class FactorLines:
 
     def are_together(self, column: str, columns: int) -> str | None:
         """Whether so many columns are there, and their addresses are neighbours; None if they never are."""
+        neighbours = self.are_neighbours(column, columns)
+        if neighbours is None:
+            return None
+        there = self._text.value(f"icmp ule i64 {self._text.add(column, columns)}, {self.numbers['columns']}")
+        return self._text.value(f"and i1 {there}, {neighbours}")
+
+    def are_neighbours(self, column: str, columns: int) -> str | None:
+        """Whether the addresses of so many columns are neighbours, those that are not there included; None if they
+        never are."""
         text, product, lanes = self._text, self._product, self._lanes
         if product.turned or product.b[1] != 1:
             return None
         vector, size = f"<{lanes} x i64>", FACTORS[product.b[0]]
-        start = text.value(f"load i64, ptr {text.element('i64', '%b', column)}, align 8")
-        first = text.value(f"insertelement {vector} poison, i64 {start}, i64 0")
-        first = text.value(f"shufflevector {vector} {first}, {vector} poison, <{lanes} x i32> zeroinitializer")
-        found = text.value(f"icmp ule i64 {text.add(column, columns)}, {self.numbers['columns']}")
+        first = self._all(text.value(f"load i64, ptr {text.element('i64', '%b', column)}, align 8"))
+        found = "true"
         for number in range(0, columns, lanes):
             place = text.element("i64", "%b", text.add(column, number))
             addresses = text.value(f"load {vector}, ptr {place}, align 8")
@@ -50,3 +57,16 @@ class FactorLines:
             every = text.call("i1", f"llvm.vector.reduce.and.v{lanes}i1", [(f"<{lanes} x i1>", equal)])
             found = text.value(f"and i1 {found}, {every}")
         return found
+
+    def are_there(self, column: str) -> str:
+        """The mask of a vector of columns: of those that are there."""
+        text, lanes = self._text, self._lanes
+        left = text.call("i64", "llvm.usub.sat.i64", [("i64", self.numbers["columns"]), ("i64", column)])
+        numbers = ", ".join(f"i64 {lane}" for lane in range(lanes))
+        return text.value(f"icmp ult <{lanes} x i64> <{numbers}>, {self._all(left)}")
+
+    def _all(self, value: str) -> str:
+        """A vector of one i64."""
+        text, vector = self._text, f"<{self._lanes} x i64>"
+        first = text.value(f"insertelement {vector} poison, i64 {value}, i64 0")
+        return text.value(f"shufflevector {vector} {first}, {vector} poison, <{self._lanes} x i32> zeroinitializer")

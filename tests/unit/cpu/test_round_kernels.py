@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import mmap
 from dataclasses import replace
 from typing import Any
 
@@ -99,6 +101,37 @@ def test_what_is_not_there_counts_as_zeros_and_is_not_read(
     bound = np.abs(wide_a) @ np.abs(wide_b) * (steps + 1) * np.finfo(np.float32).eps
     assert (np.abs(c - wide_a @ wide_b) <= bound).all()
     assert np.signbit(c).all() == (steps == 0)
+
+
+@pytest.mark.parametrize("profile", PROFILES_HERE)
+@pytest.mark.parametrize("dtype", ["f16", "f32", "f64"])
+@pytest.mark.parametrize("across", [0, 1, 15, 16, 33, 63])
+def test_columns_that_are_not_there_have_no_memory_behind_the_others(across: int, dtype: str, profile: str) -> None:
+    """A tile at the right edge of B: addresses go on, and the next page is none of the process."""
+    m, n, k, steps = 8, 64, 32, 33
+    rng, size = np.random.default_rng(across), np.dtype(_DTYPES[dtype]).itemsize
+    left = rng.standard_normal((m, steps)).astype(_DTYPES[dtype])
+    with mmap.mmap(-1, 2 * mmap.PAGESIZE + steps * n * size) as pages:
+        libc, start = ctypes.CDLL(None, use_errno=True), ctypes.addressof(ctypes.c_char.from_buffer(pages))
+        behind = start + (len(pages) - mmap.PAGESIZE) // mmap.PAGESIZE * mmap.PAGESIZE
+        assert libc.mprotect(ctypes.c_void_p(behind), ctypes.c_size_t(mmap.PAGESIZE), 0) == 0
+        try:
+            first = behind - steps * across * size
+            right = np.ctypeslib.as_array((ctypes.c_char * (steps * across * size)).from_address(first))
+            right = right.view(_DTYPES[dtype]).reshape(steps, across)
+            right[:] = rng.standard_normal((steps, across))
+            a_at = (left.ctypes.data + np.arange(m) * left.strides[0]).astype(np.uint64)
+            b_at = (first + np.arange(n) * size).astype(np.uint64)
+            element = "f64" if dtype == "f64" else "f32"
+            c = np.full((m, n), 3.0, _DTYPES[element])
+            one = RoundsProduct(element, m, n, k, n, (dtype, 1), (dtype, 1), False)
+            run(one, profile, c, a_at, b_at, across * size, steps, 1, m, across, m)
+            wide_a, wide_b = left.astype(float), np.zeros((steps, n))
+            wide_b[:, :across] = right
+        finally:
+            libc.mprotect(ctypes.c_void_p(behind), ctypes.c_size_t(mmap.PAGESIZE), 3)
+    bound = (np.abs(wide_a) @ np.abs(wide_b) + 3) * (steps + 1) * np.finfo(c.dtype).eps
+    assert (np.abs(c - 3 - wide_a @ wide_b) <= bound).all()
 
 
 @pytest.mark.parametrize("profile", PROFILES_HERE)
