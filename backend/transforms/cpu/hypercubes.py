@@ -35,10 +35,6 @@ _LONG = 64
 #: faster without arrays: 64 × 128 numbers in 60 % of the time.
 _LONG_TURNED = 512
 
-#: The same for a tensor that is halved, as top-k's is: the top 16 of 1,024 numbers take 85 µs with arrays and 59
-#: without, at the same time to compile; the top 64 of 8,192 are compiled in 3 s instead of 10.
-_LONG_HALVED = 128
-
 #: Operations on indices whose results differ from their operands by shape and layout alone.
 _LAYS_OUT = ("tt.broadcast", "ttg.convert_layout")
 
@@ -259,14 +255,11 @@ class _Cube:
         selection of top-k does, gets the tensor as it was."""
         chosen: list[Operation] = []
         exchanges: set[Value] = set()
-        halves = 2**self._rank // self._lanes >= _LONG_HALVED
         for operation in self._block.operations:
             if operation.name == "tt.reduce" and self._is_whole(operation.operands[0]):
                 if self._exchanges(operation):
                     chosen.append(operation)
                     exchanges.add(operation.result)
-                elif not halves:
-                    return []
             elif operation.name in ("tt.expand_dims", "tt.broadcast") and operation.operands[0] in exchanges:
                 chosen.append(operation)
                 exchanges.add(operation.result)
