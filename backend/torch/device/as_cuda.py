@@ -28,6 +28,7 @@ _VERSION = "12.4"
 #: What makes a tensor without being given one: torch's other factories, and copies, call these.
 _FACTORIES = ("empty.memory_format", "empty_strided", "_efficientzerotensor")
 _C: Any = torch._C
+_SET_DATA: Any = torch.Tensor.data.__set__  # type: ignore[attr-defined]
 _lock = threading.Lock()
 _depth = 0
 _undo: list[Callable[[], Any]] = []
@@ -47,7 +48,28 @@ class _Devices(TorchFunctionMode):
         named = {name: renamed(value) if name == "device" else value for name, value in (kwargs or {}).items()}
         if func is torch.Tensor.to:
             args = [renamed(value) for value in args]
+        if func == _SET_DATA:
+            return _set_data(*args)
+        if named.pop("pin_memory", False):
+            return _pinned(func(*args, **named))
         return func(*args, **named)
+
+
+def _set_data(tensor: torch.Tensor, value: torch.Tensor) -> None:
+    """``tensor.data = value``. torch moves a tensor so only between the kinds of devices that it lists; a parameter
+    without a gradient that nothing in C++ refers to gets the value's place and memory here."""
+    same = torch._has_compatible_shallow_copy_type(tensor, value)
+    if same or not tensor.is_leaf or tensor.grad is not None or NAME not in (tensor.device.type, value.device.type):
+        return _SET_DATA(tensor, value)  # type: ignore[no-any-return]
+    _C._swap_tensor_impl(tensor, value.detach().requires_grad_(tensor.requires_grad))
+
+
+def _pinned(made: torch.Tensor) -> torch.Tensor:
+    """A new tensor in pinned memory. torch's factories ask a device from outside for an allocator that only C++ can
+    give."""
+    if made.device.type == "cpu":
+        return made.detach().pin_memory().requires_grad_(made.requires_grad)
+    raise RuntimeError("Only dense CPU tensors can be pinned")
 
 
 def _cuda(tensor: torch.Tensor, device: Any = None, non_blocking: bool = False, **how: Any) -> torch.Tensor:

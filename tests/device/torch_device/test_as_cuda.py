@@ -214,6 +214,47 @@ def test_words_for_devices(name: str) -> None:
     assert torch.Generator().device.type == "cpu"
 
 
+def test_a_parameters_data_moves_to_cuda() -> None:
+    with torch.spirv.as_cuda():
+        layer = torch.nn.Linear(3, 2)
+        weight, expected = layer.weight, layer.weight.tolist()
+        optimizer = torch.optim.SGD(layer.parameters(), lr=1.0)
+        for parameter in layer.parameters():
+            parameter.data = parameter.data.cuda()
+        assert layer.weight is weight and weight.is_cuda and weight.is_leaf and weight.requires_grad
+        assert type(weight) is torch.nn.Parameter and weight.tolist() == expected
+        layer(torch.ones(1, 3, device="cuda")).sum().backward()
+        optimizer.step()
+        assert weight.cpu().tolist() == (torch.tensor(expected) - 1).tolist()
+        with pytest.raises(RuntimeError, match="incompatible tensor type"):  # its gradient is on the device
+            weight.data = weight.data.cpu()
+        weight.grad = None
+        weight.data = weight.data.cpu()
+        assert weight.device.type == "cpu"
+    with pytest.raises(RuntimeError, match="incompatible tensor type"):
+        weight.data = torch.ones(2, 3, device="spirv")
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda **how: torch.empty(3, **how).fill_(2),
+        lambda **how: torch.full((3,), 2.0, **how),
+        lambda **how: torch.tensor([2.0, 2.0, 2.0], device="cpu", **how),
+    ],
+    ids=["empty", "full", "tensor"],
+)
+def test_new_tensors_in_pinned_memory(make: Callable[..., torch.Tensor]) -> None:
+    with torch.spirv.as_cuda():
+        made = make(pin_memory=True)
+        assert made.is_pinned() == torch.ones(3).pin_memory().is_pinned()
+        assert made.device.type == "cpu" and made.tolist() == [2.0, 2.0, 2.0] and not made.requires_grad
+        leaf = torch.zeros(3, pin_memory=True, requires_grad=True)
+        assert leaf.is_leaf and leaf.requires_grad and not make(pin_memory=False).is_pinned()
+        with pytest.raises(RuntimeError, match="pinned"):
+            torch.zeros(3, device="cuda", pin_memory=True)
+
+
 class _Doubled(torch.autograd.Function):
     """Twice its argument, through tensors that are made on "cuda" and moved there."""
 
