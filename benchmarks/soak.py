@@ -132,7 +132,8 @@ class Trainer:
 
 
 def _warm_up(trainer: Trainer) -> None:
-    """Steps of all sizes, twice: a size's calls are recorded when it comes again. The trainer is as before."""
+    """Steps of all sizes, twice: a size's calls are recorded when it comes again, and oneDNN keeps 40 kB for each. The
+    trainer is as before."""
     before = trainer.saved()
     for _ in range(2):
         for batch, length in itertools.product(range(1, _MOST + 1), range(5, _LONGEST)):
@@ -193,16 +194,19 @@ def soak(
     tell: Callable[[str], None] = print,
     after_round: Callable[[], None] = lambda: None,
     bound: float = BOUND,
+    warm: bool = True,
 ) -> Measured:
     """Run for so many minutes, and a few rounds at least. Raises AssertionError where something grows by more than
-    ``bound`` an hour, or is not what torch's CPU computes. ``after_round``: is called after each round."""
+    ``bound`` an hour, or is not what torch's CPU computes. ``after_round``: is called after each round. ``warm``: steps
+    of all sizes come first, which takes a minute of processor time."""
     torch.manual_seed(0)
     trainer, beside = Trainer(device), Trainer("cpu")
     loader = DataLoader(
         Sequences(), batch_size=None, num_workers=workers, pin_memory=pinned, persistent_workers=workers > 0
     )
     held_out = [batch.clone() for batch in DataLoader(Sequences(), batch_size=None)][:4]
-    _warm_up(trainer)
+    for one in (trainer, beside) if warm else ():
+        _warm_up(one)
     measured, kinds, start, number = Measured(), Counter[str](), time.monotonic(), 0
     while time.monotonic() - start < 60 * minutes or number < _FEWEST:
         checkpoint = trainer.saved()
