@@ -7,20 +7,19 @@ written is filled, so that two runs do the same.
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import random
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from importlib.abc import MetaPathFinder
 from pathlib import Path
 from typing import Any
 
+from ..autoload.after_import import after_import
+
 #: So many launches, and bytes of their arguments, are recorded.
 _MOST_LAUNCHES, _MOST_BYTES = 1000, 1 << 28
-#: How far results may be apart: of their own value, and of the largest result.
-_OF_VALUE, _OF_LARGEST = 2e-2, 2e-3
+#: How far results may be apart, of their own value and this part of the largest: the interpreter rounds elsewhere.
+_NEAR, _OF_LARGEST = 2e-2, 0.1
 _KERNELS, _OWN = "kernels.json", "triton."
 
 
@@ -191,16 +190,15 @@ def _differing(mine: dict[str, Any], other: dict[str, Any]) -> Iterator[tuple[st
     """Arguments that differ by more than rounding: name, index, both elements, how many."""
     import numpy
 
+    from ..launching.values.differences import apart
+
     for name in mine.keys() & other.keys():
         x, y = mine[name], other[name]
         if x.shape != y.shape or x.dtype != y.dtype or numpy.array_equal(x, y):
             continue
         unequal = x != y
         if x.dtype.kind == "f":
-            largest = numpy.abs(y[numpy.isfinite(y)]).max(initial=0.0)
-            with numpy.errstate(invalid="ignore", over="ignore"):
-                near = numpy.abs(x - y) <= _OF_VALUE * numpy.abs(y) + _OF_LARGEST * largest
-            unequal &= ~(near & numpy.isfinite(x) & numpy.isfinite(y)) & ~(numpy.isnan(x) & numpy.isnan(y))
+            unequal &= apart(x, y, _NEAR, y, _OF_LARGEST)
         places = numpy.flatnonzero(unequal)
         if len(places):
             yield name, int(places[0]), x.flat[places[0]].item(), y.flat[places[0]].item(), len(places)
@@ -258,36 +256,10 @@ def _described(value: Any) -> Any:
 
 def _seed() -> None:
     random.seed(0)
-    if importlib.util.find_spec("numpy") is not None:
-        import numpy
-
-        numpy.random.seed(0)
-    if "torch" in sys.modules:
-        _seed_torch(sys.modules["torch"])
-    else:  # a script may set what torch reads when it is imported
-        sys.meta_path.insert(0, _WhenTorchComes())
+    after_import("numpy", lambda numpy: numpy.random.seed(0))
+    after_import("torch", _seed_torch)  # not before the script does: it may set what torch reads then
 
 
 def _seed_torch(torch: Any) -> None:
     torch.manual_seed(0)
     torch.use_deterministic_algorithms(True, warn_only=True)  # which fills memory that nobody has written
-
-
-class _WhenTorchComes(MetaPathFinder):
-    """Seeds torch once it is imported."""
-
-    def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
-        """The usual spec of torch, with a loader that seeds it behind its import; None for other modules."""
-        if name != "torch":
-            return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(name)
-        if spec is not None and spec.loader is not None:
-            execute = spec.loader.exec_module
-
-            def seeded(module: Any) -> None:
-                execute(module)
-                _seed_torch(module)
-
-            spec.loader.exec_module = seeded  # type: ignore[method-assign]
-        return spec

@@ -22,6 +22,17 @@ _TOLERANCES = {52: 1e-9, 23: 1e-4, 10: 5e-3, 7: 4e-2, 3: 0.3, 2: 0.6}
 _OF_LARGEST = 0.01
 
 
+def apart(x: Any, y: Any, allowed: float, results: Any, of_largest: float = _OF_LARGEST) -> Any:
+    """Which floats of ``x`` are further from those of ``y`` than ``allowed``, relative to y and a part of the largest
+    of all ``results``. NaN is as NaN, and an infinity as itself."""
+    import numpy
+
+    largest = numpy.abs(results[numpy.isfinite(results)]).max(initial=0.0)
+    with numpy.errstate(invalid="ignore", over="ignore"):
+        near = numpy.abs(x - y) <= allowed * (numpy.abs(y) + of_largest * largest)
+    return ~((near & numpy.isfinite(x) & numpy.isfinite(y)) | (x == y) | (numpy.isnan(x) & numpy.isnan(y)))
+
+
 def tolerance(pointee: str, computed: Iterable[str] = ()) -> float:
     """How much elements of a Triton type may differ, of a kernel that computes in these float types (MLIR's names); 0
     for integers. tf32 has the mantissa of f16."""
@@ -97,11 +108,7 @@ def _of(pointer: Pointer, before: Any, usual: Any, reference: Any, allowed: floa
     x, y = _values(pointer, usual[unequal]), _values(pointer, reference[unequal])
     differ = numpy.ones(len(unequal), bool)
     if allowed:
-        values = numpy.abs(_values(pointer, reference[written]))
-        largest = values[numpy.isfinite(values)].max(initial=0.0)
-        with numpy.errstate(invalid="ignore", over="ignore"):
-            near = numpy.abs(x - y) <= allowed * (numpy.abs(y) + _OF_LARGEST * largest)
-        differ = ~((near & numpy.isfinite(x) & numpy.isfinite(y)) | (x == y) | (numpy.isnan(x) & numpy.isnan(y)))
+        differ = apart(x, y, allowed, _values(pointer, reference[written]))
     places = numpy.flatnonzero(differ)
     if not len(places):
         return None

@@ -11,13 +11,15 @@
 namespace triton_spirv::cpu {
 namespace {
 
-constexpr std::size_t kCachedPages = 256, kCachedEvents = 256;
+constexpr std::size_t kCachedPages = 256, kCachedEvents = 256, kCachedPublished = 1024;
 // Shadow memory beyond this is given back after a launch.
 constexpr std::size_t kMostPages = 16384;  // of 64 KiB
 // Accesses of places that the program has accessed in the same way shortly before, one after the other. So many are a
 // program that waits for another one, which does not run meanwhile.
 constexpr uint64_t kMostRepeated = 100000;
 constexpr std::size_t kRecent = 64;
+// Clocks that wait to be joined.
+constexpr std::size_t kMostAcquired = 4096;
 constexpr uint64_t kWord = 4;  // the smallest that atomic instructions access
 
 thread_local ProgramRaces* watching = nullptr;
@@ -62,7 +64,8 @@ void order_program() {
 
 }  // namespace
 
-ProgramRaces::ProgramRaces() : cached_(kCachedPages), cached_events_(kCachedEvents), recent_(kRecent) {}
+ProgramRaces::ProgramRaces()
+    : cached_(kCachedPages), cached_events_(kCachedEvents), cached_published_(kCachedPublished), recent_(kRecent) {}
 
 ProgramRaces::~ProgramRaces() {
   for (const auto& [number, page] : pages_) std::free(page);
@@ -161,7 +164,7 @@ void ProgramRaces::begin(const Launch& launch, bool backwards) {
   found_ = {};
   kept_.clear();
   written_.clear();
-  clock_ = seen_ = released_ = {};
+  forget();
   repeated_ = 0;
   ++stamp_;
 }
@@ -170,7 +173,8 @@ void ProgramRaces::end() {
   watching = nullptr;  // a fault leaves it
   settle();
   published_.clear();
-  clock_ = seen_ = released_ = {};
+  cached_published_.assign(kCachedPublished, {});
+  forget();
 }
 
 void ProgramRaces::undo() {
@@ -186,8 +190,8 @@ void ProgramRaces::undo() {
 uint64_t ProgramRaces::begin_program(uint64_t number) {
   settle();
   firsts_.push_back(next_event_);
-  program_first_ = next_event_;
-  clock_ = seen_ = released_ = {};
+  program_first_ = fenced_ = next_event_;
+  forget();
   asked_ = 0;
   repeated_ = 0;
   std::fill(recent_.begin(), recent_.end(), std::pair<uint64_t, uint64_t>{});
@@ -214,12 +218,46 @@ uint32_t ProgramRaces::event_of(uint64_t place) {
   return cached.event;
 }
 
+ProgramRaces::Published* ProgramRaces::published_at(uint64_t address) {
+  if (published_.empty()) return nullptr;
+  CachedPublished& cached = cached_published_[(address / kWord) % kCachedPublished];
+  if (cached.address == address) return cached.published;
+  const auto found = published_.find(address);
+  if (found == published_.end()) return nullptr;
+  cached = {address, &found->second};
+  return cached.published;
+}
+
 bool ProgramRaces::is_ordered(uint32_t event) {
   if (event == asked_) return answer_;
   asked_ = event;
   const auto after = std::upper_bound(firsts_.begin(), firsts_.end(), event);
+  take();
   answer_ = clock_.known(levels_, after - firsts_.begin() - 1) >= event;
   return answer_;
+}
+
+void ProgramRaces::forget() {
+  clock_ = released_ = {};
+  seen_.clear();
+  acquired_.clear();
+  replaced_.clear();
+  released_event_ = 0;
+  is_known_ = false;
+}
+
+void ProgramRaces::take() {
+  for (const VectorClock* one : acquired_) clock_.join(levels_, *one);
+  acquired_.clear();
+}
+
+const VectorClock& ProgramRaces::released() {
+  if (!is_known_) {
+    take();
+    released_ = clock_.at(levels_, firsts_.size() - 1, released_event_);
+    is_known_ = true;
+  }
+  return released_;
 }
 
 bool ProgramRaces::repeats(uint64_t place, uint64_t address) {
@@ -346,45 +384,60 @@ void ProgramRaces::note(const Piece& piece, Access kind, uint32_t event) {
 }
 
 void ProgramRaces::access_atomic(uint64_t begin, uint32_t bytes, Access kind, uint32_t event) {
-  look(begin, bytes, kind, event);
-  bool unwritten = false;
+  bool unwritten = false, others = false;
+  const uint32_t first = first_, before = program_first_ - first_;
   for (uint64_t cell = begin >> shift_; cell <= (begin + bytes - 1) >> shift_; ++cell) {
     Page& page = page_of(cell / kCells);
     const uint32_t at = cell % kCells;
-    unwritten |= page.writer[at] < first_ && page.update[at] < first_;
+    if (page.last_writer >= first) others |= page.writer[at] - first < before;
+    if (page.last_reader >= first && writes(kind))
+      others |= (page.reader[at] - first < before) | (page.earlier[at] - first < before);
+    unwritten |= page.writer[at] < first && page.update[at] < first;
     page.update[at] = event;
     page.last_update = event;
   }
+  if (others) look(begin, bytes, kind, event);
   // An atomic read counts as an update of the cell: what is there is kept for the first time, too.
   // An element that is smaller than a word is exchanged with the word that it lies in.
   const uint64_t from = bytes < kWord ? begin & ~(kWord - 1) : begin, count = std::max<uint64_t>(bytes, kWord);
   if (backwards_ && unwritten) keep(from, from + count);
-  Published* published = nullptr;
-  if (const auto found = published_.find(begin); found != published_.end()) published = &found->second;
+  Published* published = published_at(begin);
   // Nothing new since the program's last update of it.
-  if (published != nullptr && published->stamp == stamp_ && (kind == Access::kUpdate || kind == Access::kAtomicRead))
+  if (published != nullptr && published->added == stamp_ && (kind == Access::kUpdate || kind == Access::kAtomicRead))
     return;
-  if (published != nullptr && kind != Access::kAtomicWrite) seen_.join(published->clock);
-  if (published == nullptr && !released_.empty() && (kind == Access::kUpdate || kind == Access::kAtomicWrite))
+  if (published != nullptr && kind != Access::kAtomicWrite && published->read != stamp_) {
+    published->read = stamp_;
+    seen_.push_back(&published->clock);
+  }
+  const bool has_released = released_event_ != 0;
+  if (published == nullptr && has_released && (kind == Access::kUpdate || kind == Access::kAtomicWrite))
     published = &published_[begin];
   switch (kind) {
     case Access::kUpdate:
       if (published == nullptr) break;
-      published->clock.join(released_);
-      published->stamp = stamp_;
+      if (has_released) published->clock.join(levels_, released());
+      published->added = stamp_;
       break;
     case Access::kAtomicWrite:
-      if (published != nullptr) *published = {released_, 0};
+      if (published == nullptr) break;
+      take();
+      if (published->read == stamp_) {
+        replaced_.push_back(published->clock);
+        std::replace<decltype(seen_)::iterator, const VectorClock*>(seen_.begin(), seen_.end(), &published->clock,
+                                                                    &replaced_.back());
+      }
+      published->clock = has_released ? released() : VectorClock();
+      published->added = 0;
       break;
     case Access::kCompareExchange:
-      if (released_.empty()) break;
+      if (!has_released) break;
       {
         Pending& pending = pending_.emplace_back();
         pending.address = from;
         pending.bytes = static_cast<uint32_t>(count);
         pending.exchanges = true;
         pending.element = begin;
-        pending.published = released_;
+        pending.published = released();
         std::memcpy(pending.before, reinterpret_cast<const void*>(from), count);
       }
       break;
@@ -450,7 +503,7 @@ void ProgramRaces::settle() {
   for (Pending& one : pending_) {
     const bool same = std::memcmp(one.before, reinterpret_cast<const void*>(one.address), one.bytes) == 0;
     if (one.exchanges) {
-      if (!same) published_[one.element].clock.join(one.published);
+      if (!same) published_[one.element].clock.join(levels_, one.published);
       continue;
     }
     if (same) one.race.kind = RaceKind::kEqualValues;
@@ -467,13 +520,15 @@ void ProgramRaces::keep(uint64_t begin, uint64_t end) {
 
 void ProgramRaces::fence() {
   settle();
-  clock_.join(seen_);
-  seen_ = {};
+  if (next_event_ == fenced_) return;  // nothing happened since the last one
+  fenced_ = next_event_;
+  acquired_.insert(acquired_.end(), seen_.begin(), seen_.end());
+  seen_.clear();
+  if (acquired_.size() > kMostAcquired) take();
   asked_ = 0;
   // What happened until now is published by atomic writes from now on.
-  released_ = clock_;
-  const uint64_t rank = firsts_.size() - 1;
-  if (next_event_ != program_first_) released_.add(levels_, rank, next_event_ - 1);
+  released_event_ = next_event_ - 1;
+  is_known_ = false;
   ++stamp_;
 }
 

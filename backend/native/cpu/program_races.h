@@ -14,6 +14,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -73,10 +74,11 @@ class ProgramRaces {
     Page* page;
     uint32_t from, count;
   };
-  // What an address has for programs that read it atomically. `stamp`: when a program last took it and added to it.
+  // What an address has for programs that read it atomically. `added`, `read`: the stamp at which a program last added
+  // to it, and read it.
   struct Published {
     VectorClock clock;
-    uint64_t stamp = 0;
+    uint64_t added = 0, read = 0;
   };
   // What is known only once an access has happened.
   struct Pending {
@@ -95,6 +97,10 @@ class ProgramRaces {
     uint64_t key = ~uint64_t{0};
     Page* page = nullptr;
   };
+  struct CachedPublished {
+    uint64_t address = 0;
+    Published* published = nullptr;
+  };
   struct CachedEvent {
     uint64_t place = 0;
     uint64_t stamp = 0;
@@ -109,8 +115,12 @@ class ProgramRaces {
 
   Page& page_of(uint64_t number);
   uint32_t event_of(uint64_t place);
+  Published* published_at(uint64_t address);
   bool is_ignored(uint64_t begin, uint64_t end) const { return begin < ignored_end_ && end > ignored_begin_; }
   bool is_ordered(uint32_t event);
+  void forget();
+  void take();
+  const VectorClock& released();
   bool conflicts(uint32_t event) { return event - first_ < program_first_ - first_ && !is_ordered(event); }
   bool repeats(uint64_t place, uint64_t address);
   bool is_run(const uint64_t* places, const uint8_t* active, uint32_t lanes, uint32_t bytes) const;
@@ -141,6 +151,7 @@ class ProgramRaces {
   std::vector<CachedEvent> cached_events_;
   uint64_t stamp_ = 0;                                 // events of one place are one up to the next release
   std::unordered_map<uint64_t, Published> published_;  // by the address of an atomic operation
+  std::vector<CachedPublished> cached_published_;
   std::vector<Pending> pending_;
   Found found_;
   std::vector<std::byte> kept_;                         // what was there before
@@ -148,7 +159,16 @@ class ProgramRaces {
 
   // Of the program that runs.
   uint32_t program_first_ = 1;
-  VectorClock clock_, seen_, released_;
+  uint32_t fenced_ = 1;  // the next event at its last fence
+  // Nothing but the program changes what addresses have meanwhile, so that clocks are joined only where it is asked
+  // what comes before what: most programs end before. `seen_`: what addresses had that were read since the last fence;
+  // `acquired_`: before it; `replaced_`: of these, what was written over. `released_`: what was known at the last
+  // fence, if it was asked for since; its last event then was `released_event_`.
+  VectorClock clock_, released_;
+  std::vector<const VectorClock*> seen_, acquired_;
+  std::deque<VectorClock> replaced_;
+  uint32_t released_event_ = 0;
+  bool is_known_ = false;  // whether released_ is that
   uint32_t asked_ = 0;
   bool answer_ = false;
   uint64_t repeated_ = 0;
