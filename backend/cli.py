@@ -24,6 +24,7 @@ from .inspection.nvidia_code import NoMachineCode
 from .inspection.optimise import add_opt, run_opt
 from .inspection.profile import add_profile, run_profile
 from .inspection.report import add_inspect, run_inspect
+from .inspection.tuned import add_tuned, run_tuned
 from .inspection.whose_fault import add_verdict, run_verdict
 from .matrices import MatrixConfiguration
 from .runtime import context
@@ -200,6 +201,7 @@ def _run(arguments: Sequence[str] | None) -> int:
     add_profile(verbs.add_parser("profile", help="run a script and time each of its launches on the device"))
     add_warm(verbs.add_parser("warm", help="record the kernels of a program, and compile them before it runs"))
     add_inspect(verbs.add_parser("inspect", help="one HTML page about a kernel, from its source to the SPIR-V"))
+    add_tuned(verbs.add_parser("tuned", help="show, check or merge files with choices of autotuning"))
     add_bisect(verbs.add_parser("bisect", help="run a script, and name the pass or rewrite that changes a value"))
     add_verdict(verbs.add_parser("verdict", help="run a script with all checks: is a wrong result the kernel's fault?"))
     add_opt(verbs.add_parser("opt", help="a file of TTIR or TTGIR after the compiler's passes, or some of them"))
@@ -220,6 +222,8 @@ def _run(arguments: Sequence[str] | None) -> int:
         return run_profile(options)
     if options.verb == "warm":
         return run_warm(options)
+    if options.verb == "tuned":
+        return run_tuned(options)
     if options.verb == "bisect":
         return run_bisect(options)
     if options.verb == "verdict":

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from triton.backends.compiler import GPUTarget
 from triton.backends.driver import DriverBase
 
+from . import settings
 from .availability import chosen, compile_only, other_is_active, requested, unavailable_reason
 
 if TYPE_CHECKING:
@@ -73,6 +74,15 @@ class SPIRVDriver(DriverBase):
         from .launching.device_utils import DeviceUtils
 
         return DeviceUtils()
+
+    @property
+    def autotune_store(self) -> Any:
+        """Choices of autotuning, where TRITON_SPIRV_TUNED names a file with them; else None."""
+        if settings.TUNED.get() is None or compile_only():
+            return None
+        from .launching.tuned_choices import CHOICES
+
+        return CHOICES
 
     def get_current_target(self) -> GPUTarget:
         """The device's capabilities as a target. Raises DeviceUnavailable."""

@@ -123,6 +123,9 @@ ZERO_COPY, IMPORTED, STAGED, SHARE = "zero-copy", "imported", "staged", "share"
 #: What happens where a torch operation runs on the CPU (torch/device/cpu_fallback.py).
 ALLOW, TELL, WARN, ERROR = "allow", "tell", "warn", "error"
 
+#: What happens where a file has no choice of autotuning (launching/tuned_choices.py).
+MEASURE, REFUSE = "measure", "refuse"
+
 #: Races that are looked for: in shared memory, between programs, with writes of equal values, and both of the first.
 SHARED, PROGRAMS, EQUAL, ALL = "shared", "programs", "equal", "all"
 
@@ -285,6 +288,22 @@ CUDA = Setting(
     SHARE,
     STAGED,
     "copy CUDA tensors whose memory cannot be shared, instead of refusing them",
+)
+TUNED = Setting[str | None](
+    "TRITON_SPIRV_TUNED",
+    str,
+    None,
+    "<file>",
+    "a file with choices of autotuning: a key that it has is not measured, and what is measured goes into it "
+    "([running.md](running.md#choices-of-autotuning-in-a-file))",
+)
+TUNED_MISSING = Setting(
+    "TRITON_SPIRV_TUNED_MISSING",
+    one_of(MEASURE, REFUSE),
+    MEASURE,
+    REFUSE,
+    f"with `TRITON_SPIRV_TUNED`: what happens if the file has no choice for a kernel on this device: `{MEASURE}` or "
+    f"`{REFUSE}` (an error)",
 )
 RECORD_KERNELS = Setting[str | None](
     "TRITON_SPIRV_RECORD_KERNELS",

@@ -1,5 +1,5 @@
-"""Random programs of a launch that synchronise by atomic operations: whether they race is told as a small model of C11's
-rules tells it (native/cpu/program_races.cpp, vector_clock.h)."""
+"""Random programs of a launch that synchronise by atomic operations: whether they race is told as a small model of the
+rules of C11 tells it (native/cpu/program_races.cpp, vector_clock.h)."""
 
 from __future__ import annotations
 

@@ -63,6 +63,7 @@ def test_there_is_one_mail_for_each(mails: Path) -> None:
         "run-time-backends",
         "interpreted-backends",
         "known-key",
+        "autotune-store",
     }
     assert mistakes | hooks == set(PATCHES)
 

@@ -28,7 +28,8 @@ def test_torch_has_what_the_hook_needs(hook: internals.Hook) -> None:
 
 
 def test_every_change_is_a_hook() -> None:
-    rooms = (internals.convolutions, internals.devices, internals.generation, internals.replays, internals.templates)
+    names = ("convolutions", "devices", "generation", "replays", "templates", "tuned")
+    rooms = [getattr(internals, name) for name in names]
     changes = {
         value
         for room in rooms
