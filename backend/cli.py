@@ -24,7 +24,7 @@ from .inspection.nvidia_code import NoMachineCode
 from .inspection.optimise import add_opt, run_opt
 from .inspection.profile import add_profile, run_profile
 from .inspection.report import add_inspect, run_inspect
-from .inspection.tuned import add_tuned, run_tuned
+from .inspection.tuned_report import add_tuned, run_tuned
 from .inspection.whose_fault import add_verdict, run_verdict
 from .matrices import MatrixConfiguration
 from .runtime import context

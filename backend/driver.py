@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from triton.backends.compiler import GPUTarget
 from triton.backends.driver import DriverBase
 
-from . import settings
 from .availability import chosen, compile_only, other_is_active, requested, unavailable_reason
 
 if TYPE_CHECKING:
@@ -78,11 +77,9 @@ class SPIRVDriver(DriverBase):
     @property
     def autotune_store(self) -> Any:
         """Choices of autotuning, where TRITON_SPIRV_TUNED names a file with them; else None."""
-        if settings.TUNED.get() is None or compile_only():
-            return None
         from .launching.tuned_choices import CHOICES
 
-        return CHOICES
+        return None if compile_only() or CHOICES.path() is None else CHOICES
 
     def get_current_target(self) -> GPUTarget:
         """The device's capabilities as a target. Raises DeviceUnavailable."""

@@ -17,7 +17,7 @@ from .. import settings
 from ..availability import chosen
 from ..runtime import context
 from . import tuned_file
-from .tuned_file import Choice, NotTuned
+from .tuned_file import NotTuned, TunedConfig
 
 _log = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ class Choices:
     """The file's choices, as Triton's autotuner asks for them."""
 
     def __init__(self) -> None:
-        self._read: tuple[Path, tuple[int, int], list[Choice]] | None = None
+        self._read: tuple[Path, tuple[int, int], list[TunedConfig]] | None = None
 
     def find(self, autotuner: Any, args: Mapping[str, Any], configs: list[Any]) -> Any:
         """The one of ``configs`` that the file has; None where it is to be measured. Raises NotTuned where that is
@@ -87,7 +87,7 @@ class Choices:
         key = key_of(args, names)
         device = context.current().device
         versions = {"triton": version("triton"), "driver": f"{device.driver} {device.driver_version}".strip()}
-        choice = Choice(function.__name__, source_of(function), device.name, key, config_of(config), versions)
+        choice = TunedConfig(function.__name__, source_of(function), device.name, key, config_of(config), versions)
         try:
             tuned_file.write(path, tuned_file.merged(tuned_file.read(path), [choice]))
         except OSError as error:
@@ -98,7 +98,7 @@ class Choices:
         """Whether an autotuner's kernel has the text of a JITFunction."""
         return source_of(function_of(autotuner)) == source_of(function)
 
-    def _choices(self, path: Path) -> list[Choice]:
+    def _choices(self, path: Path) -> list[TunedConfig]:
         try:
             about = path.stat()
         except OSError:

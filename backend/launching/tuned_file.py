@@ -26,7 +26,7 @@ class NotTuned(RuntimeError):
 
 
 @dataclass(frozen=True)
-class Choice:
+class TunedConfig:
     """Which configuration a kernel has. ``source``: a digest of its text. ``key``: what its choice depends on, by name:
     arguments that autotune's ``key`` lists, and the element types of tensors. ``config``: the configuration's constants
     and options. ``versions``: of what has measured it."""
@@ -52,7 +52,7 @@ class Choice:
         return f"{self.kernel} ({key}) on {self.device}: {config}"
 
 
-def read(path: Path) -> list[Choice]:
+def read(path: Path) -> list[TunedConfig]:
     """The choices of a file; none of one that is not there. Raises TunedFileError and OSError."""
     try:
         told = json.loads(path.read_text(encoding="utf-8"))
@@ -63,23 +63,25 @@ def read(path: Path) -> list[Choice]:
     try:
         if told["format"] != FORMAT:
             raise TunedFileError(f"{path} has format {told['format']}, and this version reads format {FORMAT}")
-        return [Choice(**one) for one in told["choices"]]
+        return [TunedConfig(**one) for one in told["choices"]]
     except (KeyError, TypeError) as error:
         raise TunedFileError(f"{path} is no file of TRITON_SPIRV_TUNED: {error}") from None
 
 
-def write(path: Path, choices: Iterable[Choice]) -> None:
+def write(path: Path, choices: Iterable[TunedConfig]) -> None:
     """Writes a whole file. Raises OSError."""
     lines = ",\n".join(one.line() for one in sorted(choices, key=lambda one: one.subject))
     write_whole(path, f'{{"format": {FORMAT}, "choices": [\n{lines}\n]}}\n'.encode())
 
 
-def merged(*files: Iterable[Choice]) -> list[Choice]:
+def merged(*files: Iterable[TunedConfig]) -> list[TunedConfig]:
     """The choices of several files: of two for the same subject the last one."""
     return list({one.subject: one for choices in files for one in choices}.values())
 
 
-def find(choices: Iterable[Choice], kernel: str, source: str, device: str, values: Mapping[str, Any]) -> Choice | None:
+def find(
+    choices: Iterable[TunedConfig], kernel: str, source: str, device: str, values: Mapping[str, Any]
+) -> TunedConfig | None:
     """The choice for a launch with these ``values``; None without one."""
     for one in choices:
         if (one.kernel, one.source, one.device) == (kernel, source, device):

@@ -185,7 +185,7 @@ def test_the_verb_shows_checks_and_merges(tuned: Path, tmp_path: Path, capsys: p
     told = json.loads(choice.line())
     changed = {"config": {**told["config"], "BLOCK": 64}}
     elsewhere = {"device": "another one", "versions": {"triton": "3.0.0"}}
-    tuned_file.write(other, [tuned_file.Choice(**(told | changed)), tuned_file.Choice(**(told | elsewhere))])
+    tuned_file.write(other, [tuned_file.TunedConfig(**(told | changed)), tuned_file.TunedConfig(**(told | elsewhere))])
     assert cli.main(["tuned", str(tuned), str(other), "-o", str(tmp_path / "both.json")]) == 0
     assert capsys.readouterr().out.count("double (n=300, ") == 2
     blocks = {one.device: one.config["BLOCK"] for one in tuned_file.read(tmp_path / "both.json")}

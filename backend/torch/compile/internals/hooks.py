@@ -2,16 +2,16 @@
 
 Tried with the versions of ``TORCH_VERSIONS``. A hook names the module, what it needs there, and the change, which is a
 function of one of this package's files: devices.py, generation.py, convolutions.py, templates.py, replays.py,
-tuned.py. Where torch has moved something, the hook is left out, tests/unit/torch_compile/test_internals.py fails by its
-name, and what the row says does not work otherwise is told. Of a row that says nothing, ``BROKEN`` has what is missing,
-and torch.compile refuses the device with that text.
+tuned_kernels.py. Where torch has moved something, the hook is left out, tests/unit/torch_compile/test_internals.py
+fails by its name, and what the row says does not work otherwise is told. Of a row that says nothing, ``BROKEN`` has
+what is missing, and torch.compile refuses the device with that text.
 """
 
 from __future__ import annotations
 
 from ....autoload.after_import import after_import
 from ..broken import BROKEN
-from . import convolutions, devices, generation, replays, templates, tuned
+from . import convolutions, devices, generation, replays, templates, tuned_kernels
 from .hook import TORCH_VERSIONS, Hook
 
 __all__ = ["BROKEN", "HOOKS", "TORCH_VERSIONS", "Hook", "install"]
@@ -88,7 +88,7 @@ HOOKS = (
         "tuned",
         "torch._inductor.runtime.triton_heuristics",
         ("CachingAutotuner.autotune_to_one_config", "HeuristicType.USER_AUTOTUNE"),
-        tuned.tuned,
+        tuned_kernels.tuned,
         otherwise="TRITON_SPIRV_TUNED is for kernels outside of compiled functions",
     ),
     Hook(

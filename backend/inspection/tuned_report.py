@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from importlib.metadata import version
 
-from ..launching.tuned_file import Choice, TunedFileError, merged, read, write
+from ..launching.tuned_file import TunedConfig, TunedFileError, merged, read, write
 from ..runtime.device_choice import installed
 from ..runtime.errors import DeviceUnavailable
 from ..runtime.files import given_path
@@ -48,7 +48,7 @@ def run_tuned(options: argparse.Namespace) -> int:
     return int(options.check and bool(shown))
 
 
-def _remarks(choices: list[Choice]) -> Iterator[str]:
+def _remarks(choices: list[TunedConfig]) -> Iterator[str]:
     """What is of no use here."""
     here = version("triton")
     try:
