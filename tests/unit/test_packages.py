@@ -81,6 +81,16 @@ def test_torch_takes_few_names() -> None:
     assert 20 < len(names) <= _MOST_NAMES
 
 
+def test_tests_of_what_is_decided_follow_the_products() -> None:
+    """What a test of the compiler imports is the compiler. Two files of tests are about the modules of all products."""
+    torchs = re.compile(r"^\s*(?:from|import) (?:triton\.backends\.spirv|backend)\.(?:torch|autoload)\b", re.MULTILINE)
+    files = [path for top in ("unit", "lowering", "surface") for path in (ROOT / "tests" / top).rglob("*.py")]
+    using = {path for path in files if torchs.search(path.read_text("utf-8"))}
+    outside = {path.name for path in using if not path.parent.name.startswith("torch_")}
+    assert len(using) > len(outside)
+    assert outside <= {"test_import_cost.py", "test_import_graph.py"}
+
+
 def test_nothing_of_the_native_part_outside_torch_includes_torch() -> None:
     files = [path for path in (ROOT / "backend" / "native").rglob("*.[ch]*") if path.parent.name != "torch"]
     assert len(files) > 50
