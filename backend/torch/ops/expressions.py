@@ -20,6 +20,7 @@ def _compare(**signs: str) -> dict[str, str]:
 
 
 _GELU_TANH = "(1 + fn.tanh(fn.tanh_gelu_inner(self)))"
+_I0, _I1 = "libdevice.cyl_bessel_i0(self)", "tl.where(self == 0, 0.0, libdevice.cyl_bessel_i1(self))"
 _NORMAL_DENSITY = "libdevice.exp(self * self * -0.5) * 0.3989422804014327"
 
 #: Of floats from whatever is passed: integers become torch's default float.
@@ -36,12 +37,12 @@ UNARY_FLOAT = {
     "deg2rad": "self * 0.017453292519943295",
     "angle": "tl.where(self != self, self, (self < 0).to(self.dtype) * 3.141592653589793)",
     "digamma": "sp.digamma(self)",
-    "i0": "libdevice.cyl_bessel_i0(self)",
+    "i0": _I0,
     "special_i0e": "sp.i0e(self)",
-    "special_i1": "tl.where(self == 0, 0.0, libdevice.cyl_bessel_i1(self))",
+    "special_i1": _I1,
     "special_i1e": "sp.i1e(self)",
-    "special_modified_bessel_i0": "libdevice.cyl_bessel_i0(self)",
-    "special_modified_bessel_i1": "tl.where(self == 0, 0.0, libdevice.cyl_bessel_i1(self))",
+    "special_modified_bessel_i0": _I0,
+    "special_modified_bessel_i1": _I1,
     "special_log_ndtr": "sp.log_ndtr(self)",
     "special_airy_ai": "bessel.airy(x)",
     "special_bessel_j0": "libdevice.j0(self)",
