@@ -6,6 +6,8 @@ or two instead of with all, and a type with many operations. The other cells ask
 On a Vulkan device, with ``--vulkan-part``, and on emulated devices, with ``--each-value-of-all``, that is done with all
 tests: their matrices are run on the CPU device.
 
+Tests marked ``weekly``, with the test that asks the same of the same lines for each change, are left out, too.
+
 ``python3 -m tools test`` does so; ``python3 -m tools test --whole``, which a job of weekly.yml runs, and pytest itself
 run all.
 """
@@ -89,5 +91,6 @@ def choose(config: pytest.Config, items: list[pytest.Item]) -> None:
             matrices[str(item.path), item.nodeid.split("[", 1)[0]].append((item, tuple(map(str, cell._idlist))))
     left = {id(item) for cells in matrices.values() for item, _ in cells}
     left -= {id(item) for cells in matrices.values() for item in covering(cells)}
+    left |= {id(item) for item in items if item.get_closest_marker("weekly") is not None}
     config.hook.pytest_deselected(items=[item for item in items if id(item) in left])
     items[:] = [item for item in items if id(item) not in left]

@@ -5,8 +5,6 @@ from __future__ import annotations
 import inspect
 import os
 import re
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,6 +20,7 @@ from triton.backends.spirv.runtime.context import current
 from triton.backends.spirv.torch import registration
 from triton.tools.tensor_descriptor import TensorDescriptor
 
+from tests.device.forks import run_python
 from tests.device.helpers import Guarded
 
 #: What tensors that are read lie in.
@@ -479,13 +478,7 @@ def run_script(script: str, folder: Path, arguments: Sequence[str] = (), **envir
     """What a script that is run with these variables prints."""
     file = folder / "script.py"
     file.write_text(script)
-    done = subprocess.run(
-        [sys.executable, str(file), *arguments],
-        check=False,
-        capture_output=True,
-        text=True,
-        env={**os.environ, **environment},
-    )
+    done = run_python([str(file), *arguments], os.environ | environment)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

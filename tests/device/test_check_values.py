@@ -7,7 +7,6 @@ import logging
 import os
 import pickle
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from triton.backends.spirv.runtime import ValuesDiffer
 from triton.backends.spirv.runtime.context import current
 from triton.tools.tensor_descriptor import TensorDescriptor
 
+from tests.device.forks import run_python
 from tests.device.processes import on_path
 from tests.device.seeded_faults import FAULTS
 
@@ -41,8 +41,7 @@ def _process(fault: str, folder: Path, *arguments: str) -> str:
         "TRITON_SPIRV_CHECK_VALUES": "1",
         "TRITON_SPIRV_DEVICE": DEVICES.get(fault, "cpu"),
     }
-    command = [sys.executable, "-m", "tests.device.seeded_faults", fault, *arguments]
-    done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
+    done = run_python(["-m", "tests.device.seeded_faults", fault, *arguments], environment, ROOT)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -186,11 +185,11 @@ def _bisect(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     script = folder / "script.py"
     script.write_text(SCRIPT)
     environment = {**os.environ, "TRITON_CACHE_DIR": str(folder / "cache"), "PYTHONPATH": on_path(ROOT)}
-    command = [sys.executable, "-m", "triton.backends.spirv.cli", "bisect", *arguments]
+    command = ["-m", "triton.backends.spirv.cli", "bisect", *arguments]
     index = next((at for at, one in enumerate(command) if one in FAULTS), len(command))
     command.insert(index, str(script))
     environment["TRITON_SPIRV_DEVICE"] = "cpu"
-    return subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, check=False)
+    return run_python(command, environment, folder)
 
 
 def test_a_script_with_a_wrong_value(tmp_path: Path) -> None:

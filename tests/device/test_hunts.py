@@ -9,14 +9,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.device.forks import run_python
 from tests.device.helpers import device_capabilities
 
 HUNTS = Path(__file__).parents[2] / "docs" / "hunts"
 
 
 def run(script: str, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(HUNTS / script), *arguments]
-    return subprocess.run(command, env=os.environ | variables, capture_output=True, text=True, check=False)
+    return run_python([str(HUNTS / script), *arguments], os.environ | variables)
 
 
 def test_the_bug_hunt() -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
-import sys
 import time
 from pathlib import Path
+
+from tests.device.forks import run_python
 
 KERNEL = """
 import torch, triton, triton.language as tl
@@ -22,8 +22,7 @@ row_sum[(1,)](torch.randn(1000), torch.empty(1), 1000, BLOCK=1024)
 
 def _run(folder: Path, cache: Path, *arguments: str) -> None:
     environment = os.environ | {"TRITON_CACHE_DIR": str(cache), "TRITON_DEFAULT_FP_FUSION": "1"}
-    command = [sys.executable, "-m", "triton.backends.spirv.cli", *arguments]
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    done = run_python(["-m", "triton.backends.spirv.cli", *arguments], environment, folder)
     assert done.returncode == 0, done.stderr
 
 

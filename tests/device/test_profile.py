@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -12,6 +11,8 @@ from pathlib import Path
 import pytest
 from triton.backends.spirv import cli
 from triton.backends.spirv.inspection.profile import Launch, busy, table
+
+from tests.device.forks import run_python
 
 SCRIPT = """
 import sys
@@ -93,8 +94,7 @@ assert where.item() == 2
 def profile(tmp_path: Path, text: str, *options: str) -> subprocess.CompletedProcess[str]:
     script = tmp_path / "script.py"
     script.write_text(text)
-    command = [sys.executable, "-m", "triton.backends.spirv.cli", "profile", *options, str(script), "1000"]
-    return subprocess.run(command, env=os.environ, capture_output=True, text=True, check=False)
+    return run_python(["-m", "triton.backends.spirv.cli", "profile", *options, str(script), "1000"])
 
 
 def test_table_trace_and_page(tmp_path: Path) -> None:

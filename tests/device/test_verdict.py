@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from triton.backends.spirv import cli
 from triton.backends.spirv.inspection.whose_fault import FOUND, RIGHT, UNDECIDED, _difference
 
+from tests.device.forks import run_python
 from tests.device.seeded_faults import FAULTS
 
 ROOT = Path(__file__).parents[2]
@@ -142,8 +141,7 @@ def _verdict(folder: Path, script: str, device: str = "cpu") -> tuple[int, str]:
         "TRITON_SPIRV_BACKEND": "1",
         "TRITON_DEFAULT_FP_FUSION": "1",
     }
-    command = [sys.executable, "-m", "triton.backends.spirv.cli", "verdict", "script.py"]
-    done = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, check=False)
+    done = run_python(["-m", "triton.backends.spirv.cli", "verdict", "script.py"], environment, folder)
     assert "Traceback" not in done.stderr, done.stderr
     return done.returncode, " ".join(done.stdout.split()).replace(f"{folder}/", "").replace(f"{ROOT}/tests/device/", "")
 

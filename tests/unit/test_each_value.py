@@ -41,6 +41,13 @@ def test_listed_files_are_there() -> None:
     assert not missing and all(FILES.values())
 
 
+def test_what_is_left_to_each_week_is_named() -> None:
+    """A test file that leaves tests to each week says which others are run for each change."""
+    having = [path for path in (ROOT / "tests").rglob("test_*.py") if "mark.weekly" in path.read_text("utf-8")]
+    assert 1 < len(having) < 20
+    assert all("mark.weekly(" in path.read_text("utf-8") for path in having)
+
+
 #: A matrix, one that loses a type where it is skipped, and a test without parameters.
 TESTS = """
 import pytest
@@ -54,16 +61,19 @@ def test_matrix(of, kind): pass
 def test_skipped(kind, size): pass
 
 def test_alone(): pass
+
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.weekly("[0]"))])
+def test_seeds(seed): pass
 """
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ((), "12 passed, 2 skipped"),
-        (("--each-value",), "12 passed, 2 skipped"),
-        (("--each-value", "-p", "listed"), "6 passed, 2 skipped, 6 deselected"),
-        (("--each-value-of-all",), "6 passed, 2 skipped, 6 deselected"),
+        ((), "14 passed, 2 skipped"),
+        (("--each-value",), "13 passed, 2 skipped, 1 deselected"),
+        (("--each-value", "-p", "listed"), "7 passed, 2 skipped, 7 deselected"),
+        (("--each-value-of-all",), "7 passed, 2 skipped, 7 deselected"),
     ],
     ids=["all cells", "of a file that is not listed", "of one that is", "of all files"],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ from triton.backends.spirv import capabilities
 from triton.backends.spirv.capabilities import profiles
 
 from tests.device.emulated.files import EVERY_TIME, KERNEL_TESTS, LEFT_OUT
+from tests.device.forks import run_python
 from tests.device.processes import run
 
 _KERNELS = str(Path(__file__).with_name("kernels.py"))
@@ -26,7 +28,7 @@ def emulate(profile: str, kernel: str, tmp_path: Path, **environment: str) -> st
         "TRITON_SPIRV_BACKEND": "1",
         "TRITON_CACHE_DIR": str(tmp_path),
     }
-    done = run([sys.executable, _KERNELS, kernel], **chosen, **environment)
+    done = run_python([_KERNELS, kernel], os.environ | chosen | environment)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 

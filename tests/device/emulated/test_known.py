@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.device.emulated.__main__ import environment
+from tests.device.forks import run_python
 
 #: Of the script's kernel.
 WARPS = 4
@@ -33,14 +33,14 @@ for _ in range(3):
 assert (y.array == x.T + 1).all()
 print(kernel.asm["spvasm"].count(" OpControlBarrier "), kernel.metadata.shared)
 """
-COMMAND = (sys.executable, "-m", "triton.backends.spirv.cli")
+COMMAND = ("-m", "triton.backends.spirv.cli")
 
 
 def run(tmp_path: Path, *command: str) -> subprocess.CompletedProcess[str]:
     """A verb of triton-spirv on an emulated device, in a folder with the script."""
     (tmp_path / "script.py").write_text(SCRIPT)
     here = environment("amd-rdna3") | {"TRITON_CACHE_DIR": str(tmp_path / "cache")}
-    return subprocess.run([*COMMAND, *command], cwd=tmp_path, env=here, capture_output=True, text=True, check=False)
+    return run_python([*COMMAND, *command], here, tmp_path)
 
 
 def page(path: Path) -> dict[str, object]:
@@ -145,12 +145,9 @@ def counted(profile: str, tmp_path: Path, *arguments: int) -> dict[int, dict[str
     """Case → what `profile` says of the kernel above."""
     script = tmp_path / "banks.py"
     script.write_text(BANKS)
-    done = subprocess.run(
+    done = run_python(
         [*COMMAND, "profile", str(script), *map(str, arguments)],
-        env=environment(profile) | {"TRITON_CACHE_DIR": str(tmp_path / "cache")},
-        capture_output=True,
-        text=True,
-        check=False,
+        environment(profile) | {"TRITON_CACHE_DIR": str(tmp_path / "cache")},
     )
     assert done.returncode == 0, done.stderr
     titles, *kernels = rows(done.stderr)

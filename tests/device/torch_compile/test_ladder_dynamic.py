@@ -11,7 +11,13 @@ from tests.device.torch_compile.ladder import RUNGS, Rung, compare  # noqa: E402
 pytestmark = pytest.mark.usefixtures("own_caches")
 
 
+#: Small ones are run for each change, and the others with static shapes (test_ladder.py).
+_WEEKLY = pytest.mark.weekly("test_ladder.py::test_static")
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.name)
+@pytest.mark.parametrize(
+    "rung", [pytest.param(rung, id=rung.name, marks=[_WEEKLY] * (not rung.quick)) for rung in RUNGS]
+)
 def test_dynamic(rung: Rung) -> None:
     compare(rung, "spirv", dynamic=True)

@@ -28,7 +28,7 @@ def convolution(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     ("function", "shapes"),
     [
         (product, ((48, 64), (64, 80))),
-        (product, ((3, 20, 33), (3, 33, 17))),
+        pytest.param(product, ((3, 20, 33), (3, 33, 17)), marks=pytest.mark.weekly("[mm]")),
         (convolution, ((2, 4, 10, 10), (8, 4, 3, 3))),
     ],
     ids=["mm", "bmm", "conv2d"],

@@ -14,6 +14,8 @@ from triton.backends.spirv.capabilities import PROFILES
 from triton.backends.spirv.inspection.processor_code import code_lines, executables
 from triton.backends.spirv.runtime.native_module import native
 
+from tests.device.forks import run_python
+
 SOURCE = """
 import torch, triton, triton.language as tl
 
@@ -46,10 +48,7 @@ def verb(folder: Path, *words: str | Path) -> subprocess.CompletedProcess[str]:
         "TRITON_CACHE_DIR": str(folder / "cache"),
         "TRITON_DEFAULT_FP_FUSION": "1",
     }
-    command = [sys.executable, "-m", "triton.backends.spirv.cli", *words]
-    done = subprocess.run(
-        command, cwd=folder, env=os.environ | settings, capture_output=True, text=True, timeout=300, check=False
-    )
+    done = run_python(["-m", "triton.backends.spirv.cli", *map(str, words)], os.environ | settings, folder)
     assert done.returncode == 0, done.stderr
     return done
 
