@@ -71,8 +71,8 @@ def _plan(
 
 
 def _parts(operands: Operands, shape: torch.Size, outside: int) -> tuple[str, ...] | None:
-    """Whether each tensor has all elements, one of each row, or one of each column. None if one has gaps, lies on another
-    device, or has others. The first ``outside`` dimensions are those of rows."""
+    """Whether each tensor has all elements, one of each row, or one of each column. None if one has gaps, lies on
+    another device, or has others. The first ``outside`` dimensions are those of rows."""
     found, device = [], operands.device
     of_rows = (*shape[:outside], *(1 for _ in shape[outside:]))
     for tensor in (*operands.outputs.values(), *operands.tensors.values()):
