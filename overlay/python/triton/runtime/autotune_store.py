@@ -25,5 +25,5 @@ def find(autotuner: Any, args: dict[str, Any], configs: list[Any]) -> Optional[A
 def keep(autotuner: Any, args: dict[str, Any], config: Any) -> None:
     """Gives the driver a choice, unless nothing could be timed."""
     store = _store()
-    if store is not None and len(autotuner.failures) < len(autotuner.configs_timings):
+    if store is not None and autotuner.configs_timings[config] != [float("inf")] * 3:
         store.keep(autotuner, args, config)
