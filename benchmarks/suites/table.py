@@ -115,6 +115,7 @@ SUITES = (
             "several GPUs": "distributed",
             "layouts of other devices, whose instructions they need": "layout_cdna4 layout_gfx1250 layout_blackwell",
         },
+        known=(("neither CUDA nor ROCm detected", LIMIT, "it measures the vendor's own library of products"),),
         needs=("matplotlib",),
     ),
     Suite(
@@ -167,6 +168,10 @@ SUITES = (
                 attention_patterns checkpoint fmha_flop_formula profiler sparse_tensors sparsity24
             """,
         },
+        known=(
+            ("does not support inputs: query", LIMIT, _TYPE),
+            ("Could not run 'xformers_python::", LIMIT, "its operation is registered for torch's key of CUDA alone"),
+        ),
         needs=("scipy",),
     ),
     Suite("conch-triton-kernels", "1.3", ("tests/*_test.py",)),
