@@ -4,7 +4,6 @@ from types import SimpleNamespace
 import pytest
 import triton
 import triton.language as tl
-from triton.runtime import autotune_store
 from triton.runtime.errors import OutOfResources
 
 
@@ -22,6 +21,8 @@ class Store:
 
 
 def stored(monkeypatch, store):
+    from triton.runtime import autotune_store
+
     monkeypatch.setattr(autotune_store, "driver", SimpleNamespace(active=SimpleNamespace(autotune_store=store)))
     return store
 
