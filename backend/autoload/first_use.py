@@ -49,9 +49,9 @@ def make_storages() -> None:
     storages.__new__ = staticmethod(new_storage)
 
 
-def register_before_pinning(alone: bool) -> None:
+def register_before_pinning() -> None:
     """Makes ``Tensor.pin_memory`` register the device, which changes what it does: for a call that names the device, or
-    names none where it is ``alone``, without another accelerator."""
+    names none, which torch takes for this device even beside CUDA."""
     import torch
 
     tensors: Any = torch.Tensor
@@ -60,7 +60,7 @@ def register_before_pinning(alone: bool) -> None:
     @wraps(pin_memory)
     def pin(self: Any, device: Any = None) -> Any:
         # torch asks the device from outside first.
-        if not is_used() and _names_us(NAME if device is None and alone else device):
+        if not is_used() and _names_us(NAME if device is None else device):
             torch.spirv._lazy_init()  # type: ignore[attr-defined]
         return pin_memory(self, device)
 

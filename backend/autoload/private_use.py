@@ -42,4 +42,4 @@ def claim(module: Any) -> None:
     if other is not None:
         explain_missing_gradients(other)
     if isinstance(module, Placeholder):
-        register_before_pinning(alone=other is None)
+        register_before_pinning()
