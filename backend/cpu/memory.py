@@ -321,8 +321,11 @@ def _clear(t: Translation, item: ModuleInstruction, address: Key) -> None:
     """An array of zeros."""
     if not t.program.constants[item.operands[1]].null:
         raise Untranslatable(t.program.name, "a store of a whole array", t.where(item))
-    count = t.program.size(t.program.type_of[item.operands[1]]) * t.lanes
-    pointer = t.pointer(f"%place{item.operands[0]}")
+    type_id = t.program.type_of[item.operands[1]]
+    if t.mask is not None:
+        _blend(t, item, type_id, item.operands[0], None)
+        return
+    pointer, count = t.pointer(f"%place{item.operands[0]}"), t.program.size(type_id) * t.lanes
     t.code.call("llvm.memset.p0.i64", "void", [("ptr", pointer), ("i8", "0"), ("i64", str(count)), ("i1", "false")])
 
 
@@ -330,9 +333,38 @@ def _clear(t: Translation, item: ModuleInstruction, address: Key) -> None:
 def _copy(t: Translation, item: ModuleInstruction) -> None:
     """One array of the invocation's own to another one of the same type."""
     to, source = item.operands[:2]
-    count = t.program.size(t.program.variables[to].type) * t.lanes
+    type_id = t.program.variables[to].type
+    if t.mask is not None:
+        _blend(t, item, type_id, to, source)
+        return
+    count = t.program.size(type_id) * t.lanes
     pointers = [("ptr", t.pointer(f"%place{variable}")) for variable in (to, source)]
     t.code.call("llvm.memcpy.p0.p0.i64", "void", [*pointers, ("i64", str(count)), ("i1", "false")])
+
+
+def _blend(t: Translation, item: ModuleInstruction, type_id: int, to: int, source: int | None) -> None:
+    """Gives the active lanes the elements of another array, or zeros, and leaves those of the other lanes: a loop over
+    the elements, which lie side by side for all lanes. Nothing is done if no lane is active."""
+    code, known = t.code, t.program.types[type_id]
+    if known.kind != "array" or t.program.types[known.element].kind not in ("int", "float"):
+        raise Untranslatable(t.program.name, "a whole array in a branch of some lanes", t.where(item))
+    size = t.program.size(known.element)
+    wide, before = t.spread(f"i{8 * size}"), code.block
+    each, after = code.name("each"), code.name("after")
+    code.branch(t.any_of(t.active()), each, after)
+    code.label(each)
+    with code.scope():
+        number = code.phi("i64", [("0", before)])
+        offset = code.emit(f"mul i64 {number}, {size * t.lanes}")
+        places = [code.emit(f"add i64 %place{one}, {offset}") for one in (to, source) if one is not None]
+        old, *others = [code.emit(f"load {wide}, ptr {t.pointer(place)}, align {size}") for place in places]
+        new = others[0] if others else "zeroinitializer"
+        chosen = code.emit(f"select {t.mask_type} {t.active()}, {wide} {new}, {wide} {old}")
+        code.do(f"store {wide} {chosen}, ptr {t.pointer(places[0])}, align {size}")
+        following = code.emit(f"add i64 {number}, 1")
+        code.add_incoming(number, following, code.block)
+        code.branch(code.emit(f"icmp eq i64 {following}, {known.count}"), after, each)
+    code.label(after)
 
 
 def store(t: Translation, address: Key, offset: int, value: Key, size: int) -> None:

@@ -43,6 +43,33 @@ def test_masks_leave_neighbours_alone(profile: str, dtype: str, n: int) -> None:
 
 
 @triton.jit
+def longest_sum(x, lengths, out, n, columns, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    row, column = tl.arange(0, ROWS), tl.arange(0, COLUMNS)
+    length = tl.load(lengths + row, mask=row < n, other=0)
+    place, mask = row[:, None] * columns + column[None, :], (row < n)[:, None] & (column < columns)[None, :]
+    total = tl.zeros((ROWS, COLUMNS), tl.float32)
+    for i in range(tl.max(length, 0)):
+        total += tl.load(x + place + i * columns, mask=(i < length)[:, None] & mask, other=0.0)
+    tl.store(out + place, total, mask=mask)
+
+
+@pytest.mark.parametrize(("rows", "columns", "n", "used"), [(64, 16, 50, 10), (16, 256, 10, 250), (128, 32, 128, 32)])
+@pytest.mark.parametrize("longest", [0, 1, 3])
+def test_a_sum_of_as_many_rounds_as_a_reduction_found(
+    profile: str, longest: int, rows: int, columns: int, n: int, used: int
+) -> None:
+    """Its accumulator, an array in memory, is filled only without a round: then alone, by the lanes that find so."""
+    x = RANDOM.standard_normal((n + longest, used)).astype(np.float32)
+    lengths = RANDOM.integers(0, longest + 1, n).astype(np.int32)
+    lengths[n // 2] = longest
+    out = np.full((n + 2, used), 99, np.float32)
+    run(profile, longest_sum, (1,), x, lengths, out, n, used, ROWS=rows, COLUMNS=columns)
+    expected = np.stack([x[row : row + count].sum(0, np.float64) for row, count in enumerate(lengths)])
+    np.testing.assert_allclose(out[:n], expected, rtol=1e-6, atol=1e-6)
+    assert (out[n:] == 99).all()
+
+
+@triton.jit
 def collatz(x, out, n, BLOCK: tl.constexpr):
     at = tl.arange(0, BLOCK)
     number = tl.load(x + at, mask=at < n, other=1)
