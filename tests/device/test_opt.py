@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
-import torch
 import triton
 import triton.language as tl
 from triton.backends.spirv import cli
+
+from tests.unit.cpu.kernels import compiled
 
 
 @triton.jit
@@ -21,10 +23,10 @@ def scaled(x, out, n, BLOCK: tl.constexpr):
 def stages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the TTIR and the TTGIR of a kernel for a CPU."""
     folder = tmp_path_factory.mktemp("stages")
-    x = torch.ones(64, dtype=torch.int32)
-    compiled = scaled.warmup(x, x, 64, BLOCK=64, grid=(1,))
+    x = np.ones(64, np.int32)
+    found = compiled("cpu-x86-64-v3", scaled, [x, x, 64], {"BLOCK": 64}, divisible=True)
     for stage in ("ttir", "ttgir"):
-        (folder / f"k.{stage}").write_text(compiled.asm[stage])
+        (folder / f"k.{stage}").write_text(found.asm[stage])
     return folder
 
 

@@ -41,10 +41,10 @@ def test_launches_share_a_submission_where_it_is_not_bounded(faulty_layer: dict[
 
 
 def test_batches_and_graphs_are_split(faulty_layer: dict[str, str]) -> None:
-    """24 launches of 1 ms and more: few fit into a submission, or none as a whole."""
+    """24 launches of 0.4 ms (on an H200) and more: few fit into a submission, or none as a whole."""
     found, begun = _run("batch", "0.0015", faulty_layer)
     assert found["right"] and found["bounded"] and found["unknown"]
-    assert begun >= 8 and found["submissions"] >= 8
+    assert begun >= 6 and found["submissions"] >= 6
 
 
 def test_a_long_launch_is_divided(faulty_layer: dict[str, str]) -> None:
