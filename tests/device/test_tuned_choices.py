@@ -145,7 +145,7 @@ def test_kernels_in_compiled_functions_are_tuned_by_the_same_file(tuned: Path, m
         double[lambda meta: (triton.cdiv(300, meta["BLOCK"]),)](x, out, 300)
         return out + 1
 
-    monkeypatch.setattr(torch._inductor.config, "force_disable_caches", True)
+    monkeypatch.setattr(torch.compiler.config, "force_disable_caches", True)
     from torch._inductor.runtime.triton_heuristics import CachingAutotuner
 
     measure, kernels = CachingAutotuner.benchmark_all_configs, []

@@ -72,6 +72,7 @@ CHECKS = (
     _verb("bisect", "windows_probe.py", prints="no value differs", on=CPU),
     _verb("verdict", "windows_probe.py", prints="verdict: as it is", on=CPU),
     _verb("opt", "--list", prints="canonicalizer: "),
+    _verb("tuned", "nothing.tuned", prints="there is no file nothing.tuned", status=1),
     _verb("warm", "--record", "kernels.txt", "--", sys.executable, "windows_probe.py", prints="3 kernels recorded"),
     _verb("warm", "kernels.txt", prints="3 kernels: 0 compiled, 3 already there"),
     _verb("report", "-o", "report.json", prints="all that ran are right", on=CPU),
