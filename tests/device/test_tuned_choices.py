@@ -145,7 +145,6 @@ def test_kernels_in_compiled_functions_are_tuned_by_the_same_file(tuned: Path, m
         double[lambda meta: (triton.cdiv(300, meta["BLOCK"]),)](x, out, 300)
         return out + 1
 
-    monkeypatch.setattr(torch.compiler.config, "force_disable_caches", True)
     from torch._inductor.runtime.triton_heuristics import CachingAutotuner
 
     measure, kernels = CachingAutotuner.benchmark_all_configs, []
@@ -156,13 +155,15 @@ def test_kernels_in_compiled_functions_are_tuned_by_the_same_file(tuned: Path, m
 
     monkeypatch.setattr(CachingAutotuner, "benchmark_all_configs", measured_by_inductor)
     x = torch.rand(300, device="spirv")
-    torch.testing.assert_close(torch.compile(both)(x), 2 * x + 1)
-    assert "double" not in kernels
+    # By its own patch(): the undoing of monkeypatch's would leave no such setting to the tests that come later.
+    with torch._inductor.config.patch(force_disable_caches=True):
+        torch.testing.assert_close(torch.compile(both)(x), 2 * x + 1)
+        assert "double" not in kernels
 
-    tuned.unlink()
-    torch.compiler.reset()
-    with pytest.raises(NotTuned, match=r"kernel 'double' \(n=300"):
-        torch.compile(both)(x)
+        tuned.unlink()
+        torch.compiler.reset()
+        with pytest.raises(NotTuned, match=r"kernel 'double' \(n=300"):
+            torch.compile(both)(x)
     monkeypatch.setenv("TRITON_SPIRV_TUNED_MISSING", "measure")
     torch.compiler.reset()
     torch.testing.assert_close(torch.compile(both)(x), 2 * x + 1)

@@ -8,7 +8,6 @@ from triton.runtime.errors import OutOfResources
 
 
 class Store:
-
     def __init__(self, found=None):
         self.found, self.asked, self.kept = found, [], []
 
