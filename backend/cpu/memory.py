@@ -346,7 +346,7 @@ def _blend(t: Translation, item: ModuleInstruction, type_id: int, to: int, sourc
     """Gives the active lanes the elements of another array, or zeros, and leaves those of the other lanes: a loop over
     the elements, which lie side by side for all lanes. Nothing is done if no lane is active."""
     code, known = t.code, t.program.types[type_id]
-    if known.kind != "array" or t.program.types[known.element].kind not in ("int", "float"):
+    if known.kind != "array" or t.program.types[known.element].kind not in ("bool", "int", "float", "pointer"):
         raise Untranslatable(t.program.name, "a whole array in a branch of some lanes", t.where(item))
     size = t.program.size(known.element)
     wide, before = t.spread(f"i{8 * size}"), code.block

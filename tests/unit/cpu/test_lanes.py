@@ -70,6 +70,51 @@ def test_a_sum_of_as_many_rounds_as_a_reduction_found(
 
 
 @triton.jit
+def halved_until_odd(x, out, n, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    value = tl.load(x + at, mask=at < n, other=1)
+    going, ever = value % 2 == 0, tl.zeros((BLOCK,), tl.int1)
+    while tl.max(going.to(tl.int32)) > 0:
+        ever = ever | going
+        value = tl.where(going, value // 2, value)
+        going = going & (value % 2 == 0)
+    tl.store(out + at, tl.where(ever, value, -value), mask=at < n)
+
+
+@pytest.mark.parametrize(("block", "n", "odd"), [(1024, 1000, False), (1024, 1000, True), (4096, 4001, False)])
+def test_conditions_that_a_loop_carries(profile: str, block: int, n: int, odd: bool) -> None:
+    """They are arrays of bools in memory, filled by the lanes that find a reduction's bound."""
+    x = RANDOM.integers(1, 1 << 20, n).astype(np.int32) * 2 + odd
+    out = np.full(n + 2, 99, np.int32)
+    run(profile, halved_until_odd, (1,), x, out, n, BLOCK=block)
+    assert np.array_equal(out[:n], -x if odd else x // (x & -x)) and (out[n:] == 99).all()
+
+
+@triton.jit
+def exchanged(x, lengths, out, n, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    first, second, pointers = tl.zeros((BLOCK,), tl.float32), tl.zeros((BLOCK,), tl.float32) + 1, x + at
+    for _ in range(tl.max(tl.load(lengths + at, mask=at < n, other=0))):
+        first, second = second, first + tl.load(pointers, mask=at < n, other=0)
+        pointers += n
+    tl.store(out + at, first, mask=at < n)
+    tl.store(out + n + at, second + tl.load(pointers, mask=at < n, other=0), mask=at < n)
+
+
+@pytest.mark.parametrize("rounds", [0, 1, 2, 5])
+@pytest.mark.parametrize(("block", "n"), [(1024, 1000), (4096, 4001)])
+def test_arrays_that_a_loop_exchanges(profile: str, block: int, n: int, rounds: int) -> None:
+    """Accumulators are copied from one array to another, and pointers lie in a third one."""
+    x, lengths = RANDOM.integers(-99, 99, (rounds + 1, n)).astype(np.float32), np.full(n, rounds, np.int32)
+    out = np.full(2 * n + 2, 99, np.float32)
+    run(profile, exchanged, (1,), x, lengths, out, n, BLOCK=block)
+    first, second = np.zeros(n), np.ones(n)
+    for row in x[:rounds]:
+        first, second = second, first + row
+    assert np.array_equal(out[: 2 * n], np.concatenate([first, second + x[rounds]])) and (out[2 * n :] == 99).all()
+
+
+@triton.jit
 def collatz(x, out, n, BLOCK: tl.constexpr):
     at = tl.arange(0, BLOCK)
     number = tl.load(x + at, mask=at < n, other=1)
