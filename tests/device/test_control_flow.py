@@ -533,3 +533,35 @@ def test_pointers_that_each_iteration_turns() -> None:
         total += at + at.T
         at = at.reshape(8, 4, 2).transpose(2, 0, 1).reshape(8, 8)
     numpy.testing.assert_array_equal(y.numpy().reshape(8, 8), total)
+
+
+@triton.jit
+def exchanged_in_loops(x, y, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    start = tl.load(x + i)
+    a, b, last, now = start, start, start, start
+    for _ in range(n):
+        a, b = b, a + 1
+        first = last
+        turns = 0
+        while turns < n:
+            last = now
+            now = first + now
+            turns += 1
+    tl.store(y + i, a)
+    tl.store(y + BLOCK + i, b)
+    tl.store(y + 2 * BLOCK + i, last)
+    tl.store(y + 3 * BLOCK + i, now)
+
+
+@pytest.mark.parametrize("n", [0, 1, 4])
+def test_names_that_start_loops_with_one_value(n: int) -> None:
+    """Each gets what another one had: no value stays because it was the loop's first."""
+    x, y = torch.arange(64, dtype=torch.int32), torch.zeros(4 * 64, dtype=torch.int32)
+    exchanged_in_loops[(1,)](x, y, n, BLOCK=64)
+    a = b = last = now = numpy.arange(64)
+    for _ in range(n):
+        a, b, first = b, a + 1, last
+        for _ in range(n):
+            last, now = now, first + now
+    numpy.testing.assert_array_equal(y.numpy().reshape(4, 64), [a, b, last, now])

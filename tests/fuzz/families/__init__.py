@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.fuzz.families import (
     aliasing,
     atomics,
+    bounds,
     combining,
     descriptors,
     dots,
@@ -29,6 +30,7 @@ FAMILIES: tuple[Family, ...] = (
     overwriting.FAMILY,
     aliasing.FAMILY,
     nests.FAMILY,
+    bounds.FAMILY,
     indices.FAMILY,
     functions.FAMILY,
 )
