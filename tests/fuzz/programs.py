@@ -135,7 +135,7 @@ class Generator:
     """Writes one kernel. ``pools``: the names of each kind that may be read where the next line is written."""
 
     def __init__(self, seed: int) -> None:
-        self.rng = random.Random(seed)
+        self.rng, self.copies = random.Random(seed), random.Random(-seed)
         self.M, self.N = 1 << self.rng.randint(0, 5), 1 << self.rng.randint(0, 5)
         self.pools = {"integer": ["x"], "float": ["y"], "byte": ["b"], "wide": ["w"]}
         self.lines: list[str] = []
@@ -177,7 +177,10 @@ class Generator:
         return f"({text}).to({type_})"
 
     def assign(self, indent: str, name: str, kind: str) -> None:
-        """``name`` becomes a tensor of that kind."""
+        """``name`` becomes a tensor of that kind, at times one that has a name."""
+        if self.copies.random() < 0.15:
+            self.lines.append(f"{indent}{name} = {self.copies.choice(self.pools[kind])}")
+            return
         value = f"tl.broadcast_to({self.expression(kind)}, [M, N])"
         self.lines.append(
             f"{indent}{name} = " + (f"tl.minimum(tl.maximum({value}, -1000.0), 1000.0)" if kind == "float" else value)
