@@ -97,8 +97,10 @@ class SPIRVBackend(BaseBackend):
     def __init__(self, target: GPUTarget) -> None:
         from .capabilities import Capabilities
         from .runtime.files import trusted_cache
+        from .stock_patches import ready
 
         super().__init__(target)
+        ready()
         # Triton makes a backend before it looks into its cache.
         if (trusted := trusted_cache(knobs.cache.dir)) != knobs.cache.dir:
             knobs.cache.dir = trusted

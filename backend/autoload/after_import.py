@@ -41,11 +41,17 @@ class _Finder(MetaPathFinder):
 
     def __init__(self) -> None:
         self.waiting: dict[str, list[Action]] = {}
+        #: Actions that wait for modules whose import had begun: a later import tells that it is over.
+        self.begun: list[tuple[str, Action]] = []
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """The module's own spec, with a loader that calls the actions."""
+        for entry in [one for one in self.begun if not _is_initializing(one[0])]:
+            if entry in self.begun:  # an action may import modules
+                self.begun.remove(entry)
+                entry[1](sys.modules[entry[0]])
         actions = self.waiting.pop(fullname, None)
         if actions is None:
             return None
@@ -60,12 +66,19 @@ class _Finder(MetaPathFinder):
 _finder = _Finder()
 
 
+def _is_initializing(name: str) -> bool:
+    return bool(getattr(sys.modules[name].__spec__, "_initializing", False))
+
+
 def after_import(name: str, action: Action) -> None:
-    """Calls ``action`` with the module ``name`` at once where it is imported already, otherwise when it is."""
-    module = sys.modules.get(name)
-    if module is not None and not getattr(module.__spec__, "_initializing", False):
-        action(module)
+    """Calls ``action`` with the module ``name`` at once where it is imported already, otherwise when it is. If its
+    import has begun, that is before the first import that follows it."""
+    if name in sys.modules and not _is_initializing(name):
+        action(sys.modules[name])
         return
     if _finder not in sys.meta_path:
         sys.meta_path.insert(0, _finder)
-    _finder.waiting.setdefault(name, []).append(action)
+    if name in sys.modules:
+        _finder.begun.append((name, action))
+    else:
+        _finder.waiting.setdefault(name, []).append(action)

@@ -32,6 +32,7 @@ FOREIGN = {
     "resources": {"triton"},
     "runtime": {"numpy", "torch", "vulkan"},
     "stages": {"triton"},
+    "stock_patches": {"triton"},
     "target": {"triton"},
     "torch/active": {"torch"},
     "torch/compile": {"sympy", "torch", "triton"},

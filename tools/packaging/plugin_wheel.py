@@ -8,7 +8,8 @@ package is found under the name that it has in a patched triton. A triton that h
 there, which goes before a file; where no triton is installed, that file alone makes the parts of the package importable
 that need none.
 
-Functions of the overlay that need no patch are in the package, too (_FROM_OVERLAY).
+Functions of the overlay that need no patch are in the package, too (_FROM_OVERLAY), and patches that mend mistakes of
+stock triton (plugin_patches.py).
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from .facts import Facts, check_release, check_upstream, facts_of
 from .metadata import Identity, digest_part, local_suffix
 from .native import WHEEL, build_native, native_parts
 from .plugin_check import check_classes
+from .plugin_patches import stock_files
 from .plugins import Plugin
 from .tags import platform_tag, python_tag
 from .targets import Target, here
@@ -55,6 +57,14 @@ def _refuse_a_second_{name}() -> None:
 
 _refuse_a_second_{name}()
 '''
+
+_PATCHES = """
+
+from . import stock_patches  # noqa: E402
+from .autoload.after_import import after_import  # noqa: E402
+
+stock_patches.wait(after_import)
+"""
 
 _ALIAS = '''"""triton.backends.{name} is {package}, with or without a triton around it."""
 
@@ -135,7 +145,11 @@ def package_files(
             entries.setdefault(f"{package}/{name}", Entry(overlay[file], False))
     initial = entries.get(f"{package}/__init__.py")
     text = initial.source.read_text() if initial else ""
+    patches = stock_files(project) if f"{package}/stock_patches.py" in entries else {}
+    entries |= {f"{package}/{name}": Entry(plugin.folder, False, data=data) for name, data in patches.items()}
     guard = _GUARD.format(name=plugin.name, distribution=distribution, requirement=f"{lock.name}=={lock.version}")
+    if patches:
+        guard += _PATCHES
     entries[f"{package}/__init__.py"] = Entry(plugin.folder, False, data=(text + guard).lstrip("\n").encode())
     alias = _ALIAS.format(name=plugin.name, package=package)
     entries[f"triton/backends/{plugin.name}.py"] = Entry(plugin.folder, False, data=alias.encode())

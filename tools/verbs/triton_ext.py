@@ -11,10 +11,12 @@ import shutil
 from pathlib import Path
 
 from ..errors import ToolError
+from ..hold import hold
 from ..packaging.facts import facts_of
 from ..packaging.plugin_wheel import package_files
 from ..packaging.plugins import load_plugin
 from ..project import Project
+from ..upstream import prepare
 
 _CONF = "spirv_backend;experimental\n"
 _PYPROJECT = """\
@@ -119,6 +121,8 @@ def run(project: Project, arguments: list[str]) -> int:
     if not (folder / "backend").is_dir():
         raise ToolError(f"{folder} is no checkout of triton-ext: it has no folder backend/")
     place = folder / "backend" / "SPIRV"
+    with hold(project):
+        prepare(project)
     write(project, place)
     print(f"{place} holds the backend: `make build install test` there")
     return 0

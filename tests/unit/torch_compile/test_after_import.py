@@ -40,3 +40,17 @@ def test_an_import_that_fails_raises_its_own_error(module: str, tmp_path: Path) 
     with pytest.raises(ValueError, match="its own"):
         __import__(module)
     assert not seen
+
+
+def test_an_import_that_has_begun_is_over_before_the_next(module: str, tmp_path: Path) -> None:
+    seen: list[int] = []
+    own = f"from {after_import.__module__} import after_import\nimport {__name__} as test\n"
+    (tmp_path / f"{module}.py").write_text(f"{own}test.begin(after_import, __name__)\nimport colorsys\nvalue = 1\n")
+    globals()["begin"] = lambda function, name: function(name, lambda imported: seen.append(imported.value))
+    sys.modules.pop("colorsys", None)
+    __import__(module)
+    assert seen == []
+    sys.modules.pop("colorsys")
+    import colorsys
+
+    assert seen == [1], colorsys
