@@ -228,7 +228,7 @@ def _refuse_damaged_files(version: str) -> None:
 
 
 #: (patch, module) → what refuses the kernels that it would change. The others mend failures, which stay failures, but
-#: unsigned-loops: nothing tells an unsigned bound from a signed one where the loop is made.
+#: unsigned-loops and loop-carries: nothing tells where a loop is made that it is one of those.
 _GUARDS: dict[tuple[str, str], Callable[[str], None]] = {
     ("equal-constants", "runtime.jit"): _refuse_equal_constants,
     ("equal-constants", "compiler.compiler"): _tell_constants_apart,
