@@ -1,6 +1,6 @@
 """Patches that the plugin brings along for stock Triton, as the functions that they change.
 
-The package has a folder `stock/` with the shape of triton's: its `jit.py` holds the functions of that file
+The package has a folder `stock/` with the shape of triton's: a file there holds the functions of its namesake
 that a patch changes, as the patch leaves them, and modules of the overlay lie there whole. The folder's own module has
 a row for each function, with the digest of the source that it replaces. `backend/stock_patches.py` puts them in place.
 """
