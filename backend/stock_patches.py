@@ -4,7 +4,7 @@ Its wheel holds functions of upstream as the patches leave them, in ``stock/`` (
 ``tools/packaging/plugin_patches.py``; the patched wheel has no such folder).
 
 They take the place of upstream's own when a module of Triton has been imported, where all lines that a patch replaces
-there have the digest that it was made for. A patch that does not fit is left out: one line says so when a kernel is
+have the digest that it was made for. A patch that does not fit is left out: one line says so when a kernel is
 first compiled here, and ``_GUARDS`` refuses what would be computed wrongly.
 """
 
@@ -24,9 +24,8 @@ from typing import Any
 
 _log = logging.getLogger(__name__)
 _FOLDER = Path(__file__).with_name("stock")
-#: Modules that were looked at, and (patch, module) of what does not fit this version of Triton.
+#: Modules that were looked at.
 _done: set[str] = set()
-_left_out: set[tuple[str, str]] = set()
 
 
 def wait(after_import: Callable[[str, Callable[[ModuleType], None]], None]) -> None:
@@ -43,11 +42,11 @@ def ready() -> None:
     for module in _modules():
         importlib.import_module(f"triton.{module}")
         apply(module)
-    if _left_out:
+    if _unfit():
         _log.warning(
             "this is not stock Triton %s, so fixes of it are left out: %s. Kernels that would be wrong are refused",
             _table().VERSION,
-            ", ".join(sorted({patch for patch, _ in _left_out})),
+            ", ".join(sorted(_unfit())),
         )
 
 
@@ -61,20 +60,23 @@ def apply(module: str) -> None:
         return
     _done.add(module)
     table = _table()
-    rows = [row for row in table.ROWS if row[0] == module]
-    unfit = {patch for _, name, patch, lines, digest in rows if _digest(module, name, lines) != digest}
-    _left_out.update((patch, module) for patch in unfit)
+    rows = [row for row in _rows() if row[0] == module]
     for name in table.MODULES:
         _add_module(name)
-    if wanted := {row[1] for row in rows if row[2] not in unfit}:
+    if wanted := {row[1] for row in rows if row[2] not in _unfit()}:
         _replace(sys.modules[f"triton.{module}"], _FOLDER / f"{module.replace('.', '/')}.py", wanted)
-    for patch in unfit:
+    for patch in _unfit():
         if guard := _GUARDS.get((patch, module)):
             guard(table.VERSION)
 
 
+def _rows() -> list[tuple[str, str, str, int, str | None]]:
+    rows: list[tuple[str, str, str, int, str | None]] = _table().ROWS
+    return rows
+
+
 def _modules() -> list[str]:
-    return list(dict.fromkeys(row[0] for row in _table().ROWS))
+    return list(dict.fromkeys(row[0] for row in _rows()))
 
 
 def _table() -> Any:
@@ -91,16 +93,24 @@ def _find(module: str, name: str) -> Any:
     return found
 
 
-def _digest(module: str, name: str, lines: int) -> str | None:
-    """sha256 of so many lines of a function's source; None if there is nothing of that name, '' if it has no source."""
-    function = _find(module, name)
-    if function is None:
-        return None
-    code = getattr(function, "__code__", None)
-    if code is None or hasattr(function, "__wrapped__"):
-        return ""
-    first = code.co_firstlineno - 1
-    return hashlib.sha256("".join(linecache.getlines(code.co_filename)[first : first + lines]).encode()).hexdigest()
+@functools.cache
+def _unfit() -> frozenset[str]:
+    """Patches that this Triton's files have other source for. What a patch adds fits if the rest does."""
+    folder = Path(sys.modules["triton"].__path__[0])
+    return frozenset(
+        patch
+        for module, name, patch, count, digest in _rows()
+        if digest is not None and not _has(folder / f"{module.replace('.', '/')}.py", name, count, digest)
+    )
+
+
+def _has(file: Path, name: str, count: int, digest: str) -> bool:
+    """Whether so many lines with that digest are a function of a file, decorators included."""
+    lines, start = linecache.getlines(str(file)), f"def {name.rpartition('.')[2]}("
+    found = (at - back for at, line in enumerate(lines) if line.lstrip().startswith(start) for back in range(4))
+    return any(
+        hashlib.sha256("".join(lines[at : at + count]).encode()).hexdigest() == digest for at in found if at >= 0
+    )
 
 
 def _add_module(name: str) -> None:
