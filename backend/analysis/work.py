@@ -7,8 +7,9 @@ is that of the program in the middle of the grid.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ..layouts.element_sizes import bytes_in_memory, element_type
 from ..ttgir.ir import Block, Function, Operation, Value
@@ -16,30 +17,46 @@ from ..ttgir.operations import definition_of
 from ..ttgir.types import FloatType, TensorType, Type
 from .axis_info import arithmetic
 from .axis_info.info import wrapped
+from .pointer_roots import Roots
 
 
 @dataclass(frozen=True)
 class Work:
     """``moved``: bytes of device memory that are read and written. ``operations``: of floating-point numbers, a
-    multiply-add counting two."""
+    multiply-add counting two. ``parts``: the bytes by the numbers of the arguments that they may be of, none where that
+    is not known, and whether they are written."""
 
     moved: int = 0
     operations: int = 0
+    parts: Mapping[tuple[tuple[int, ...], bool], int] = field(default_factory=dict, compare=False)
 
     def __add__(self, other: Work) -> Work:
-        return Work(self.moved + other.moved, self.operations + other.operations)
+        parts = Counter(self.parts)
+        parts.update(other.parts)
+        return Work(self.moved + other.moved, self.operations + other.operations, parts)
 
     def times(self, count: int) -> Work:
         """This work ``count`` times."""
-        return Work(self.moved * count, self.operations * count)
+        parts = {part: bytes_ * count for part, bytes_ in self.parts.items()}
+        return Work(self.moved * count, self.operations * count, parts)
+
+    def distinct(self, sizes: Sequence[int]) -> int:
+        """The most bytes that can be other ones: of arguments of so many bytes, each read once and written once."""
+        return sum(
+            min(bytes_, sum(sizes[number] for number in numbers)) if numbers else bytes_
+            for (numbers, _), bytes_ in self.parts.items()
+        )
 
 
 class Unknown(Exception):
     """How often something runs depends on data."""
 
 
-def launch_work(kernel: Function, arguments: Sequence[object], grid: Sequence[int]) -> Work | None:
+def launch_work(
+    kernel: Function, arguments: Sequence[object], grid: Sequence[int], roots: Roots | None = None
+) -> Work | None:
     """The work of a launch. ``arguments``: the values of the kernel's arguments, of which whole numbers count.
+    ``roots``: which arguments its pointers come from (pointer_roots()), for Work.parts.
 
     None if a loop runs as often as data say.
     """
@@ -47,7 +64,7 @@ def launch_work(kernel: Function, arguments: Sequence[object], grid: Sequence[in
     if len(arguments) != len(kernel.body.entry.arguments):
         return None
     sizes = [*grid, 1, 1, 1][:3]
-    scalars = _Scalars(dict(zip(kernel.body.entry.arguments, arguments, strict=True)), sizes)
+    scalars = _Scalars(dict(zip(kernel.body.entry.arguments, arguments, strict=True)), sizes, roots or {})
     try:
         return _of_block(kernel.body.entry, scalars).times(math.prod(sizes))
     except Unknown:
@@ -60,11 +77,13 @@ _EXTENSIONS = frozenset({"arith.extsi", "arith.extui", "arith.index_cast", "arit
 class _Scalars:
     """Values of whole numbers, as far as arguments, constants and the grid say them."""
 
-    def __init__(self, arguments: Mapping[Value, object], grid: Sequence[int]) -> None:
+    def __init__(self, arguments: Mapping[Value, object], grid: Sequence[int], roots: Roots) -> None:
         self._known: dict[Value, int | None] = {
             value: int(number) if isinstance(number, int) else None for value, number in arguments.items()
         }
         self._grid = grid
+        #: Which arguments pointers come from.
+        self.roots = roots
 
     def number(self, value: Value) -> int | None:
         """The value; None if it is not known."""
@@ -118,7 +137,11 @@ def _of_operation(operation: Operation, scalars: _Scalars) -> Work:
     if row.moves is None:
         raise Unknown
     if row.moves and row.syntax is not None:
-        return Work(moved=sum(_bytes(value.type) for name in row.moves for value in row.syntax.values(operation, name)))
+        arguments, parts = scalars.roots.get(operation.operands[0], ()), Counter[tuple[tuple[int, ...], bool]]()
+        for name in row.moves:
+            written = name in ("val", "value")
+            parts[arguments, written] += sum(_bytes(value.type) for value in row.syntax.values(operation, name))
+        return Work(moved=parts.total(), parts=parts)
     if callable(row.counts):
         return Work(operations=row.counts(operation))
     if row.counts and operation.results and isinstance(element_type(operation.results[0].type), FloatType):

@@ -1,6 +1,7 @@
 """A device's best figures: bytes per second of a copy, and operations per second of multiply-adds.
 
-They are the two lines of a roofline (Williams, Waterman, Patterson: Roofline, CACM 52, 2009).
+They are the two lines of a roofline (Williams, Waterman, Patterson: Roofline, CACM 52, 2009). A processor has a third
+one, of a copy that its caches hold (Ilic, Pratas, Sousa: Cache-aware Roofline Model, IEEE CAL 13, 2014).
 """
 
 from __future__ import annotations
@@ -31,18 +32,21 @@ class Sizes:
 _GPU = Sizes()
 _PROCESSOR = Sizes(copied=1 << 25, copy_programs=64, copy_block=4096, programs=64, steps=1 << 17, block=32)
 CHAINS = 8
+#: Elements of each program's copy within a cache: 64 KiB are read and as many written.
+_IN_CACHE = 1 << 14
 
 
 @dataclass(frozen=True)
 class Peaks:
     """Measured on a device: ``bytes_a_second``, and f32 ``operations_a_second``, of which a multiply-add is two. Of a
-    processor the same of one thread, else None."""
+    processor the same of one thread, and the bytes of all threads' copies within their own caches; else None."""
 
     device: str
     bytes_a_second: float
     operations_a_second: float
     bytes_of_a_thread: float | None = None
     operations_of_a_thread: float | None = None
+    bytes_of_caches: float | None = None
 
     def describe(self) -> str:
         """One line."""
@@ -50,11 +54,11 @@ class Peaks:
             f"at best {self.bytes_a_second / 1e9:,.1f} GB/s of a copy and "
             f"{self.operations_a_second / 1e9:,.1f} GFLOP/s of f32 multiply-adds on {self.device}"
         )
-        if self.bytes_of_a_thread is None or self.operations_of_a_thread is None:
+        if self.bytes_of_a_thread is None or self.operations_of_a_thread is None or self.bytes_of_caches is None:
             return text
         return (
             f"{text}; one thread at best {self.bytes_of_a_thread / 1e9:,.1f} GB/s and "
-            f"{self.operations_of_a_thread / 1e9:,.1f} GFLOP/s"
+            f"{self.operations_of_a_thread / 1e9:,.1f} GFLOP/s; caches at best {self.bytes_of_caches / 1e9:,.1f} GB/s"
         )
 
 
@@ -65,6 +69,16 @@ def copy(x, out, blocks, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
     for block in range(blocks):
         i = first + block * BLOCK
         tl.store(out + i, tl.load(x + i))
+
+
+@triton.jit
+def copy_again(x, out, rounds, BLOCKS: tl.constexpr, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    """out = x, of 4 bytes an element, so many times: the same blocks of each program."""
+    first = tl.program_id(0) * BLOCKS * BLOCK + tl.arange(0, BLOCK)
+    for _ in range(rounds):
+        for block in range(BLOCKS):
+            i = first + block * BLOCK
+            tl.store(out + i, tl.load(x + i))
 
 
 @triton.jit
@@ -91,7 +105,17 @@ def measured() -> Peaks:
         return Peaks(current.device.name, memory, operations)
     # One program runs on one thread. It is no faster than all: where it is, others used the processor meanwhile.
     alone = _rates(replace(sizes, steps=8 * sizes.steps), 1, 1)
-    return Peaks(current.device.name, max(memory, alone[0]), max(operations, alone[1]), *alone)
+    return Peaks(current.device.name, max(memory, alone[0]), max(operations, alone[1]), *alone, _rate_of_caches(sizes))
+
+
+def _rate_of_caches(sizes: Sizes) -> float:
+    """Bytes a second of all threads' copies, each within the L2 of its core."""
+    from ..runtime.buffer import zeros
+
+    blocks, rounds = _IN_CACHE // sizes.copy_block, 512
+    x, out = (zeros(_IN_CACHE * sizes.programs, "int32") for _ in range(2))
+    seconds = _fastest(lambda: copy_again[(sizes.programs,)](x, out, rounds, BLOCKS=blocks, BLOCK=sizes.copy_block))
+    return 8 * _IN_CACHE * sizes.programs * rounds / seconds
 
 
 def _rates(sizes: Sizes, copy_programs: int, programs: int) -> tuple[float, float]:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import html
-import json
 import math
 import sys
 import threading
@@ -14,22 +12,23 @@ from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .. import settings
+from ..analysis.pointer_roots import Roots, pointer_roots
 from ..analysis.work import Work, launch_work
 from ..availability import requested_here
 from ..launching.expected_time import arguments_of, function_of
 from ..runtime.device_choice import selected
 from ..runtime.emulated.counting import Counts, counted
 from ..runtime.files import given_path, write_whole
+from ..runtime.reports.outside import Extent, extent
 from ..ttgir.ir import Function
 from .known import Launched, figures
-from .speed import PEAKS, module_digest
+from .speed import speed_of
+from .trace import HostSpan, Launch, chrome_trace, event_of, host_recorded, host_text, timed
 from .user_programs import add_program, exit_status, named, not_there, run_program
-
-if TYPE_CHECKING:
-    from .peaks import Peaks
+from .verdict import AGAIN, limits
 
 #: Launches whose times are read together, so that a long run does not keep an event for each.
 _GATHERED = 512
@@ -39,29 +38,11 @@ _FLOPS = ("flops", "flops8", "flops16", "flops32", "flops64")
 
 
 @dataclass
-class Launch:
-    """One launch. ``begin`` and ``milliseconds``: on the device's clock, from the first launch. ``host_begin``:
-    seconds on the host's clock. ``flops`` and ``moved``: operations and bytes that its launch_metadata states, or as
-    ``estimated`` from the kernel. ``kernel``: the CompiledKernel, ``scalars``: its arguments that are numbers."""
-
-    name: str
-    grid: tuple[int, ...]
-    host_begin: float
-    thread: int
-    flops: float = 0.0
-    moved: float = 0.0
-    begin: float = 0.0
-    milliseconds: float = 0.0
-    estimated: bool = False
-    kernel: Any = None
-    scalars: tuple[object, ...] = ()
-
-
-@dataclass
 class Recorder:
     """Launch hooks of Triton's that take timestamps before and after each launch."""
 
     launches: list[Launch] = field(default_factory=list)
+    host: list[HostSpan] = field(default_factory=list)
     #: Host seconds that the hooks took.
     own: float = 0.0
 
@@ -86,7 +67,7 @@ class Recorder:
             float(sum(known.get(key, 0) for key in _FLOPS)),
             float(known.get("bytes", 0)),
         )
-        launch.kernel, launch.scalars = getattr(self._here, "kernel", None), getattr(self._here, "scalars", ())
+        launch.kernel, launch.arguments = getattr(self._here, "kernel", None), getattr(self._here, "arguments", ())
         event = self._make_event(enable_timing=True)
         event.record()
         with self._lock:
@@ -99,6 +80,7 @@ class Recorder:
         """After a launch."""
         start = time.perf_counter()
         launch, begin = self._here.open
+        launch.host_seconds = start - launch.host_begin
         end = self._make_event(enable_timing=True)
         end.record()
         with self._lock:
@@ -123,14 +105,18 @@ class Recorder:
 
         def with_grid(kernel: Any, grid: Any, stream: Any, *args: Any) -> Any:
             here.grid, here.kernel = grid, kernel
-            here.scalars = tuple(arg if isinstance(arg, int | float) else None for arg in args)
+            here.arguments = tuple(arg if isinstance(arg, int | float) else extent(arg) for arg in args)
+            if kernel.module is None:
+                with timed(self.host, "load", kernel.name):
+                    kernel._init_handles()
             return original(kernel, grid, stream, *args)
 
         CompiledKernel.launch_metadata = with_grid
         knobs.runtime.launch_enter_hook.add(self.enter)
         knobs.runtime.launch_exit_hook.add(self.leave)
         try:
-            raised = run_program(program, arguments)
+            with host_recorded(self.host):
+                raised = run_program(program, arguments)
         finally:
             knobs.runtime.launch_enter_hook.remove(self.enter)
             knobs.runtime.launch_exit_hook.remove(self.leave)
@@ -142,23 +128,27 @@ class Recorder:
 
 def estimate(launches: list[Launch]) -> None:
     """Fills in what launches moved and computed where their kernels do not state it (analysis/work.py)."""
-    functions: dict[Any, Function | None] = {}
-    known: dict[tuple[Any, ...], Work | None] = {}
+    functions: dict[Any, tuple[Function, Roots] | None] = {}
+    known: dict[tuple[Any, ...], tuple[Work, int] | None] = {}
     for launch in launches:
+        launch.distinct = launch.moved
         kernel = launch.kernel
         if launch.flops or launch.moved or kernel is None:
             continue
         if kernel not in functions:
-            functions[kernel] = function_of(kernel)
-        function = functions[kernel]
-        if function is None:
+            function = function_of(kernel)
+            functions[kernel] = None if function is None else (function, pointer_roots(function))
+        if (found := functions[kernel]) is None:
             continue
-        key = kernel, launch.grid, launch.scalars
+        key = kernel, launch.grid, launch.arguments
         if key not in known:
-            known[key] = launch_work(function, arguments_of(kernel.src, launch.scalars), launch.grid)
-        work = known[key]
-        if work is not None:
-            launch.moved, launch.flops, launch.estimated = float(work.moved), float(work.operations), True
+            arguments = arguments_of(kernel.src, launch.arguments)
+            work = launch_work(found[0], arguments, launch.grid, found[1])
+            sizes = [one.bytes if isinstance(one, Extent) else 0 for one in arguments]
+            known[key] = None if work is None else (work, work.distinct(sizes))
+        if (did := known[key]) is not None:
+            launch.moved, launch.flops, launch.estimated = float(did[0].moved), float(did[0].operations), True
+            launch.distinct = float(did[1])
 
 
 @dataclass(frozen=True)
@@ -263,7 +253,9 @@ def _rate(launch: Launch) -> str:
     if not seconds:
         return ""
     about, least = ("≈ ", _SHOWN) if launch.estimated else ("", 0.0)
-    rates = ((launch.flops / seconds / 1e9, "GFLOP/s"), (launch.moved / seconds / 1e9, "GB/s"))
+    rates = [(launch.flops / seconds / 1e9, "GFLOP/s"), (launch.moved / seconds / 1e9, "GB/s")]
+    if launch.distinct < AGAIN * launch.moved:
+        rates.append((launch.distinct / seconds / 1e9, "GB/s of them once"))
     return ", ".join(f"{about}{rate:,.1f} {unit}" for rate, unit in rates if rate > least)
 
 
@@ -302,96 +294,10 @@ def table(launches: list[Launch]) -> str:
         lines.append(f"{row.name:{width}} " + " ".join(f"{cell:>10}" for cell in cells) + f"  {row.rate}".rstrip())
     if any(launch.estimated for launch in launches):
         lines.append(
-            "≈ is an estimate from the kernel's loads, stores and arithmetic: masked elements count, caches do not; "
-            "launch_metadata states it exactly"
+            "≈ is an estimate from the kernel's loads, stores and arithmetic, masked elements included; what is read "
+            "again is left out of what is moved once; launch_metadata states it exactly"
         )
     return "\n".join(lines)
-
-
-def chrome_trace(launches: list[Launch], peaks: Peaks | None = None) -> str:
-    """The launches in the Trace Event Format (JSON), for chrome://tracing and Perfetto: a track for the device, and one
-    for each thread that launched. ``triton-spirv inspect --launches`` reads it, too."""
-    start = min((launch.host_begin for launch in launches), default=0.0)
-    events: list[dict[str, Any]] = [
-        {"ph": "M", "name": "process_name", "pid": 1, "args": {"name": "device"}},
-        {"ph": "M", "name": "process_name", "pid": 2, "args": {"name": "host"}},
-    ]
-    digests: dict[Any, str] = {}
-    for launch in launches:
-        facts: dict[str, Any] = {"grid": list(launch.grid), "bytes": launch.moved, "flops": launch.flops}
-        facts["estimated"] = launch.estimated
-        if launch.kernel is not None:
-            if launch.kernel not in digests:
-                digests[launch.kernel] = module_digest(launch.kernel.kernel)
-            facts |= {"kernel": launch.kernel.name, "module": digests[launch.kernel]}
-        common = {"ph": "X", "name": launch.name, "cat": "kernel", "args": facts}
-        events.append(common | {"pid": 1, "tid": 0, "ts": launch.begin * 1e3, "dur": launch.milliseconds * 1e3})
-        host = (launch.host_begin - start) * 1e6
-        events.append(common | {"cat": "launch", "pid": 2, "tid": launch.thread, "ts": host, "dur": 1})
-    other = {PEAKS: asdict(peaks)} if peaks is not None else {}
-    return json.dumps({"traceEvents": events, "displayTimeUnit": "ns", "otherData": other})
-
-
-def _ticks(end: float) -> list[float]:
-    """Round numbers from 0 to ``end``, about eight."""
-    step = 10.0 ** math.floor(math.log10(end / 4))
-    step *= next(factor for factor in (1, 2, 5, 10) if end / (step * factor) <= 8)
-    return [step * number for number in range(int(end / step) + 1)]
-
-
-def timeline(title: str, launches: list[Launch]) -> str:
-    """One HTML page: a track for each specialisation, a bar for each launch, an axis in milliseconds of the device, and
-    the table. It needs no network."""
-    end = max((launch.begin + launch.milliseconds for launch in launches), default=0.0) or 1.0
-    known, names = rows(launches), _names(launches)
-    width, height, left = 1000, 22, 20 + 8 * max((len(row.name[:48]) for row in known), default=10)
-    track = {row.name: number for number, row in enumerate(known)}
-    bottom = max(1, len(known)) * height + 6
-    bars = "".join(
-        f'<rect x="{left + width * launch.begin / end:.2f}" y="{track[names[_key(launch)]] * height + 3}" '
-        f'width="{max(0.6, width * launch.milliseconds / end):.2f}" height="{height - 6}" '
-        f'fill="hsl({track[names[_key(launch)]] * 67 % 360} 60% 50%)"><title>{html.escape(names[_key(launch)])} '
-        f"{html.escape(str(launch.grid))}: {launch.milliseconds * 1e3:.1f} µs, {launch.begin:.3f} ms after the first"
-        "</title></rect>"
-        for launch in launches
-    )
-    labels = "".join(
-        f'<text x="0" y="{number * height + 16}">{html.escape(name[:48])}</text>' for name, number in track.items()
-    )
-    axis = "".join(
-        f'<line x1="{left + width * tick / end:.1f}" x2="{left + width * tick / end:.1f}" y1="0" y2="{bottom}"/>'
-        f'<text class="tick" x="{left + width * tick / end:.1f}" y="{bottom + 14}">{tick:g} ms</text>'
-        for tick in _ticks(end)
-    )
-    cells = "".join(
-        "<tr>"
-        + "".join(
-            f"<td>{html.escape(cell)}</td>"
-            for cell in (
-                row.name,
-                str(row.count),
-                f"{row.total:.3f}",
-                *map(_microseconds, (row.first, row.median, row.longest)),
-                row.rate,
-            )
-        )
-        + "</tr>"
-        for row in known
-    )
-    heads = "".join(f"<th>{name}</th>" for name in ("kernel", *(one for one in _TITLES if one != "share"), "rate"))
-    return f"""<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{html.escape(title)}</title><style>
-:root {{ color-scheme: light dark; }} body {{ font: 15px/1.4 system-ui, sans-serif; margin: 1rem; }}
-.scroll {{ overflow-x: auto; }} svg text {{ font: 12px ui-monospace, monospace; fill: currentColor; }}
-svg line {{ stroke: currentColor; stroke-opacity: .25; }}
-td, th {{ text-align: left; padding: .2rem 1rem .2rem 0; }}
-</style></head><body><h1>{html.escape(title)}</h1>
-<p>{len(launches)} launches; the device was {_busy_text(launches)}. Hover over a bar to read it.</p>
-<div class="scroll"><svg width="{left + width + 60}" height="{bottom + 20}" role="img"
- aria-label="launches over time">{axis}{labels}{bars}</svg></div>
-<div class="scroll"><table><thead><tr>{heads}</tr></thead><tbody>{cells}</tbody></table></div></body></html>
-"""
 
 
 def add_profile(parser: argparse.ArgumentParser) -> None:
@@ -404,7 +310,6 @@ def add_profile(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="then measure what the device reaches at best, for --trace and `triton-spirv inspect --launches`",
     )
-    parser.add_argument("--html", type=given_path, metavar="FILE.html", help="also write a timeline as one HTML page")
     add_program(parser)
 
 
@@ -420,23 +325,17 @@ def run_profile(options: argparse.Namespace) -> int:
     if wrong := not_there(options):
         print(f"triton-spirv profile: error: {wrong}", file=sys.stderr)
         return 1
-    for output in filter(None, (options.trace, options.html)):
-        if not output.absolute().parent.is_dir():
-            print(f"triton-spirv profile: error: there is no folder {output.parent}", file=sys.stderr)
-            return 1
+    if options.trace is not None and not options.trace.absolute().parent.is_dir():
+        print(f"triton-spirv profile: error: there is no folder {options.trace.parent}", file=sys.stderr)
+        return 1
     emulated = settings.emulated_profile() is not None
-    if emulated and (options.trace or options.html or options.roofline):
-        print(
-            "triton-spirv profile: error: an emulated device has no times, which --trace, --html and --roofline are "
-            "about; leave them out",
-            file=sys.stderr,
-        )
+    if emulated and (options.trace or options.roofline):
+        said = "an emulated device has no times, which --trace and --roofline are about; leave them out"
+        print(f"triton-spirv profile: error: {said}", file=sys.stderr)
         return 1
     recorder, banks = Recorder(), _banks() if emulated else 0
     with counted(banks) if emulated else nullcontext():
-        program, arguments = named(options)
-        title = program.name if isinstance(program, Path) else program
-        raised = recorder.run(program, arguments)
+        raised = recorder.run(*named(options))
     launches = recorder.launches
     if launches and emulated:
         print(figures([_launched(name, of) for name, of in by_kernel(launches).items()], banks), file=sys.stderr)
@@ -444,6 +343,7 @@ def run_profile(options: argparse.Namespace) -> int:
         print(table(launches), file=sys.stderr)
         each = recorder.own / len(launches) * 1e6
         print(f"the device was {_busy_text(launches)}", file=sys.stderr)
+        print(host_text(recorder.host), file=sys.stderr)
         print(f"{len(launches)} launches; profiling took {each:.1f} µs of the host for each", file=sys.stderr)
     else:
         print("triton-spirv profile: the script launched no Triton kernel", file=sys.stderr)
@@ -453,8 +353,8 @@ def run_profile(options: argparse.Namespace) -> int:
 
         peaks = measured()
         print(peaks.describe(), file=sys.stderr)
+        for name, of in by_kernel(launches).items():
+            print(f"{name}: {limits(speed_of([event_of(one) for one in of], asdict(peaks)))}", file=sys.stderr)
     if options.trace is not None:
-        write_whole(options.trace, chrome_trace(launches, peaks).encode())
-    if options.html is not None:
-        write_whole(options.html, timeline(title, launches).encode())
+        write_whole(options.trace, chrome_trace(launches, recorder.host, peaks).encode())
     return exit_status(raised)

@@ -33,7 +33,7 @@ from .compilers import asked
 from .flows import dots
 from .kernels import CachedKernel, NotInCache, NotPlannable, find
 from .lines import Line, mlir_lines, source_lines, spirv_lines
-from .processor_code import code_lines
+from .processor_code import code_lines, machine_accesses, machine_facts
 from .speed import speed
 from .verdict import verdict
 
@@ -194,11 +194,14 @@ def collected(metadata: Mapping[str, Any], asm: Mapping[str, Any], planned: Plan
     stages["ttgir"] = ("TTGIR", mlir_lines(asm["ttgir"]))
     kernel, plan = kernel_of(planned.source), planned.plan
     layout = [Line(text, ()) for text in layout_lines(metadata)]
+    machine, accesses = None, drawings.accesses(kernel, plan)
     stages["plan"] = ("Plan", [*layout, *lines_of(planned)])
     stages["spv"] = ("SPIR-V", spirv_lines(spirv))
     if capabilities.processor:
         with suppress(NoHostTarget):  # the section about the driver says why
-            stages["machine"] = ("Machine code", [*code_lines(spirv, capabilities)[0]])
+            code = code_lines(spirv, capabilities)[0]
+            machine, accesses = machine_facts(code), machine_accesses(accesses, code)
+            stages["machine"] = ("Machine code", [*code])
     source = source_lines([lines for _, lines in stages.values()])
     places = {place: None for _, lines in stages.values() for line in lines for place in line.places}
     places |= {place: None for line in source for place in line.places}
@@ -223,7 +226,8 @@ def collected(metadata: Mapping[str, Any], asm: Mapping[str, Any], planned: Plan
             }
             for name, (title, lines) in {"source": ("Python", source), **stages}.items()
         ],
-        "accesses": drawings.accesses(kernel, plan),
+        "accesses": accesses,
+        "machine": machine,
         "shape": drawings.shape(kernel, capabilities.subgroup_size),
         "dots": dots(kernel, spelling, plan),
         "matrix_units": bool(capabilities.matrices),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +15,14 @@ from ..ahead_of_time.errors import RequestError
 PEAKS = "triton-spirv peaks"
 
 
+@functools.lru_cache(maxsize=64)
 def module_digest(spirv: bytes) -> str:
     """What tells a kernel's module from others in a trace."""
     return hashlib.sha256(spirv).hexdigest()[:16]
 
 
 def speed(trace: Path, name: str, spirv: bytes | None) -> dict[str, Any]:
-    """Launches of the kernel ``name``, of the module ``spirv`` alone where the trace has such: how many, their
-    median in seconds, bytes and operations of a launch at the median, whether those are estimates, and the peaks.
+    """speed_of() launches of the kernel ``name`` in a trace, of the module ``spirv`` alone where it has such.
 
     Raises RequestError if the trace cannot be read or has no launch of the kernel.
     """
@@ -37,14 +39,21 @@ def speed(trace: Path, name: str, spirv: bytes | None) -> dict[str, Any]:
     if not members:
         there = ", ".join(sorted({event["args"].get("kernel", event["name"]) for event in events})) or "none"
         raise RequestError(f"{trace} has no launch of the kernel {name}; it has launches of {there}")
-    members.sort(key=lambda event: event["dur"])
-    middle = members[len(members) // 2]
+    return speed_of(members, (known.get("otherData") or {}).get(PEAKS))
+
+
+def speed_of(events: Sequence[Mapping[str, Any]], peaks: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Facts of launches, which are events of a trace: how many, their median in seconds, the bytes, the distinct bytes
+    and the operations of the launch at the median, whether those are estimates, and the device's peaks."""
+    middle = sorted(events, key=lambda event: event["dur"])[len(events) // 2]
+    facts = middle["args"]
     return {
-        "launches": len(members),
+        "launches": len(events),
         "seconds": middle["dur"] / 1e6,
-        "grid": middle["args"].get("grid", []),
-        "bytes": middle["args"].get("bytes", 0),
-        "flops": middle["args"].get("flops", 0),
-        "estimated": bool(middle["args"].get("estimated")),
-        "peaks": (known.get("otherData") or {}).get(PEAKS),
+        "grid": facts.get("grid", []),
+        "bytes": facts.get("bytes", 0),
+        "distinct": facts.get("distinct", facts.get("bytes", 0)),
+        "flops": facts.get("flops", 0),
+        "estimated": bool(facts.get("estimated")),
+        "peaks": peaks,
     }

@@ -8,6 +8,11 @@ from typing import Any
 
 #: The share of what the device reaches at best from which that is the limit.
 _NEAR = 0.6
+#: The share of a loop's instructions from which spills may be what limits it. An elementwise kernel for AVX2 that waits
+#: for memory has 0.05, and a reduction whose accumulators do not fit 0.16.
+_SPILLED = 0.1
+#: The share that distinct bytes are of all from which nothing is said to be read again.
+AGAIN = 0.9
 
 Facts = Mapping[str, Any]
 
@@ -15,15 +20,18 @@ Facts = Mapping[str, Any]
 def verdict(known: Facts, speed: Facts | None) -> str:
     """What limits the kernel, in a sentence or two. ``known``: what report.collected() found; ``speed``: of launches,
     where some were timed."""
-    shares = _shares(speed) if speed is not None else None
-    if shares is not None and max(shares) >= _NEAR:
-        return _at_a_limit(speed or {}, *shares)
-    text = next(filter(None, (found(known) for found in _SIGNS)), "")
-    if shares is not None:
-        return f"{_below_the_limits(speed or {}, *shares)} {text or _SMALL}"
+    shares = _shares(speed) if speed is not None else {}
+    if speed is not None and max(shares.values(), default=0) >= _NEAR:
+        return limits(speed)
+    machine = known.get("machine")
+    text = next(filter(None, (found(known) for found in (_SIGNS if machine is None else _SIGNS_OF_PROCESSOR))), "")
+    if speed is not None and shares:
+        small = _SMALL if machine is None else f"Nothing in the machine code explains it: {_summary(machine)}."
+        return f"{limits(speed)} {text or small}"
+    clean = _CLEAN if machine is None else f"Nothing in the machine code stands out: {_summary(machine)}."
     if speed is not None and text == "":
-        return f"{_CLEAN} {_UNKNOWN}"
-    return text or f"{_CLEAN} {_PROFILE}"
+        return f"{clean} {_UNKNOWN}"
+    return text or f"{clean} {_PROFILE}"
 
 
 #: What is said where no sign was found in the code, of launches that were not measured and of those that were.
@@ -37,38 +45,45 @@ _SMALL = (
     "Nothing in the code explains it: more programs, or more subgroups in flight, may hide the time that each access "
     "takes."
 )
+#: What is compared with each peak: (what limits, key of the work, key of the peak, what reaches it).
+_ROOFS = (
+    ("memory", "distinct", "bytes_a_second", "a copy reaches"),
+    ("caches", "bytes", "bytes_of_caches", "a copy within caches reaches"),
+    ("arithmetic", "flops", "operations_a_second", "f32 multiply-adds reach"),
+)
 
 
-def _shares(speed: Facts) -> tuple[float, float] | None:
-    """Which share of the device's best bandwidth and of its best arithmetic the median launch reaches; None where
-    that was not measured, or the launch's bytes and operations are not known."""
+def _shares(speed: Facts) -> dict[str, float]:
+    """Which share of each of the device's peaks the median launch reaches; none where they were not measured, or the
+    launch's bytes and operations are not known. Memory's is of distinct bytes: what is read again is in a cache."""
     peaks = speed["peaks"]
     if not peaks or not speed["seconds"] or not (speed["bytes"] or speed["flops"]):
-        return None
-    memory = speed["bytes"] / speed["seconds"] / peaks["bytes_a_second"]
-    return memory, speed["flops"] / speed["seconds"] / peaks["operations_a_second"]
+        return {}
+    work = {"distinct": speed["bytes"], **speed}
+    return {what: work[key] / speed["seconds"] / peaks[peak] for what, key, peak, _ in _ROOFS if peaks.get(peak)}
 
 
-def _at_a_limit(speed: Facts, memory: float, arithmetic: float) -> str:
-    what, share = ("memory", memory) if memory >= arithmetic else ("arithmetic", arithmetic)
-    best = "a copy reaches" if what == "memory" else "f32 multiply-adds reach"
-    reached = f"{_about(speed)}{share:.0%} of what {best} on {_device(speed)}"
-    return f"{what.capitalize()} limits it: {_launches(speed)} {reached}."
-
-
-def _below_the_limits(speed: Facts, memory: float, arithmetic: float) -> str:
-    return (
-        f"Neither memory nor arithmetic limits it: {_launches(speed)} {_about(speed)}{memory:.0%} of a copy's "
-        f"bandwidth and {arithmetic:.0%} of the f32 multiply-adds of {_device(speed)}."
-    )
-
-
-def _launches(speed: Facts) -> str:
-    return f"the median of {speed['launches']} launches, {speed['seconds'] * 1e6:,.1f} µs, reaches"
-
-
-def _about(speed: Facts) -> str:
-    return "an estimated " if speed["estimated"] else ""
+def limits(speed: Facts) -> str:
+    """Which of the device's peaks the median launch comes near, in a sentence or two."""
+    shares = _shares(speed)
+    if not shares:
+        return _UNKNOWN
+    launches = f"the median of {speed['launches']} launches, {speed['seconds'] * 1e6:,.1f} µs, reaches"
+    about = "an estimated " if speed["estimated"] else ""
+    limit, share = max(shares.items(), key=lambda one: one[1])
+    best = {what: words for what, _, _, words in _ROOFS}
+    if share >= _NEAR:
+        verb = "limit" if limit == "caches" else "limits"
+        text = (
+            f"{limit.capitalize()} {verb} it: {launches} {about}{share:.0%} of what {best[limit]} on {_device(speed)}."
+        )
+    else:
+        *most, last = (f"{part:.0%} of what {best[what]}" for what, part in shares.items())
+        text = f"No peak limits it: {launches} {about}{', '.join(most)} and {last} on {_device(speed)}."
+    again = speed["bytes"] / speed["distinct"] if speed.get("distinct") else 1.0
+    if again * AGAIN > 1:
+        text += f" It moves each byte {again:.1f} times: caches serve all but the first, and one pass would need none."
+    return text
 
 
 def _device(speed: Facts) -> str:
@@ -125,6 +140,36 @@ def _banks(known: Facts) -> str:
 
 
 _SIGNS: tuple[Callable[[Facts], str], ...] = (_spills, _multiply_adds, _accesses, _banks)
+
+
+def _summary(machine: Facts) -> str:
+    loops = f"none of its loops ({len(machine['loops'])}) gathers or scatters, or spills many vectors"
+    return f"its vectors have up to {machine['vector_bits']} bits, and {loops}"
+
+
+def _gathers(known: Facts) -> str:
+    worst = max(known["machine"]["loops"], key=lambda loop: loop["gathers"], default={"gathers": 0})
+    if not worst["gathers"]:
+        return ""
+    return (
+        f"Most likely, accesses to memory limit it: a round of the loop at {_place(worst)} gathers or scatters "
+        f"{worst['gathers']} vectors, {worst['instructions']} instructions in all, since neighbouring elements of a "
+        "tile have places that are not known to be neighbours."
+    )
+
+
+def _spilling_loops(known: Facts) -> str:
+    many = [loop for loop in known["machine"]["loops"] if loop["spills"] > _SPILLED * loop["instructions"]]
+    if not many:
+        return ""
+    worst = max(many, key=lambda loop: loop["spills"])
+    return (
+        f"Most likely, registers limit it: a round of the loop at {_place(worst)} stores {worst['spills']} vectors to "
+        "the stack; a smaller block leaves less to hold."
+    )
+
+
+_SIGNS_OF_PROCESSOR: tuple[Callable[[Facts], str], ...] = (_gathers, _spilling_loops)
 
 
 def _place(entry: Facts) -> str:

@@ -138,8 +138,8 @@ function table(section, titles, rows) {
 }
 
 // ---- facts -------------------------------------------------------------------------------------------------------
-table("accesses", ["Place", "What", "Bits", "Elements", "Why not wider"],
-  data.accesses.map((entry) => [placeButton(entry.places), entry.what, entry.bits, entry.elements, entry.why]));
+table("accesses", ["Place", "What", "Bits", ...(data.machine ? ["In the machine code"] : ["Elements", "Why not wider"])],
+  data.accesses.map((entry) => [placeButton(entry.places), entry.what, entry.bits, ...(data.machine ? [] : [entry.elements]), entry.why]));
 
 const color = (index, count, light) => `hsl(${Math.round(360 * index / Math.max(1, count))} 65% ${light}%)`;
 
@@ -317,22 +317,24 @@ function rooflineDrawing(peaks, intensity, rate) {
       " times them, and ", make("code", {}, "triton-spirv inspect --launches trace.json"), " shows them here."));
     return;
   }
-  const { launches, seconds, bytes, flops, estimated, peaks } = known, about = estimated ? "≈ " : "";
+  const { launches, seconds, bytes, distinct, flops, estimated, peaks } = known, about = estimated ? "≈ " : "";
   const rows = [["launches", String(launches)], ["median", seconds < 1e-3 ? (seconds * 1e6).toPrecision(3) + " µs" : (seconds * 1e3).toPrecision(3) + " ms"], ["grid", known.grid.join(" × ")]];
   if (bytes) rows.push(["bytes", about + amount(bytes, "B")], ["bytes a second", about + amount(bytes / seconds, "B/s")]);
+  if (distinct < bytes) rows.push(["of them, each byte once", about + amount(distinct, "B")], ["those a second", about + amount(distinct / seconds, "B/s")]);
   if (flops) rows.push(["operations", about + amount(flops, "")], ["operations a second", about + amount(flops / seconds, "op/s")]);
   if (bytes && flops) rows.push(["operations a byte", about + (flops / bytes).toPrecision(3)]);
   if (peaks) rows.push(["the device at best", `${amount(peaks.bytes_a_second, "B/s")}, ${amount(peaks.operations_a_second, "op/s")} (${peaks.device})`]);
   if (peaks && peaks.bytes_of_a_thread) rows.push(["one thread of it at best", `${amount(peaks.bytes_of_a_thread, "B/s")}, ${amount(peaks.operations_of_a_thread, "op/s")}`]);
+  if (peaks && peaks.bytes_of_caches) rows.push(["its caches at best", amount(peaks.bytes_of_caches, "B/s")]);
   table("speed", ["", ""], rows);
-  if (estimated) box.append(make("p", { class: "hint" }, "≈ is an estimate from the kernel's loads, stores and arithmetic: masked elements count, caches do not."));
+  if (estimated) box.append(make("p", { class: "hint" }, "≈ is an estimate from the kernel's loads, stores and arithmetic, masked elements included."));
   if (!peaks || !bytes) return;
-  const intensity = flops / bytes, ridge = peaks.operations_a_second / peaks.bytes_a_second;
+  const intensity = flops / distinct, ridge = peaks.operations_a_second / peaks.bytes_a_second;
   const [limit, best, reached] = intensity < ridge
-    ? ["memory", "a copy", bytes / seconds / peaks.bytes_a_second]
+    ? ["memory", "a copy", distinct / seconds / peaks.bytes_a_second]
     : ["arithmetic", "multiply-adds", flops / seconds / peaks.operations_a_second];
   box.append(make("p", {}, `With ${intensity.toPrecision(2)} operations a byte, ${limit} is the limit at best. The kernel reaches ` +
     `${(100 * reached).toFixed(0)} % of what ${best} reach${limit === "memory" ? "es" : ""}` +
     (reached < 0.25 ? ": something else holds it back, such as too few programs, waits, or work that is not counted here." : ".")));
-  if (flops) box.append(make("div", { class: "scroll" }, rooflineDrawing(peaks, flops / bytes, flops / seconds)));
+  if (flops) box.append(make("div", { class: "scroll" }, rooflineDrawing(peaks, intensity, flops / seconds)));
 })();

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from triton.backends.spirv.analysis.pointer_roots import pointer_roots
 from triton.backends.spirv.analysis.work import Work, launch_work
 from triton.backends.spirv.ttgir.parser import parse_module
 
@@ -47,3 +48,19 @@ module attributes {{"ttg.num-warps" = 1 : i32, "ttg.threads-per-warp" = 8 : i32}
 def test_the_work_of_a_launch(body: str, expected: Work | None) -> None:
     kernel = parse_module(KERNEL.format(body=body)).functions["kernel"]
     assert launch_work(kernel, [0, 5], (3,)) == (None if expected is None else expected.times(3))
+
+
+@pytest.mark.parametrize(
+    ("body", "moved", "distinct"),
+    [
+        ("scf.for %i = %zero to %n step %one : i32 { %y = tt.load %p : !tt.ptr<f32> }", 60, 8),
+        ("%y = tt.load %p : !tt.ptr<f32>\n tt.store %p, %y : !tt.ptr<f32>", 24, 16),
+        ("%a = tt.ptr_to_int %p : !tt.ptr<f32> -> i64\n %y = tt.load %p : !tt.ptr<f32>", 12, 12),
+    ],
+    ids=["read again", "read and written", "of unknown origin"],
+)
+def test_bytes_that_are_moved_again_are_told_apart(body: str, moved: int, distinct: int) -> None:
+    """Three programs on a tensor of two elements."""
+    kernel = parse_module(KERNEL.format(body=body)).functions["kernel"]
+    work = launch_work(kernel, [0, 5], (3,), pointer_roots(kernel))
+    assert work is not None and (work.moved, work.distinct([8, 0])) == (moved, distinct)

@@ -25,12 +25,20 @@ def scaled(x, out, n, BLOCK: tl.constexpr):
     value = tl.load(x + i, mask=i < n)
     tl.store(out + i, tl.sqrt(value) + 1, mask=i < n)  # root
 
+@triton.jit
+def of_columns(x, out, rows, columns, BLOCK: tl.constexpr):
+    best = tl.zeros((BLOCK,), tl.float32)
+    for start in range(0, rows, BLOCK):
+        best += tl.load(x + (start + tl.arange(0, BLOCK)) * columns + tl.program_id(0))  # far apart
+    tl.store(out + tl.arange(0, BLOCK), best)
+
 if __name__ == "__main__":
     x, out = torch.rand(1000), torch.empty(1000)
     for _ in range(3):
         scaled[(16,)](x, out, 1000, BLOCK=64)
 """
 ROOT_LINE = SOURCE.splitlines().index("    tl.store(out + i, tl.sqrt(value) + 1, mask=i < n)  # root") + 1
+FAR_LINE = next(number for number, line in enumerate(SOURCE.splitlines(), 1) if line.endswith("# far apart"))
 LEVEL = native().processor_level()
 TARGET = "cpu-aarch64" if LEVEL.startswith("aarch64") else "cpu-x86-64-v3"
 
@@ -69,6 +77,31 @@ def test_a_page_has_the_machine_code_beside_the_line(folder: Path) -> None:
     assert statistics["Scratch"] == 0
 
 
+@pytest.mark.parametrize(("target", "bits"), [("cpu-x86-64-v3", 256), ("cpu-x86-64-v4", 512)])
+@pytest.mark.skipif(LEVEL.startswith("aarch64"), reason="names of x86's registers")
+def test_the_page_reads_the_instructions(folder: Path, target: str, bits: int) -> None:
+    """How wide accesses are, which loop gathers, and the verdict, by the machine code."""
+    arguments = {"scaled": "*fp32, *fp32, i32, 64", "of_columns": "*fp32, *fp32, i32, i32, 64"}
+    pages = {}
+    for name, signature in arguments.items():
+        verb(folder, "inspect", f"scaled.py:{name}", "-s", signature, "-t", target, "-o", f"{name}.html")
+        text = (folder / f"{name}.html").read_text()
+        pages[name] = json.loads(re.search(r'type="application/json">(.*?)</script>', text, re.S)[1])  # type: ignore[index]
+    wide, far = pages["scaled"], pages["of_columns"]
+    assert wide["machine"]["vector_bits"] == bits and [one["bits"] for one in wide["accesses"]] == [bits, bits]
+    assert f"its vectors have up to {bits} bits" in wide["verdict"]
+    (loop, *_) = far["machine"]["loops"]
+    assert loop["places"][0].endswith(f":{FAR_LINE}") and loop["instructions"] >= loop["vectors"] + loop["calls"] > 0
+    assert loop["gathers"] >= 4 and f"scaled.py:{FAR_LINE} gathers or scatters {loop['gathers']} vec" in far["verdict"]
+    load, store = far["accesses"]
+    assert load["bits"] == 32 and f"{loop['gathers']} gathers" in load["why"] and store["bits"] == bits
+    (program,) = far["driver"]["executables"]
+    statistics = {row["name"]: row for row in program["statistics"]}
+    assert statistics["Vector width"]["value"] == bits
+    told = statistics[f"Loop at scaled.py:{FAR_LINE}"]
+    assert told["value"] == loop["instructions"] and f" {loop['gathers']} gathers" in told["description"]
+
+
 def test_a_kernel_that_ran_shows_its_machine_code_with_lines(folder: Path) -> None:
     subprocess.run(
         [sys.executable, "scaled.py"],
@@ -101,15 +134,16 @@ def test_the_roofline_has_peaks_of_one_thread_and_of_all(folder: Path) -> None:
     done = verb(folder, "profile", "--roofline", "--trace", "trace.json", "scaled.py")
     found = re.search(
         r"^at best ([\d,.]+) GB/s of a copy and ([\d,.]+) GFLOP/s of f32 multiply-adds on CPU \(.*\); "
-        r"one thread at best ([\d,.]+) GB/s and ([\d,.]+) GFLOP/s$",
+        r"one thread at best ([\d,.]+) GB/s and ([\d,.]+) GFLOP/s; caches at best ([\d,.]+) GB/s$",
         done.stderr,
         re.M,
     )
     assert found is not None, done.stderr
     figures = [float(one.replace(",", "")) for one in found.groups()]
-    memory, operations, memory_of_a_thread, operations_of_a_thread = figures
+    memory, operations, memory_of_a_thread, operations_of_a_thread, caches = figures
     assert 0.1 < memory_of_a_thread <= memory < 5000
-    assert 5 < operations_of_a_thread <= operations
+    assert 5 < operations_of_a_thread <= operations and caches > memory
+    assert re.search(r"^scaled: .* limits? it: the median of 3 launches", done.stderr, re.M)
     peaks = json.loads((folder / "trace.json").read_text())["otherData"]["triton-spirv peaks"]
     assert round(peaks["operations_of_a_thread"] / 1e9, 1) == operations_of_a_thread
     assert re.search(r"^scaled +3 ", done.stderr, re.M)

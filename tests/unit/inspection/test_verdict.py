@@ -33,14 +33,46 @@ def test_a_launch_at_a_limit_names_it() -> None:
 
 def test_a_launch_below_the_limits_says_what_was_measured_and_what_that_means() -> None:
     measured = (
-        "Neither memory nor arithmetic limits it: the median of 10 launches, 1,000.0 µs, reaches 10% of a copy's "
-        "bandwidth and 10% of the f32 multiply-adds of a GPU. "
+        "No peak limits it: the median of 10 launches, 1,000.0 µs, reaches 10% of what a copy reaches and 10% of what "
+        "f32 multiply-adds reach on a GPU. "
     )
     assert verdict(CLEAN, timed()).startswith(measured + "Nothing in the code explains it: more programs")
     said = verdict(CLEAN | {"accesses": [NARROW]}, timed())
     assert said.startswith(measured + "Most likely, accesses to memory limit it: the load of add.py:7 moves 32 of 128")
     for text in (said, verdict(CLEAN, timed())):
         assert "profile --roofline" not in text, "it was run"
+
+
+def test_caches_are_told_from_memory() -> None:
+    """A kernel that reads a row three times and writes it moves twice the bytes of its tensors. On a processor whose
+    caches copy 40 TB/s, 10 GB in 1 ms are a copy's bandwidth, but half of them never leave a cache."""
+    peaks = timed()["peaks"] | {"bytes_of_caches": 4e13}
+    said = verdict(CLEAN, timed(bytes=1e10, distinct=5e9, peaks=peaks))
+    assert said.startswith(
+        "No peak limits it: the median of 10 launches, 1,000.0 µs, reaches 50% of what a copy reaches, 25% of what a "
+        "copy within caches reaches and 10% of what f32 multiply-adds reach on a GPU. It moves each byte 2.0 times: "
+        "caches serve all but the first, and one pass would need none."
+    )
+    assert verdict(CLEAN, timed(bytes=3e10, distinct=1e8, peaks=peaks)).startswith("Caches limit it: the median of")
+    assert verdict(CLEAN, timed(bytes=1e10, distinct=9e9, peaks=peaks)).startswith("Memory limits it: the median of")
+
+
+def machine(**loop: Any) -> dict[str, Any]:
+    """What report.collected() finds of a kernel for a processor, whose one loop is so."""
+    known = {"places": ["/kernels/add.py:7"], "instructions": 40, "vectors": 30, "gathers": 0, "calls": 0, "spills": 0}
+    return CLEAN | {"accesses": [NARROW], "machine": {"vector_bits": 512, "loops": [known | loop]}}
+
+
+def test_a_processors_code_is_judged_by_its_instructions() -> None:
+    """Bits of a lane, warps and banks are a GPU's."""
+    assert "its vectors have up to 512 bits" in verdict(machine(), None)
+    assert "a round of the loop at add.py:7 gathers or scatters 16 vectors" in verdict(machine(gathers=16), None)
+    assert "a round of the loop at add.py:7 stores 9 vectors to the stack; a smaller" in verdict(
+        machine(spills=9), None
+    )
+    for known in (machine(), machine(gathers=1), machine(spills=1)):
+        for text in (verdict(known, None), verdict(known, timed())):
+            assert "128" not in text and "warps" not in text and "subgroups" not in text, text
 
 
 @pytest.mark.parametrize("unknown", [{"peaks": None}, {"bytes": 0, "flops": 0}])
