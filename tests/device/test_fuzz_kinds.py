@@ -10,7 +10,7 @@ from triton.backends.spirv.launching.values import values_launcher as launcher
 from triton.runtime import jit
 
 from benchmarks.passes import added
-from tests.fuzz import costs, keys, launches, metamorphic, passes
+from tests.fuzz import costs, keys, launches, metamorphic, passes, scalars
 from tests.fuzz.__main__ import SORTS
 
 
@@ -26,6 +26,13 @@ def test_a_kernel_computes_what_the_reference_does(seed: int, tmp_path: Path) ->
     outcome = metamorphic.compared(seed, tmp_path)
     assert not outcome.fault, f"{outcome.fault}\n{outcome.source}"
     assert launcher.compared_here > before
+
+
+@pytest.mark.parametrize("seed", [0, 1, 57, 158])
+def test_a_kernel_of_scalars_computes_what_python_does(seed: int, tmp_path: Path) -> None:
+    """The last two are wrong where a loop does not carry each name (patches/loop-carries.patch)."""
+    outcome = scalars.run(seed, tmp_path)
+    assert not outcome.fault, f"{outcome.fault}\n{outcome.source}"
 
 
 @pytest.mark.parametrize("seed", [0, 4])

@@ -20,7 +20,7 @@ from triton.backends.spirv import runtime, settings
 from triton.backends.spirv.runtime.cpu.open_device import OpenCpuDevice
 
 from benchmarks.kernel_times import KernelTimes, Observer, table
-from tests.fuzz import costs, floats, keys, launches, metamorphic, passes, steps, tile_runs, tiles
+from tests.fuzz import costs, floats, keys, launches, metamorphic, passes, scalars, steps, tile_runs, tiles
 from tests.fuzz.families import FAMILIES
 from tests.fuzz.minimising import Small, minimised
 from tests.fuzz.programs import FOOTER, HEADER, generate
@@ -145,6 +145,13 @@ def _races(chosen: range, minimising: float) -> Iterator[Result]:
             yield Result("races", seed, fault, tiles.HEADER + outcome.program.source, outcome.seconds)
 
 
+def _scalars(chosen: range, minimising: float) -> Iterator[Result]:
+    for seed in chosen:
+        with tempfile.TemporaryDirectory() as folder:
+            outcome = scalars.run(seed, Path(folder))
+        yield Result("scalars", seed, outcome.fault, outcome.source, outcome.seconds)
+
+
 def _keys(chosen: range, minimising: float) -> Iterator[Result]:
     for seed in chosen:
         outcome = keys.run(seed)
@@ -173,6 +180,7 @@ SORTS: dict[str, Callable[[range, float], Iterator[Result]]] = {
     "passes": _passes,
     "races": _races,
     "keys": _keys,
+    "scalars": _scalars,
     "costs": _costs,
     **{family.name: functools.partial(_family, family) for family in FAMILIES},
 }
