@@ -8,6 +8,7 @@ written is filled, so that two runs do the same.
 from __future__ import annotations
 
 import json
+import os
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -256,10 +257,12 @@ def _described(value: Any) -> Any:
 
 def _seed() -> None:
     random.seed(0)
+    os.environ.setdefault("TORCHINDUCTOR_DETERMINISTIC", "1")  # Inductor reads it when it is imported
     after_import("numpy", lambda numpy: numpy.random.seed(0))
     after_import("torch", _seed_torch)  # not before the script does: it may set what torch reads then
 
 
 def _seed_torch(torch: Any) -> None:
     torch.manual_seed(0)
-    torch.use_deterministic_algorithms(True, warn_only=True)  # which fills memory that nobody has written
+    # Memory that nobody has written is filled. use_deterministic_algorithms would import Inductor, which takes 2 s.
+    torch.set_deterministic_debug_mode("warn")

@@ -42,7 +42,13 @@ def _serving(environment: Mapping[str, str], *arguments: str) -> Iterator[Callab
     """Gives what asks a server, whose environment is that in which torch is imported."""
     command = [sys.executable, "-m", "tests.device.forks", *arguments]
     with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment, start_new_session=True
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=Path(__file__).parents[2],
+        env=environment,
+        start_new_session=True,
     ) as server:
         assert server.stdin is not None and server.stdout is not None
         asked, answers = server.stdin, server.stdout

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from triton.backends.spirv import cli
+from triton.backends.spirv.inspection import whose_fault
 from triton.backends.spirv.inspection.whose_fault import FOUND, RIGHT, UNDECIDED, _difference
 
 from tests.device.forks import run_python
@@ -132,24 +136,46 @@ NOTHING_FOUND = ("stride", "grid", "added to nothing", "transposed", "random num
 DEVICES = {"driver": "emulate:nvidia-hopper"}
 
 
-def _verdict(folder: Path, script: str, device: str = "cpu") -> tuple[int, str]:
+def _environment(folder: Path, script: str, device: str) -> dict[str, str]:
+    """The variables of a verdict on a script, which is written into a folder."""
     (folder / "script.py").write_text(script)
-    environment = {
-        **os.environ,
+    return {
         "TRITON_CACHE_DIR": str(folder / "cache"),
         "TRITON_SPIRV_DEVICE": device,
         "TRITON_SPIRV_BACKEND": "1",
         "TRITON_DEFAULT_FP_FUSION": "1",
     }
+
+
+def _in_one_line(text: str, folder: Path) -> str:
+    return " ".join(text.split()).replace(f"{folder}/", "").replace(f"{ROOT}/tests/device/", "")
+
+
+def _verdict(folder: Path, script: str, device: str = "cpu") -> tuple[int, str]:
+    """As a user asks for it: each step is a process of its own."""
+    environment = os.environ | _environment(folder, script, device)
     done = run_python(["-m", "triton.backends.spirv.cli", "verdict", "script.py"], environment, folder)
     assert "Traceback" not in done.stderr, done.stderr
-    return done.returncode, " ".join(done.stdout.split()).replace(f"{folder}/", "").replace(f"{ROOT}/tests/device/", "")
+    return done.returncode, _in_one_line(done.stdout, folder)
+
+
+def _run_step(command: list[str], env: dict[str, str], **how: object) -> subprocess.CompletedProcess[str]:
+    """For subprocess.run: in a fork that has imported torch and triton, which takes most of the time of a step."""
+    assert command[0] == sys.executable and how == {"capture_output": True, "text": True, "check": False}
+    return run_python(command[1:], env)
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
-def test_whose_fault_it_is(name: str, tmp_path: Path) -> None:
+def test_whose_fault_it_is(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     script, begins, says = SCRIPTS[name]
-    status, text = _verdict(tmp_path, script, DEVICES.get(name, "cpu"))
+    for variable, value in _environment(tmp_path, script, DEVICES.get(name, "cpu")).items():
+        monkeypatch.setenv(variable, value)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(whose_fault, "subprocess", SimpleNamespace(run=_run_step))
+    status = cli.main(["verdict", "script.py"])
+    text = _in_one_line(capsys.readouterr().out, tmp_path)
     assert status == (RIGHT if name in NOTHING_FOUND else FOUND), text
     assert text.startswith(begins) and says in text, text
     reports = list(tmp_path.glob("*.verdict.json"))
