@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import zipfile
 from dataclasses import dataclass
+from pathlib import Path
 
 from .errors import ToolError
 from .packaging.source_form import submodule_version
@@ -31,6 +33,8 @@ class Goal:
     commit: str
     note: str = ""
     """What the lock is to say of the commit: that it was not checked."""
+    place: str = ""
+    """The wheel file or folder that was named, which the registry does not vouch for."""
 
 
 # How a note begins that a rebase wrote by itself, and takes away again.
@@ -123,10 +127,42 @@ def source_goal(project: Project, ref: str) -> Goal:
     return Goal(ref, "source", version, ref, commit)
 
 
+def python_folder(place: Path) -> Path:
+    """The folder of a checkout, or of a wheel that was unpacked, in which the package lies. Raises ToolError."""
+    for folder in (place / "python", place):
+        if (folder / "triton/__init__.py").is_file():
+            return folder
+    raise ToolError(f"--to {place}: the folder has neither python/triton/ nor triton/")
+
+
+def local_goal(name: str) -> Goal:
+    """A wheel file, or the folder of a checkout or of an unpacked wheel. Raises ToolError."""
+    place = Path(name)
+    if place.is_dir():
+        text = (python_folder(place) / "triton/__init__.py").read_text(encoding="utf-8")
+    elif not place.is_file():
+        raise ToolError(f"--to {name}: there is no such file or folder")
+    else:
+        try:
+            with zipfile.ZipFile(place) as archive:
+                text = archive.read("triton/__init__.py").decode()
+        except (zipfile.BadZipFile, KeyError):
+            raise ToolError(f"--to {name}: the file is not a wheel of triton") from None
+    version = re.search(r"^__version__ = ['\"]([^'\"]+)", text, re.MULTILINE)
+    if not version:
+        raise ToolError(f"--to {name}: triton/__init__.py there states no __version__")
+    return Goal(version[1], "release", version[1], "", "", place=str(place.absolute()))
+
+
 def goal_of(project: Project, name: str, commit: str = "", needs_commit: bool = True) -> Goal:
-    """What `--to NAME` means: a version is a release, anything else a ref of the submodule."""
+    """What `--to NAME` means: a version is a release, a path a wheel or a folder, anything else a ref of the
+    submodule. A path has a `/` in it, or ends with `.whl`."""
     if name.startswith("-") or not name.strip():
         raise ToolError(f"--to {name!r} is neither a version nor a ref")
+    if name.endswith(".whl") or name.startswith(("/", "./", "../")):
+        if needs_commit:
+            raise ToolError(f"--to {name} goes with --report: the lock names releases and commits of upstream alone")
+        return local_goal(name)
     if _VERSION.fullmatch(name):
         return release_goal(project, name, commit, needs_commit)
     if commit:

@@ -21,10 +21,10 @@ from pathlib import Path
 
 import git
 
-from . import conflicts, journal, registry, upstream
+from . import conflicts, dialects, journal, registry, upstream
 from .errors import ToolError
 from .faults import point
-from .goal import Goal, commit_notes
+from .goal import Goal, commit_notes, python_folder
 from .progress import note, step
 from .project import Lock, Project, ReleaseWheel
 from .queue import Patch, is_tracked, load_series, overlay_files, refuse_unsafe, uses_module
@@ -78,8 +78,16 @@ def folder(project: Project) -> Path:
 
 
 def _lay_out(wheel: Path, tree: Path) -> None:
-    """Put the text files of a release wheel into a folder, instead of those that are there."""
+    """Put the text files of a release wheel, or of a folder, into a folder, instead of those that are there."""
     shutil.rmtree(tree / "python", ignore_errors=True)
+    if wheel.is_dir():
+        top = python_folder(wheel)
+        for source in sorted((top / "triton").rglob("*")):
+            path = f"python/{source.relative_to(top).as_posix()}"
+            if source.is_file() and is_tracked(path):
+                (tree / path).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(source, tree / path)
+        return
     with zipfile.ZipFile(wheel) as archive:
         for member in archive.infolist():
             path = f"python/{member.filename}"
@@ -101,9 +109,15 @@ def _fetch(project: Project, lock: Lock, version: str) -> Path:
     return upstream.fetch(project, dataclasses.replace(lock, version=version), wheel)
 
 
-def _release_repository(project: Project, goal: Goal, tree: Path) -> None:
+def _wheels_of(project: Project, goal: Goal) -> tuple[Path, Path]:
+    """The release wheels of the lock and of a goal; its own file or folder, where it names one."""
     lock = project.lock()
-    old, new = _fetch(project, lock, lock.version), _fetch(project, lock, goal.version)
+    old = _fetch(project, lock, lock.version)
+    return old, Path(goal.place) if goal.place else _fetch(project, lock, goal.version)
+
+
+def _release_repository(project: Project, goal: Goal, tree: Path) -> None:
+    old, new = _wheels_of(project, goal)
     tree.mkdir()
     _lay_out(old, tree)
     create(tree)
@@ -466,6 +480,9 @@ def report(project: Project, goal: Goal, tell: Callable[[str], None]) -> bool:
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     tell_outcomes(state, tell)
+    if goal.form == "release" and (project.root / dialects.TABLE).is_dir():
+        for line in dialects.compare(project, *_wheels_of(project, goal)):
+            tell(line)
     return all(kind != "conflict" for _, kind, _ in state.done)
 
 

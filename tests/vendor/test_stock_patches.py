@@ -1,5 +1,5 @@
 """Fixes that the plugin brings along for stock Triton: there kernels are right, and where Triton's source is another
-one, they are refused."""
+one, they are refused. The last test changes the environment of those before it."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -67,7 +65,7 @@ def test_upstream_s_test_of_the_patch_passes(name: str, stock: Venv, tmp_path: P
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-#: File of stock Triton → a line of a function that is replaced there.
+#: File of stock Triton → a line of a function that is replaced there, which another version has otherwise.
 OTHERWISE = {
     "runtime/jit.py": "    key = (tuple(specialization), str(options))",
     "language/semantic.py": '            get_value_fn = getattr(self.builder, f"get_{dtype.name}")',
@@ -75,33 +73,20 @@ OTHERWISE = {
 }
 
 
-@contextmanager
-def changed(venv: Venv) -> Iterator[None]:
-    """Another version of Triton: the same functions, of other source."""
-    texts = {}
-    for name, line in OTHERWISE.items():
-        path = venv.site_packages / "triton" / name
-        texts[path] = path.read_text()
-        assert texts[path].count(f"\n{line}\n") == 1
-        path.write_text(texts[path].replace(f"\n{line}\n", f"\n{line}  # otherwise\n"))
-    try:
-        yield
-    finally:
-        for path, text in texts.items():
-            path.write_text(text)
-
-
 def test_what_would_be_wrong_beside_another_version_is_refused(stock: Venv, tmp_path: Path) -> None:
-    with changed(stock):
-        found, told = results(stock, tmp_path)
-        (line,) = told.splitlines()
-        assert "this is not stock Triton 3.9.0" in line
-        assert "left out: bf16-constants, damaged-metadata, equal-constants." in line
-        refused = {name: str(found[name]) for name in RIGHT if found[name] != RIGHT[name]}
-        assert "six decimal places of 1.52587890625e-05 in bfloat16" in refused.pop("bf16 1.52587890625e-05")
-        assert "six decimal places of 1e-09 in bfloat16" in str(found["bf16 1e-09"])
-        assert "takes constants that compare equal for one" in refused.pop("constant -0.0")
-        assert refused == {}
-        damage(tmp_path, "rounds.spv")
-        found, _ = results(stock, tmp_path)
-        assert "the .spv of kernel 'rounds' is damaged: remove" in str(found["rounds"])
+    for name, line in OTHERWISE.items():
+        path = stock.site_packages / "triton" / name
+        assert path.read_text().count(f"\n{line}\n") == 1
+        path.write_text(path.read_text().replace(f"\n{line}\n", f"\n{line}  # otherwise\n"))
+    found, told = results(stock, tmp_path)
+    (line,) = told.splitlines()
+    assert "this is not stock Triton 3.9.0" in line
+    assert "left out: bf16-constants, damaged-metadata, equal-constants." in line
+    refused = {name: str(found[name]) for name in RIGHT if found[name] != RIGHT[name]}
+    assert "six decimal places of 1.52587890625e-05 in bfloat16" in refused.pop("bf16 1.52587890625e-05")
+    assert "six decimal places of 1e-09 in bfloat16" in str(found["bf16 1e-09"])
+    assert "takes constants that compare equal for one" in refused.pop("constant -0.0")
+    assert refused == {}
+    damage(tmp_path, "rounds.spv")
+    found, _ = results(stock, tmp_path)
+    assert "the .spv of kernel 'rounds' is damaged: remove" in str(found["rounds"])
