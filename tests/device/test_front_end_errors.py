@@ -114,6 +114,10 @@ def wrong(x_ptr, y_ptr, n, count_ptr, step, SIZE: tl.constexpr, WHAT: tl.constex
         x = tl.tanh(x)
     if WHAT == "arrange":
         x += tl.arrange(0, 16)
+    if WHAT == "block pointer":
+        x += tl.load(tl.make_block_ptr(x_ptr, (n,), (1,), (0,), (16,), (0,)))
+    if WHAT == "advanced":
+        x += tl.load(tl.advance(x_ptr, (16,)))
     if WHAT == "mixed dot":
         x += tl.sum(tl.dot(tile, tile.to(tl.float16)), axis=0)
     if WHAT == "carried number":
@@ -217,6 +221,9 @@ MESSAGES: dict[str, str] = {
     "list": r"use a tuple, or a loop over tl\.static_range\(\)",
     "tanh": r"has no attribute 'tanh'; use libdevice\.tanh\(x\), with `from triton\.language\.extra import libdevice`",
     "arrange": r"has no attribute 'arrange'; did you mean tl\.arange\?",
+    "block pointer": r"removed .*; write desc = tl\.make_tensor_descriptor\(x_ptr, shape, strides, block_shape\), .*"
+    r"desc\.load\(",
+    "advanced": r"has no attribute 'advance'; write desc = tl\.make_tensor_descriptor\(",
     "one": r"argument 'step' is 1, .*: write tl\.cast\(step, tl\.int64\), or "
     r'@triton\.jit\(do_not_specialize=\["step"\]\)',
     "type of one": r"argument 'step' is 1, .*: write tl\.cast\(step, tl\.int64\)",

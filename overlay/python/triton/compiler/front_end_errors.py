@@ -27,6 +27,8 @@ _ELEMENT = ("memory is read with tl.load(x_ptr + i) and written with tl.store(x_
             "are None and :, and one element of it is tl.sum(tl.where(i == k, x, 0))")
 _POINTER = ("an address is a pointer and offsets in elements: pass a tensor for the argument, and write "
             "x_ptr + tl.arange(0, BLOCK)")
+_DESCRIPTOR = ("write desc = tl.make_tensor_descriptor(x_ptr, shape, strides, block_shape), whose last stride is 1, and "
+               "desc.load([i, j]) or desc.store([i, j], value), whose offsets take the place of tl.advance()")
 
 #: Functions of Python's own → what does the same in a kernel.
 _BUILTINS = {
@@ -119,6 +121,7 @@ _ADVICE: list[tuple[str, str | Callable[[re.Match[str]], str]]] = [
     (r"invalid operands of type .*pointer<", "pointers can be compared, and integers added to them. An argument that is a "
      "tensor is a pointer in the kernel: read it with tl.load(), or pass a number (x.item())"),
     (r"NameError\('(\w+) is not defined'\)", _builtin),
+    (r"Block pointers have been removed|module 'triton\.language' has no attribute 'advance'", _DESCRIPTOR),
     (r"module 'triton\.language' has no attribute '(\w+)'", _of_language),
     (r"Both operands must be same dtype\. Got (\S+) and (\S+)",
      lambda found: f"convert one of them, as with tl.dot(a, b.to({_type(found[1])}))"),
