@@ -8,6 +8,7 @@ import torch
 import triton
 import triton.language as tl
 
+from tests.device.comparisons import COMPARISONS, comparison_kernel
 from tests.device.helpers import (
     FLOATS,
     Guarded,
@@ -43,7 +44,6 @@ ARITHMETIC = (
     "where",
     "fma",
 )
-COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
 
 
 @triton.jit
@@ -66,19 +66,6 @@ def arithmetic_kernel(a_ptr, b_ptr, out_ptr, n, BLOCK: tl.constexpr):
     tl.store(out_ptr + 11 * n + at, tl.clamp(a, low, high, propagate_nan=tl.PropagateNan.ALL), mask)
     tl.store(out_ptr + 12 * n + at, tl.where(a > 0.5, b, -a), mask)
     tl.store(out_ptr + 13 * n + at, tl.fma(a, b, a), mask)
-
-
-@triton.jit
-def comparison_kernel(a_ptr, b_ptr, out_ptr, n, BLOCK: tl.constexpr):
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    mask = at < n
-    a, b = tl.load(a_ptr + at, mask), tl.load(b_ptr + at, mask)
-    tl.store(out_ptr + at, a < b, mask)
-    tl.store(out_ptr + n + at, a <= b, mask)
-    tl.store(out_ptr + 2 * n + at, a > b, mask)
-    tl.store(out_ptr + 3 * n + at, a >= b, mask)
-    tl.store(out_ptr + 4 * n + at, a == b, mask)
-    tl.store(out_ptr + 5 * n + at, a != b, mask)
 
 
 def rounded(values: np.ndarray, dtype: str) -> np.ndarray:
@@ -145,17 +132,10 @@ def test_comparison(dtype):
     b[-100:] = a[-100:]
     out = Guarded((len(COMPARISONS), n), "bool")
     comparison_kernel[(4,)](to_torch(a), to_torch(b), out.tensor, n, BLOCK=256)
-    for name, row in zip(COMPARISONS, out.values(), strict=True):
+    for compare, row in zip(COMPARISONS, out.values(), strict=True):
         with np.errstate(invalid="ignore"):
-            expected = {
-                "<": np.less,
-                "<=": np.less_equal,
-                ">": np.greater,
-                ">=": np.greater_equal,
-                "==": np.equal,
-                "!=": np.not_equal,
-            }[name](a, b)
-        assert_same(row, np.asarray(expected, bool), name, a, b)
+            expected = compare(a, b)
+        assert_same(row, np.asarray(expected, bool), compare.__name__, a, b)
 
 
 @triton.jit

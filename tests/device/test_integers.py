@@ -8,11 +8,11 @@ import torch
 import triton
 import triton.language as tl
 
+from tests.device.comparisons import COMPARISONS, comparison_kernel
 from tests.device.helpers import INTEGERS, SIGNED, Guarded, assert_same, inputs, pairs, to_torch
 
 SHAPES = ((1, 16, 1), (7, 8, 8), (31, 64, 2), (1023, 256, 4), (1000, 1024, 8))
 OPERATIONS = ("add", "sub", "mul", "div", "rem", "and", "or", "xor", "shl", "shr", "not", "neg", "min", "max", "where")
-COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
 
 
 @triton.jit
@@ -86,19 +86,6 @@ def test_arithmetic(dtype, n, block, warps):
         assert_same(row[known], expected, op, a[known], b[known])
 
 
-@triton.jit
-def comparison_kernel(a_ptr, b_ptr, out_ptr, n, BLOCK: tl.constexpr):
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    mask = at < n
-    a, b = tl.load(a_ptr + at, mask), tl.load(b_ptr + at, mask)
-    tl.store(out_ptr + at, a < b, mask)
-    tl.store(out_ptr + n + at, a <= b, mask)
-    tl.store(out_ptr + 2 * n + at, a > b, mask)
-    tl.store(out_ptr + 3 * n + at, a >= b, mask)
-    tl.store(out_ptr + 4 * n + at, a == b, mask)
-    tl.store(out_ptr + 5 * n + at, a != b, mask)
-
-
 @pytest.mark.parametrize("dtype", ("bool", *INTEGERS))
 def test_comparison(dtype):
     n = 1023
@@ -106,16 +93,8 @@ def test_comparison(dtype):
     b[-100:] = a[-100:]
     out = Guarded((len(COMPARISONS), n), "bool")
     comparison_kernel[(4,)](to_torch(a), to_torch(b), out.tensor, n, BLOCK=256)
-    for name, row in zip(COMPARISONS, out.values(), strict=True):
-        expected = {
-            "<": np.less,
-            "<=": np.less_equal,
-            ">": np.greater,
-            ">=": np.greater_equal,
-            "==": np.equal,
-            "!=": np.not_equal,
-        }[name](a, b)
-        assert_same(row, expected, name, a, b)
+    for compare, row in zip(COMPARISONS, out.values(), strict=True):
+        assert_same(row, compare(a, b), compare.__name__, a, b)
 
 
 @triton.jit

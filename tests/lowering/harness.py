@@ -9,11 +9,12 @@ import pytest
 from triton.backends.spirv.capabilities import PROFILES, Capabilities
 from triton.backends.spirv.driver_quirks import DRIVERS
 from triton.backends.spirv.lowering.entry_point import LoweredKernel, emit
-from triton.backends.spirv.runtime.modules.validate import environment
 from triton.backends.spirv.stages import plan_module
 from triton.backends.spirv.transforms.schedule import Options
 from triton.backends.spirv.ttgir.ir import Module
 from triton.backends.spirv.ttgir.parser import parse_module
+
+from tests.spirv_val import validated
 
 #: Layouts that the tests name, for subgroups of 8 invocations and 4 warps.
 LAYOUTS = """
@@ -65,9 +66,7 @@ def compile_body(
 ) -> bytes:
     """The SPIR-V of that kernel, validated."""
     text = module_text(body, arguments, shared, capabilities, warps)
-    spirv = lower_module(parse_module(text), capabilities, options or Options()).spirv
-    subprocess.run(["spirv-val", "--target-env", environment(spirv), "-"], input=spirv, check=True)
-    return spirv
+    return validated(lower_module(parse_module(text), capabilities, options or Options()).spirv)
 
 
 def disassemble(spirv: bytes) -> str:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tests.surface.language_rows import Inputs
+from tests.surface.language_rows import Inputs, erf
 
 
 class Row(NamedTuple):
@@ -22,12 +22,6 @@ class Row(NamedTuple):
     body: str
     reference: Callable[[Inputs], Any]
     tolerance: float = 0.0
-
-
-def _erf(values: np.ndarray) -> np.ndarray:
-    import math
-
-    return np.array([math.erf(float(value)) for value in values], np.float32)
 
 
 def _atomic(name: str, of: Callable[[Any, Any], Any]) -> Row:
@@ -69,7 +63,7 @@ ROWS = (
     Row("log2", "r = gl.log2(x)", lambda a: np.log2(a.x.astype("f8")), SOFT),
     Row("sin", "r = gl.sin(y)", lambda a: np.sin(a.y.astype("f8")), SOFT),
     Row("cos", "r = gl.cos(y)", lambda a: np.cos(a.y.astype("f8")), SOFT),
-    Row("erf", "r = gl.erf(y)", lambda a: _erf(a.y), SOFT),
+    Row("erf", "r = gl.erf(y)", lambda a: erf(a.y), SOFT),
     Row("cast", "r = gl.cast(y, gl.float16)", lambda a: a.y.astype("f2")),
     Row("to_tensor", "r = gl.to_tensor(5) + n", lambda a: a.n + 5),
     Row("expect_zero", "r = gl.expect_zero(x, x < 0)", lambda a: a.x),

@@ -54,7 +54,7 @@ def _square(values: np.ndarray) -> np.ndarray:
     return values.reshape(8, 8)
 
 
-def _erf(values: np.ndarray) -> np.ndarray:
+def erf(values: np.ndarray) -> np.ndarray:
     import math
 
     return np.array([math.erf(float(value)) for value in values], np.float32)
@@ -121,7 +121,7 @@ ROWS: list[Row] = [
     Row("log2", "r = tl.log2(x)", lambda a: np.log2(a.x.astype("f8")).astype("f4"), SOFT),
     Row("sin", "r = tl.sin(y)", lambda a: np.sin(a.y.astype("f8")).astype("f4"), SOFT),
     Row("cos", "r = tl.cos(y)", lambda a: np.cos(a.y.astype("f8")).astype("f4"), SOFT),
-    Row("erf", "r = tl.erf(y)", lambda a: _erf(a.y), SOFT),
+    Row("erf", "r = tl.erf(y)", lambda a: erf(a.y), SOFT),
     Row("sigmoid", "r = tl.sigmoid(y)", lambda a: 1 / (1 + np.exp(-a.y)), SOFT),
     Row("softmax", "r = tl.softmax(tl.reshape(y, [8, 8]), dim=1, keep_dims=True, ieee_rounding=True)",
         lambda a: np.exp(_square(a.y)) / np.exp(_square(a.y)).sum(1, keepdims=True), SOFT),

@@ -3,7 +3,6 @@ upstream prints it; what docs/internals/operations.md calls lowered was compiled
 
 from __future__ import annotations
 
-import subprocess
 import warnings
 
 import pytest
@@ -12,14 +11,11 @@ from triton.backends.spirv.ttgir.ir import Operation
 from triton.backends.spirv.ttgir.parser import parse_module
 
 from docs.generate_operations import evidence, operations, outcomes
+from tests.spirv_val import validated
 from tests.surface import operation_kernels, operation_texts
-from tests.surface.compiling import Compiled, compile_case, compile_text, read_text
+from tests.surface.compiling import compile_case, compile_text, read_text
 from tests.surface.operation_kernels import Case
 from tests.surface.operation_texts import SCALAR, Text, scalar_module
-
-
-def _validated(compiled: Compiled) -> None:
-    subprocess.run(["spirv-val", "--target-env", "vulkan1.3", "-"], input=compiled.spirv, check=True)
 
 
 def _nested(operation: Operation) -> list[str]:
@@ -52,21 +48,21 @@ def test_kernel(case: Case) -> None:
     assert set(case.makes.split()) <= set(compiled.written)
     assert set(case.passes.split()) <= set(compiled.passed)
     assert _read(compiled.source) | {"builtin.module", "tt.func"} == set(compiled.written) | {"builtin.module"}
-    _validated(compiled)
+    validated(compiled.spirv)
 
 
 @pytest.mark.parametrize("name", SCALAR)
 def test_scalar_operation(name: str) -> None:
     compiled = compile_text(scalar_module(name))
     assert name in compiled.written and name in _read(compiled.source) and name in compiled.passed
-    _validated(compiled)
+    validated(compiled.spirv)
 
 
 @pytest.mark.parametrize("text", operation_texts.MODULES, ids=lambda text: text.makes)
 def test_module(text: Text) -> None:
     compiled = compile_text(text.module, text.stage)
     assert set(text.makes.split()) <= set(compiled.written) & _read(compiled.source)
-    _validated(compiled)
+    validated(compiled.spirv)
 
 
 @pytest.mark.parametrize("text", operation_texts.REFUSED, ids=lambda text: text.makes)

@@ -20,6 +20,8 @@ from triton.backends.spirv.runtime.context import Context, current
 from triton.backends.spirv.runtime.kernel import Kernel
 from triton.backends.spirv.runtime.launches.launch import make_launcher
 
+from tests.spirv_val import validated
+
 _HEADER = """
 OpCapability Shader
 OpCapability Int64
@@ -187,8 +189,7 @@ def assemble(text: str) -> bytes:
     module = subprocess.run(
         ["spirv-as", "--target-env", "vulkan1.3", "-", "-o", "-"], input=text.encode(), check=True, capture_output=True
     ).stdout
-    subprocess.run(["spirv-val", "--target-env", "vulkan1.3", "-"], input=module, check=True)
-    return module
+    return validated(module)
 
 
 @pytest.fixture(scope="session")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-
 import pytest
 from triton.backends.spirv.capabilities import Capabilities
 from triton.backends.spirv.errors import LoweringError
@@ -19,6 +17,7 @@ from triton.backends.spirv.transforms.schedule import Options
 from triton.backends.spirv.ttgir.parser import parse_module
 
 from tests.lowering.harness import LAVAPIPE, PLAIN, module_text
+from tests.spirv_val import validated
 
 POINTER = "%p: !tt.ptr<f32> {tt.divisibility = 16 : i32}"
 #: Pointers %at to consecutive elements, made of %n; two vectors of 4 a lane.
@@ -42,10 +41,6 @@ def read(kernel: Planned) -> dict[str, int]:
     return {value.name.lstrip("%"): registers for value, registers in kernel.plan.live.partial.items()}
 
 
-def validated(kernel: Planned) -> None:
-    subprocess.run(["spirv-val", "--target-env", "vulkan1.3", "-"], input=emit(kernel).spirv, check=True)
-
-
 STORE = "tt.store %at, %x : tensor<256x!tt.ptr<f32>, #vec4>"
 LOAD = "%x = tt.load %at : tensor<256x!tt.ptr<f32>, #vec4>"
 
@@ -53,13 +48,13 @@ LOAD = "%x = tt.load %at : tensor<256x!tt.ptr<f32>, #vec4>"
 def test_a_vector_takes_its_first_pointer() -> None:
     kernel = planned(f"{LOAD}\n{STORE}")
     assert read(kernel) == dict.fromkeys(("n", "b", "at"), FIRSTS)
-    validated(kernel)
+    validated(emit(kernel).spirv)
 
 
 def test_what_is_stored_is_read_in_every_register() -> None:
     kernel = planned("%x = arith.sitofp %n : tensor<256xi32, #vec4> to tensor<256xf32, #vec4>\n" + STORE)
     assert read(kernel) == dict.fromkeys(("b", "at"), FIRSTS)
-    validated(kernel)
+    validated(emit(kernel).spirv)
 
 
 def test_masks_of_vectors_are_read_once() -> None:
@@ -71,7 +66,7 @@ def test_masks_of_vectors_are_read_once() -> None:
         f"{POINTER}, %m: i32 {{tt.divisibility = 16 : i32}}",
     )
     assert read(kernel)["less"] == read(kernel)["limit"] == FIRSTS
-    validated(kernel)
+    validated(emit(kernel).spirv)
 
 
 def test_an_access_of_single_elements_reads_everything() -> None:
@@ -98,7 +93,7 @@ def test_pointers_that_a_loop_moves_are_carried_in_the_registers_that_are_read()
     found = read(kernel)
     assert found["here"] == found["next"] == found["at"] == FIRSTS
     assert "s" not in found and "more" not in found
-    validated(kernel)
+    validated(emit(kernel).spirv)
 
 
 def test_what_only_a_loop_itself_reads_is_not_carried() -> None:
@@ -116,7 +111,7 @@ def test_what_only_a_loop_itself_reads_is_not_carried() -> None:
         f"{POINTER}, %m: i32",
     )
     assert read(kernel)["other"] == read(kernel)["both"] == 0
-    validated(kernel)
+    validated(emit(kernel).spirv)
 
 
 def test_branches_give_the_registers_that_are_read_behind_them() -> None:
@@ -134,7 +129,7 @@ def test_branches_give_the_registers_that_are_read_behind_them() -> None:
     )
     found = read(kernel)
     assert found["at"] == FIRSTS and found.get("there", FIRSTS) == FIRSTS
-    validated(kernel)
+    validated(emit(kernel).spirv)
 
 
 def test_no_instruction_of_addresses_is_emitted_in_vain(monkeypatch: pytest.MonkeyPatch) -> None:

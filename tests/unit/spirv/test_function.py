@@ -12,6 +12,8 @@ from triton.backends.spirv.spirv.function import FunctionBuilder
 from triton.backends.spirv.spirv.module import ModuleBuilder
 from triton.backends.spirv.spirv.opcodes import BuiltIn, ExecutionMode_, StorageClass
 
+from tests.spirv_val import validated
+
 
 class Kernel:
     """A compute kernel under construction that reads an invocation number and writes workgroup memory."""
@@ -33,11 +35,7 @@ class Kernel:
         self.f.return_()
         function = self.f.finish()
         self.module.set_entry(self.f.id, "main", [[ExecutionMode_.LocalSize, 1, 1, 1]])
-        data = self.module.finish(function)
-        done = subprocess.run(
-            ["spirv-val", "--target-env", "vulkan1.3", "-"], input=data, capture_output=True, check=False
-        )
-        assert done.returncode == 0, done.stderr.decode() + done.stdout.decode()
+        data = validated(self.module.finish(function))
         return subprocess.run(["spirv-dis", "-"], input=data, capture_output=True, check=True).stdout.decode()
 
 
