@@ -1,8 +1,10 @@
 """The words of all kernels that a program compiles, before and after a change that should change none.
 
-    python -m tests.replay record words.json -m pytest -n0 tests/device/test_reduce.py
+    python -m tests.replay record words.json
+    python -m tests.replay compare words.json
     python -m tests.replay compare words.json -m pytest -n0 tests/device/test_reduce.py
 
+Without a program it is pytest on CORPUS: each operation of Triton's language and of TTGIR, reductions, scans and dots.
 The program runs in this process, and compiles each kernel anew. A kernel is known by its TTIR, without the places in
 its source, and its options. `compare` shows the kernels whose words differ. Its exit status is 1 if there are any,
 otherwise the program's.
@@ -21,6 +23,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.kernel_times import run_program
+
+#: pytest's arguments for a change that should change no kernel: 50 s of the processor.
+CORPUS = ("tests/surface", "tests/device/test_reduce.py", "tests/device/test_scan.py", "tests/device/test_dot.py")
 
 
 def _digest(text: str | bytes) -> str:
@@ -70,9 +75,10 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("file", type=Path)
     parser.add_argument("program", nargs=argparse.REMAINDER)
     options = parser.parse_args(arguments)
+    program = options.program or ["-m", "pytest", "-q", "-n0", "--each-value-of-all", *CORPUS]
     with recorded() as words:
-        is_module = options.program[:1] == ["-m"]
-        status = run_program(options.program[is_module:], is_module)
+        is_module = program[:1] == ["-m"]
+        status = run_program(program[is_module:], is_module)
     if options.what == "record":
         options.file.write_text(json.dumps(words, indent=1, sort_keys=True) + "\n", encoding="utf-8")
         print(f"{len(words)} kernels in {options.file}")

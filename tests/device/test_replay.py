@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import torch
 import triton
 import triton.language as tl
 
 from tests.fuzz.running import driver_traits
-from tests.replay import differences, recorded
+from tests.replay import CORPUS, differences, recorded
 
 
 def sines(x_ptr, BLOCK: tl.constexpr):
@@ -27,3 +29,8 @@ def test_words_that_change_are_shown() -> None:
     (line,) = differences(_words(unrolled_elementwise=1 << 20), _words(unrolled_elementwise=1))
     assert line.startswith("sines ") and " → " in line
     assert differences(first, {}) == ["1 kernels are compiled in one of the runs alone"]
+
+
+def test_the_corpus_is_there() -> None:
+    root = Path(__file__).parents[2]
+    assert [one for one in CORPUS if not list(root.glob(one))] == []
