@@ -16,10 +16,11 @@ ROW_PREFETCHES = "row prefetches"
 NEIGHBOURING_LANES = "neighbouring lanes"
 WHOLE_ROUNDS = "whole rounds"
 PROGRAM_ORDER = "order of programs"
+DELAYED_UPDATES = "delayed updates"
 LLVM_OPTIMISATION = "LLVM's optimisation"
 
 #: What a module asks to leave out of its machine code, in order, so that whoever makes that later leaves it out, too.
-OF_MACHINE_CODE = (NEIGHBOURING_LANES, ROW_PREFETCHES, WHOLE_ROUNDS, PROGRAM_ORDER, LLVM_OPTIMISATION)
+OF_MACHINE_CODE = (NEIGHBOURING_LANES, ROW_PREFETCHES, WHOLE_ROUNDS, PROGRAM_ORDER, DELAYED_UPDATES, LLVM_OPTIMISATION)
 _NOTE, _BETWEEN = "without=", ", "
 
 

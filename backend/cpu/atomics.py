@@ -1,7 +1,8 @@
 """Atomic instructions, one active lane after the other, and what orders accesses to memory.
 
 Where one thread runs the programs of a launch (``%alone``, cpu/kernel.py), nothing comes between a load and a store:
-updates are those of plain memory then, as in memory of the program's own.
+updates are those of plain memory then, as in memory of the program's own. Updates of several threads may be made later
+(delayed_updates.py).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from .errors import Untranslatable
 from .memory import load_neighbours, store_neighbours
 from .program import ModuleInstruction
 from .registry import translates
-from .translation import ALONE, Translation
+from .translation import ALONE, LOG, Translation
 from .watching import order_program, watch
 
 _UPDATES = {
@@ -77,7 +78,7 @@ def _add_neighbours(t: Translation, item: ModuleInstruction, name: str, value: K
     type_, vector = t.type_name(value), t.spread(t.type_name(value))
     helper = f"quads_{type_}"
     if helper not in code.helpers:
-        code.helpers[helper] = _quads(name, type_, t.lanes)
+        code.helpers[helper] = _quads(t, name, type_)
     values, first = t.vector(value), t.scalar(address)
     plain, locked, after = (code.name(kind) for kind in ("alone", "locked", "after"))
     code.branch(ALONE, plain, locked)
@@ -89,21 +90,25 @@ def _add_neighbours(t: Translation, item: ModuleInstruction, name: str, value: K
     nothing = f"splat ({type_} {_QUADS[type_]})"
     if t.mask is not None:
         values = code.emit(f"select {t.mask_type} {t.mask}, {vector} {values}, {vector} {nothing}")
-    code.call(helper, "void", [("i64", first), (vector, values)], declared=True)
+    code.call(helper, "void", [("ptr", LOG), ("i64", first), (vector, values)], declared=True)
     code.jump(after)
     code.label(after)
 
 
-def _quads(name: str, type_: str, lanes: int) -> str:
+def _quads(t: Translation, name: str, type_: str) -> str:
     """The function that adds to neighbouring elements, by exchanges of 16 bytes: a locked instruction takes as long for
     one element as for four. What lies beside them in their 16 bytes keeps its bits, which a sum would change where they
     are those of a signaling NaN. Elements that are not aligned are added to one by one."""
-    most, quad = lanes + 4, f"<4 x {type_}>"
+    lanes, most, quad = t.lanes, t.lanes + 4, f"<4 x {type_}>"
     nothing = f"splat ({type_} {_QUADS[type_]})"
     zero = 0 if type_ == "i32" else -(1 << 31)
-    return f"""define internal void @quads_{type_}(i64 %first, <{lanes} x {type_}> %values) noinline {{
+    keep = t.delayed.keep(f"near_{type_}", [("i64", "%first"), (t.spread(type_), "%values")], "", "now", "end")
+    if t.delayed.most:
+        t.code.helpers[f"near_{type_}"] = _near(t, name, type_, zero)
+    return f"""define internal void @quads_{type_}(ptr %log, i64 %first, <{lanes} x {type_}> %values) noinline {{
 entry:
   %all = alloca <{most} x {type_}>, align 16
+{keep}now:
   store <{most} x {type_}> {nothing}, ptr %all, align 16
   %odd = and i64 %first, 3
   %aligned = icmp eq i64 %odd, 0
@@ -169,6 +174,34 @@ past:
   %further = icmp ult i64 %following, {lanes}
   br i1 %further, label %one, label %end
 end:
+  ret void
+}}"""
+
+
+def _near(t: Translation, name: str, type_: str, zero: int) -> str:
+    """The function that adds to neighbouring elements in plain memory, where something is added."""
+    lanes, vector, suffix = t.lanes, t.spread(type_), t.suffix(type_)
+    t.code.declarations |= {
+        f"declare {vector} @llvm.masked.load.{suffix}.p0(ptr, {t.mask_type}, {vector})",
+        f"declare void @llvm.masked.store.{suffix}.p0({vector}, ptr, {t.mask_type})",
+    }
+    return f"""define internal void @near_{type_}(i64 %first, {vector} %values) {{
+entry:
+  %place = inttoptr i64 %first to ptr
+  %known = bitcast {vector} %values to <{lanes} x i32>
+  %differs = icmp ne <{lanes} x i32> %known, splat (i32 {zero})
+  %active = bitcast {t.mask_type} %differs to i{lanes}
+  %all = icmp eq i{lanes} %active, -1
+  br i1 %all, label %every, label %some
+every:
+  %found = load {vector}, ptr %place, align 1
+  %new = {name} {vector} %found, %values
+  store {vector} %new, ptr %place, align 1
+  ret void
+some:
+  %old = call {vector} @llvm.masked.load.{suffix}.p0(ptr align 1 %place, {t.mask_type} %differs, {vector} poison)
+  %sum = {name} {vector} %old, %values
+  call void @llvm.masked.store.{suffix}.p0({vector} %sum, ptr align 1 %place, {t.mask_type} %differs)
   ret void
 }}"""
 
@@ -270,11 +303,12 @@ def _each_lane(
             ways.append(("plain", plain))
         t.code.helpers[helper] = _helper(t, helper, type_, names, shared, ways, result is not None)
         t.code.declarations.add(f"declare i{t.lanes} @llvm.cttz.i{t.lanes}(i{t.lanes}, i1)")
-    arguments = [(t.spread("i64"), t.vector(address)), (t.mask_type, t.active()), ("i1", ALONE)]
+    arguments = [(t.spread("i64"), t.vector(address)), (t.mask_type, t.active())]
     arguments += [
         (type_, t.scalar(operand)) if one in shared else (t.spread(type_), t.vector(operand))
         for one, operand in zip(names, operands, strict=True)
     ]
+    arguments += [("i1", ALONE), ("ptr", LOG)]
     returned = t.spread(type_) if result is not None else "void"
     found = t.code.call(helper, returned, arguments, declared=True)
     if result is not None:
@@ -300,7 +334,8 @@ def _helper(
     and a vector that is written anew for each lane would be waited for (histograms 0.24 of torch instead of 0.09)."""
     lanes, vector, bits, size = t.lanes, t.spread(type_), f"i{t.lanes}", _bytes(type_)
     places = t.spread("i64")
-    parameters = "".join(f", {type_} %{name}" if name in shared else f", {vector} %{name}s" for name in names)
+    given = [(places, "%places"), (t.mask_type, "%mask")]
+    given += [(type_, f"%{name}") if name in shared else (vector, f"%{name}s") for name in names]
     spread = [name for name in names if name not in shared]
     made = [f"  %all = alloca {places}, align 64", *(f"  %at{name} = alloca {vector}, align 64" for name in spread)]
     put = f"  store {places} %places, ptr %all, align 64\n"
@@ -356,15 +391,17 @@ lanes.{way}:
   %again.{way} = icmp ne {bits} %fewer.{way}, 0
   br i1 %again.{way}, label %lanes.{way}, label %done
 """
-    begun = f"br label %{ways[0][0]}" if len(ways) == 1 else "br i1 %alone, label %plain, label %locked"
+    begun = f"  br label %{ways[0][0]}\n"
+    if len(ways) > 1:
+        keep = t.delayed.keep(helper, given, ", i1 true, ptr null", "locked", "done")
+        begun = f"  br i1 %alone, label %plain, label %shared\nshared:\n{keep}"
     before = "\n".join(made)
-    head = f"{places} %places, {t.mask_type} %mask, i1 %alone{parameters}"
+    head = ", ".join(f"{kind} {name}" for kind, name in [*given, ("i1", "%alone"), ("ptr", "%log")])
     return f"""define internal {vector if gives else "void"} @{helper}({head}) noinline {{
 entry:
 {before}
   %active = bitcast {t.mask_type} %mask to {bits}
-  {begun}
-{blocks}done:
+{begun}{blocks}done:
 {final}
 }}"""
 

@@ -74,7 +74,7 @@ def translate(spirv: bytes, host: Host, subgroup: int, emulation: Emulation | No
     frame = "" if emulation is None else subgroups.FRAME
     run = _RUN if emulation is None else subgroups.run(t.subgroups, t.shared_bytes)
     fast = fastest_axis(program, t.divergence)
-    axes = {"fast": fast, "slow": "x" if fast == "y" else "y"}
+    axes = {"fast": fast, "slow": "x" if fast == "y" else "y", **t.delayed.entry(t.shared_bytes + t.own_bytes)}
     entry = _ENTRY.format(
         parameters=_PARAMETERS, name=f'"{program.name}"', vectors=vectors, run=run, frame=frame, **axes
     )
@@ -85,6 +85,7 @@ def translate(spirv: bytes, host: Host, subgroup: int, emulation: Emulation | No
         *sorted(t.code.declarations),
         *t.code.helpers.values(),
         *tiles,
+        t.delayed.function(host.arch),
         body,
         entry,
         "!0 = !{}",
@@ -146,7 +147,7 @@ def _tiles(t: Translation, host: Host) -> list[str]:
 _PROGRAM = (
     "ptr noalias readonly align 16 %arguments, i32 %programx, i32 %programy, i32 %programz, "
     "i32 %gridx, i32 %gridy, i32 %gridz, ptr {alone}align 64 %scratch, ptr readonly align 4 %stop, "
-    "i32 %subgroup, i1 %alone"
+    "i32 %subgroup, i1 %alone, ptr %log"
 )
 
 _PARAMETERS = (
@@ -156,7 +157,7 @@ _PARAMETERS = (
 
 _RUN = """\
   call void @program(ptr %arguments, i32 %x, i32 %y, i32 %z, i32 %gx, i32 %gy, i32 %gz, ptr %scratch, ptr %stop, i32 0,
-                     i1 %alone)
+                     i1 %alone, ptr %log)
 """
 
 #: Runs programs first ... last-1 of a grid, in the order of program_order.py (backend/native/cpu).
@@ -179,7 +180,7 @@ entry:
   %bx = trunc i64 %x0 to i32
   %by = trunc i64 %y0 to i32
   %bz = trunc i64 %z0 to i32
-{frame}  br label %loop
+{begin}{frame}  br label %loop
 loop:
   %i = phi i64 [%first, %entry], [%in, %next]
   %x = phi i32 [%bx, %entry], [%xn, %next]
@@ -189,7 +190,7 @@ loop:
   %go = icmp eq i32 %s, 0
   br i1 %go, label %run, label %done
 run:
-{run}  br label %next
+{before}{run}  br label %next
 next:
   %in = add i64 %i, 1
   %{fast}1 = add i32 %{fast}, 1
@@ -204,6 +205,6 @@ next:
   %more = icmp ult i64 %in, %last
   br i1 %more, label %loop, label %done
 done:
-  ret void
+{end}  ret void
 }}
 """

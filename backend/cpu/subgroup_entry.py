@@ -39,7 +39,7 @@ def function() -> str:
             "declare void @triton_spirv_run_subgroups(ptr, ptr, i32, ptr, i64)",
             "define internal void @subgroup(ptr %frame, i32 %number) nounwind {",
             *_fields("  %value{number} = load {type}, ptr %at{number}"),
-            f"  call void @program({values}, i32 %number, i1 false)",
+            f"  call void @program({values}, i32 %number, i1 false, ptr null)",
             "  ret void",
             "}",
             "",

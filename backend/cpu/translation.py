@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from ..spirv.opcodes import StorageClass
 from .code import Code, literal, suffix, type_name
+from .delayed_updates import DelayedUpdates
 from .divergence import Divergence, Key
 from .errors import Untranslatable
 from .host import Host
@@ -20,6 +21,8 @@ from .shapes import LaneShape
 SCRATCH_ALIGNMENT = 64
 #: Whether no other thread has memory that programs update by atomic instructions (cpu/kernel.py has the parameter).
 ALONE = "%alone"
+#: The log that updates of other threads' memory are delayed to, null for none (delayed_updates.py).
+LOG = "%log"
 
 
 def _aligned(total: int) -> int:
@@ -61,6 +64,7 @@ class Translation:
         self.places: dict[int, int] = {}
         self.shared_bytes = self._place_shared()
         self.own_bytes = self._place_own()
+        self.delayed = DelayedUpdates(program, self.lanes)
         #: Names of the functions that are called and defined elsewhere (tiles.py).
         self.imported: set[str] = set()
         for variable in (*self.places, *program.tables):
@@ -109,7 +113,7 @@ class Translation:
     @property
     def scratch_bytes(self) -> int:
         """Bytes of memory that each thread has for a program."""
-        return self.shared_bytes + self.own_bytes * self.subgroups
+        return self.shared_bytes + self.own_bytes * self.subgroups + self.delayed.bytes
 
     # -- types ---------------------------------------------------------------------------------------------------
     def spread(self, scalar: str) -> str:

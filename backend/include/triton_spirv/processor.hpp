@@ -29,9 +29,11 @@ inline constexpr uint32_t kLaunchVersion = 2;
 // The function that an object defines for a kernel: it runs programs first … last - 1, in that order. Program (x, y, z)
 // has the number (z × grid[1] + y) × grid[0] + x, or (z × grid[0] + x) × grid[1] + y if no program of the kernel can
 // wait for another (backend/cpu/program_order.py). grid[3] is 1 if no other thread accesses what the kernel updates by
-// atomic instructions until it returns: they are plain loads and stores then. `block` is the argument block. `scratch`
-// are bytes of the thread, at a multiple of kScratchAlignment. It returns early once `stop` is not 0, which it looks at
-// before each program and in loops without a constant bound.
+// atomic instructions until it returns: they are plain loads and stores then. It is 2 if only calls of this launch do.
+// Then grid[4] and grid[5] are the address of their lock, an int32_t that is 0 before the first: a call may update
+// later, but before it returns (backend/cpu/delayed_updates.py). `block` is the argument block. `scratch` are bytes of
+// the thread, at a multiple of kScratchAlignment. It returns early once `stop` is not 0, which it looks at before each
+// program and in loops without a constant bound.
 using Entry = void(TRITON_SPIRV_SYSTEM_V*)(const std::byte* block, uint64_t first, uint64_t last, const uint32_t* grid,
                                            std::byte* scratch, const int32_t* stop);
 

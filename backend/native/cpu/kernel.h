@@ -93,6 +93,7 @@ struct Launch {
   alignas(kBlockAlignment) Address address = reinterpret_cast<Address>(block);  // what an indirect block's kernel reads
   uint32_t grid[4];  // as Entry's, of a thread that may not be alone
   std::atomic<int32_t> stop{0};
+  alignas(64) std::atomic<int32_t> updating{0};  // the lock of threads that make delayed updates (backend/cpu)
   ProgramRaces* races = nullptr;  // where it is watched
   bool waits = false;             // a program that was watched waited for another one at the end
   Fault fault{};                  // set once the launch has ended, if a program faulted

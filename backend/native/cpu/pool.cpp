@@ -42,7 +42,7 @@ bool spin(std::chrono::microseconds time, Condition condition) {
 }
 
 struct Call {
-  const Launch* launch;
+  Launch* launch;
   uint64_t first, last;
   std::byte* scratch;
   bool alone;
@@ -50,14 +50,18 @@ struct Call {
 
 void call_entry(void* argument) {
   const Call& call = *static_cast<const Call*>(argument);
-  const Launch& launch = *call.launch;
+  Launch& launch = *call.launch;
   if (launch.races != nullptr) {
     run_watched(launch, call.first, call.last, call.scratch);
     return;
   }
   static_assert(sizeof(launch.stop) == sizeof(int32_t) && std::atomic<int32_t>::is_always_lock_free);
-  const uint32_t grid[4] = {launch.grid[0], launch.grid[1], launch.grid[2], call.alone};
-  launch.kernel->entry()(launch.block, call.first, call.last, grid, call.scratch,
+  static_assert(sizeof(launch.updating) == sizeof(int32_t));
+  struct {
+    uint32_t grid[4];
+    std::atomic<int32_t>* updating;
+  } const told = {{launch.grid[0], launch.grid[1], launch.grid[2], call.alone ? 1u : 2u}, &launch.updating};
+  launch.kernel->entry()(launch.block, call.first, call.last, told.grid, call.scratch,
                          reinterpret_cast<const int32_t*>(&launch.stop));
 }
 

@@ -1,0 +1,219 @@
+"""Atomic updates of several threads, which each thread keeps in a log and makes later, some programs' together.
+
+A locked instruction takes many times as long as a load and a store, most of all where another thread changed the same
+line of the cache before. A thread makes the updates of its log in plain memory under a lock of the launch, one after
+the other in the order of its programs: nothing is combined, and each sum is rounded as if it were made at once. On two
+threads, scatter add of rows takes 467 µs instead of 7,316, and of elements 917 instead of 2,856.
+
+No program can see that an update comes late. One would have to learn of it from what an atomic operation returns, an
+atomic load, or a volatile load (docs/cpu.md), or be the program of the update and access device memory after it. A
+kernel that has such an instruction makes its updates at once.
+
+The log is a number of bytes, and from _FIRST on records: their kind, then their arguments, each at a multiple of 8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..optional import DELAYED_UPDATES
+from ..spirv.opcodes import MemoryAccess, StorageClass
+from .program import KernelModule, ModuleInstruction
+
+#: Where a log's first record is.
+_FIRST = 64
+#: Bytes of a log's records, or those of one program if they are more. The second-level cache holds it beside what the
+#: programs read.
+_ROOM = 1 << 16
+#: A thread asks for the lock from this part of the room on. It waits for it only where there is no more room.
+_ASKS_FROM = _ROOM // 4
+#: Atomic instructions that are no updates, and one that stores only in some cases.
+_NO_UPDATES = ("OpAtomicLoad", "OpAtomicStore", "OpAtomicCompareExchange")
+#: What a program may not do once it made an update: of device memory alone, but for calls.
+_ACCESSES = ("OpLoad", "OpStore", "OpCopyMemory", "OpFunctionCall")
+
+
+def _most_delayed(program: KernelModule) -> int:
+    """How many updates of device memory a program makes at most where they may be delayed. 0 if they may not."""
+    if program.emulation is not None or program.watched or DELAYED_UPDATES in program.without:
+        return 0
+    made = {
+        label: [at for at, item in enumerate(block.body) if item.name.startswith("OpAtomic") and _device(program, item)]
+        for label, block in program.blocks.items()
+    }
+    found = [program.blocks[label].body[at] for label, places in made.items() for at in places]
+    if any(item.name in _NO_UPDATES or item.result in program.mentioned for item in found):
+        return 0
+    after: set[int] = set()
+    ahead = [target for label, places in made.items() if places for target in program.blocks[label].targets]
+    while ahead:
+        label = ahead.pop()
+        if label not in after:
+            after.add(label)
+            ahead += program.blocks[label].targets
+    for label, block in program.blocks.items():
+        if label in after and made[label]:  # in a loop, or behind a block of others: how often is not known
+            if _reaches(program, label, label):
+                return 0
+        begin = 0 if label in after else made[label][0] if made[label] else len(block.body)
+        for at, item in enumerate(block.body):
+            if item.name == "OpLoad" and len(item.operands) > 1 and item.operands[1] & MemoryAccess.Volatile:
+                return 0
+            if at >= begin and item.name in _ACCESSES and _device(program, item):
+                return 0
+    return len(found)
+
+
+def _reaches(program: KernelModule, start: int, end: int) -> bool:
+    seen: set[int] = set()
+    ahead = list(program.blocks[start].targets)
+    while ahead:
+        label = ahead.pop()
+        if label == end:
+            return True
+        if label not in seen:
+            seen.add(label)
+            ahead += program.blocks[label].targets
+    return False
+
+
+def _device(program: KernelModule, item: ModuleInstruction) -> bool:
+    """Whether an instruction accesses device memory, or may."""
+    if item.name == "OpFunctionCall":
+        return True
+    pointers = item.operands[:2] if item.name == "OpCopyMemory" else item.operands[:1]
+    return any(program.type(pointer).storage == StorageClass.PhysicalStorageBuffer for pointer in pointers)
+
+
+class DelayedUpdates:
+    """The log of a kernel whose vectors have so many lanes. ``most``: how many updates a program makes; 0: it has no
+    log."""
+
+    def __init__(self, program: KernelModule, lanes: int) -> None:
+        self.most = most = _most_delayed(program)
+        #: Of a program: each update with its kind, its mask, and the places and the values of all lanes.
+        self._most_bytes = most * (16 + 16 * lanes)
+        #: The function that makes the updates of a record, its arguments' types, and the rest of the call, by kind.
+        self._kinds: list[tuple[str, list[str], str]] = []
+
+    @property
+    def bytes(self) -> int:
+        """How much scratch memory the log takes."""
+        return _FIRST + max(_ROOM, self._most_bytes) if self.most else 0
+
+    def keep(self, function: str, arguments: Sequence[tuple[str, str]], rest: str, now: str, done: str) -> str:
+        """Lines that write a record to %log and go to ``done``: a call of ``function`` with these (type, value) and
+        ``rest``. They go to ``now`` where there is no log."""
+        if not self.most:
+            return f"  br label %{now}\n"
+        types = ["i64", *(type_ for type_, _ in arguments)]
+        record = _record(types)
+        lines = [
+            "%log.held = load i64, ptr %log, align 64",
+            f"%log.begin = add i64 %log.held, {_FIRST}",
+            "%log.record = getelementptr i8, ptr %log, i64 %log.begin",
+        ]
+        for number, (type_, value) in enumerate([("i64", str(len(self._kinds))), *arguments]):
+            lines.append(f"%log.{number} = getelementptr {record}, ptr %log.record, i32 0, i32 {number}")
+            lines.append(f"store {type_} {value}, ptr %log.{number}, align 1")
+        lines.append(f"%log.holds = add i64 %log.held, {_bytes(record)}")
+        lines.append("store i64 %log.holds, ptr %log, align 64")
+        self._kinds.append((function, types[1:], rest))
+        begin = f"  %log.is = icmp ne ptr %log, null\n  br i1 %log.is, label %keep, label %{now}\nkeep:\n"
+        return begin + "".join(f"  {line}\n" for line in lines) + f"  br label %{done}\n"
+
+    def entry(self, place: int) -> dict[str, str]:
+        """Lines of the kernel's entry by their places: at its begin, before each program, at its end. ``place``: the
+        log's in scratch memory."""
+        if not self._kinds:
+            return {"begin": "  %log = select i1 false, ptr %scratch, ptr null\n", "before": "", "end": ""}
+        return {
+            "begin": f"""  %place = getelementptr i8, ptr %scratch, i64 {place}
+  store i64 0, ptr %place, align 64
+  %delays = icmp eq i32 %threads, 2
+  %log = select i1 %delays, ptr %place, ptr null
+""",
+            "before": f"""  %held = load i64, ptr %place, align 64
+  %asks = icmp ugt i64 %held, {_ASKS_FROM}
+  br i1 %asks, label %ask, label %have
+ask:
+  %waits = icmp ugt i64 %held, {self.bytes - _FIRST - self._most_bytes}
+  call void @make_delayed(ptr %place, ptr %grid, ptr %stop, i1 %waits)
+  br label %have
+have:
+""",
+            "end": "  call void @make_delayed(ptr %place, ptr %grid, ptr %stop, i1 true)\n",
+        }
+
+    def function(self, arch: str) -> str:
+        """The function that makes the updates of a log if it gets the launch's lock. It waits for the lock if it is
+        told to, unless the launch is to stop."""
+        if not self._kinds:
+            return ""
+        pause = "@llvm.x86.sse2.pause(" if arch == "x86_64" else "@llvm.aarch64.hint(i32 1"
+        kinds, cases, nexts = "", "", []
+        for kind, (function, types, rest) in enumerate(self._kinds):
+            record = _record(["i64", *types])
+            kinds += f"kind{kind}:\n"
+            for number, type_ in enumerate(types):
+                name = f"{kind}.{number}"
+                kinds += f"  %part{name} = getelementptr {record}, ptr %record, i32 0, i32 {number + 1}\n"
+                kinds += f"  %of{name} = load {type_}, ptr %part{name}, align 1\n"
+            given = ", ".join([f"{type_} %of{kind}.{number}" for number, type_ in enumerate(types)])
+            kinds += f"  call void @{function}({given}{rest})\n  %next{kind} = add i64 %at, {_bytes(record)}\n"
+            kinds += "  br label %made\n"
+            cases += f" i64 {kind}, label %kind{kind}"
+            nexts.append(f"[%next{kind}, %kind{kind}]")
+        return f"""declare void {pause.replace(" 1", "")})
+define internal void @make_delayed(ptr %log, ptr %grid, ptr %stop, i1 %waits) noinline nounwind {{
+entry:
+  %held = load i64, ptr %log, align 64
+  %none = icmp eq i64 %held, 0
+  br i1 %none, label %end, label %look
+look:
+  %told = getelementptr i32, ptr %grid, i64 4
+  %lock = load ptr, ptr %told, align 8
+  br label %try
+try:
+  %pair = cmpxchg ptr %lock, i32 0, i32 1 acq_rel monotonic
+  %got = extractvalue {{ i32, i1 }} %pair, 1
+  br i1 %got, label %turn, label %busy
+busy:
+  br i1 %waits, label %wait, label %end
+wait:
+  call void {pause})
+  %taken = load atomic i32, ptr %lock monotonic, align 4
+  %stops = load atomic i32, ptr %stop monotonic, align 4
+  %leaves = icmp ne i32 %stops, 0
+  br i1 %leaves, label %end, label %again
+again:
+  %free = icmp eq i32 %taken, 0
+  br i1 %free, label %try, label %wait
+turn:
+  %at = phi i64 [0, %try], [%next, %made]
+  %begin = add i64 %at, {_FIRST}
+  %record = getelementptr i8, ptr %log, i64 %begin
+  %kind = load i64, ptr %record, align 1
+  switch i64 %kind, label %never [{cases} ]
+never:
+  unreachable
+{kinds}made:
+  %next = phi i64 {", ".join(nexts)}
+  %more = icmp ult i64 %next, %held
+  br i1 %more, label %turn, label %done
+done:
+  store i64 0, ptr %log, align 64
+  store atomic i32 0, ptr %lock release, align 4
+  br label %end
+end:
+  ret void
+}}
+"""
+
+
+def _record(types: Sequence[str]) -> str:
+    return f"<{{ {', '.join(types)} }}>"
+
+
+def _bytes(record: str) -> str:
+    return f"ptrtoint (ptr getelementptr ({record}, ptr null, i32 1) to i64)"

@@ -1,0 +1,165 @@
+"""Atomic updates that each of several threads keeps in a log and makes later, together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import triton
+import triton.language as tl
+from triton.backends.spirv.capabilities import PROFILES
+from triton.backends.spirv.cpu.delayed_updates import DelayedUpdates
+from triton.backends.spirv.cpu.objects import make
+from triton.backends.spirv.cpu.program import KernelModule
+from triton.backends.spirv.optional import DELAYED_UPDATES
+from triton.backends.spirv.runtime.native_module import native
+
+from tests.unit.cpu.kernels import PROFILES_HERE, block_of, compiled
+
+RANDOM = np.random.default_rng(33)
+INT, FLOAT = np.zeros(4, np.int32), np.zeros(4, np.float32)
+
+
+@triton.jit
+def scatter(index, x, out, n, rounds, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    place, value = tl.load(index + at, mask=at < n, other=0), tl.load(x + at, mask=at < n, other=5)
+    tl.atomic_add(out + place, value, mask=at < n)
+
+
+@triton.jit
+def rows(index, x, out, n, rounds, BLOCK: tl.constexpr):
+    """Neighbouring elements, from an odd one on."""
+    at = tl.arange(0, BLOCK)
+    row = tl.program_id(0) % 37
+    tl.atomic_add(out + 3 + row * n + at, tl.load(x + at, mask=at < n, other=5), mask=at < n)
+
+
+@triton.jit
+def in_order(index, x, out, n, rounds, BLOCK: tl.constexpr):
+    """Each program's elements are its own: the last update counts."""
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    place, value = tl.load(index + at, mask=at < n, other=0), tl.load(x + at, mask=at < n, other=5)
+    tl.atomic_xchg(out + place, value, mask=at < n)
+    tl.atomic_add(out + place, 3, mask=at < n)
+    tl.atomic_max(out + place, 2, mask=at < n)
+
+
+@triton.jit
+def found(index, x, out, n, rounds, BLOCK: tl.constexpr):
+    tl.store(x + tl.program_id(0), tl.atomic_add(out, 1))
+
+
+@triton.jit
+def read_after(index, x, out, n, rounds, BLOCK: tl.constexpr):
+    tl.atomic_add(out + tl.arange(0, BLOCK), 1.0)
+    tl.debug_barrier()
+    tl.store(x + tl.arange(0, BLOCK), tl.load(out + tl.arange(0, BLOCK)))
+
+
+@triton.jit
+def in_a_loop(index, x, out, n, rounds, BLOCK: tl.constexpr):
+    for _ in range(rounds):
+        tl.atomic_add(out + tl.arange(0, BLOCK), 1.0)
+
+
+@triton.jit
+def volatile(index, x, out, n, rounds, BLOCK: tl.constexpr):
+    while tl.load(index, volatile=True) == 0:
+        pass
+    tl.atomic_add(out + tl.arange(0, BLOCK), 1.0)
+
+
+@triton.jit
+def exchanged(index, x, out, n, rounds, BLOCK: tl.constexpr):
+    tl.atomic_cas(index, 0, 1)
+    tl.atomic_add(out + tl.arange(0, BLOCK), 1.0)
+
+
+def _log(kernel: Any) -> tuple[KernelModule, DelayedUpdates]:
+    made = compiled(PROFILES_HERE[-1], kernel, [INT, FLOAT, FLOAT, 4, 4], {"BLOCK": 64})
+    program = KernelModule(made.asm["spv"])
+    return program, DelayedUpdates(program, 16)
+
+
+@pytest.mark.parametrize("kernel", [scatter, rows], ids=lambda kernel: kernel.fn.__name__)
+def test_each_register_is_an_update(kernel: Any) -> None:
+    program, log = _log(kernel)
+    assert log.most == 4 and log.bytes > 0
+    program.without = frozenset({DELAYED_UPDATES})
+    assert DelayedUpdates(program, 16).bytes == 0
+
+
+@pytest.mark.parametrize(
+    "kernel", [found, read_after, in_a_loop, volatile, exchanged], ids=lambda kernel: kernel.fn.__name__
+)
+def test_updates_that_a_program_could_see_are_made_at_once(kernel: Any) -> None:
+    assert _log(kernel)[1].most == 0
+
+
+class _Launches:
+    """Of a kernel on two threads, until its time is known and both take part."""
+
+    def __init__(self, profile: str, kernel: Any, arguments: list[Any], block: int) -> None:
+        made = compiled(profile, kernel, arguments, {"BLOCK": block})
+        code = make(made.asm["spv"], PROFILES[profile].subgroup_size, PROFILES[profile].processor)
+        self._module, self._block = native(), block_of(arguments)
+        self._kernel = self._module.CpuKernel(self._module.CpuObject(code.code), made.metadata.name, code.scratch)
+        self._device = self._module.CpuDevice(threads=2, timeout_ns=20 * 10**9)
+
+    def run(self, programs: int, times: int = 1) -> None:
+        for _ in range(times):
+            self._device.launch(self._kernel, self._block, [programs, 1, 1], name="delayed")
+
+
+@pytest.fixture(params=PROFILES_HERE)
+def profile(request: pytest.FixtureRequest) -> str:
+    """A set of instructions."""
+    return str(request.param)
+
+
+#: The log holds some programs of 256 elements, not one of 16,384.
+@pytest.mark.parametrize("block", [256, 16384])
+@pytest.mark.parametrize("dtype", ["int32", "float32", "int64", "float64"])
+def test_sums_of_scattered_elements(profile: str, dtype: str, block: int) -> None:
+    n, bins, times = 200_003, 601, 5
+    index, x = RANDOM.integers(0, bins, n).astype(np.int32), RANDOM.integers(-4, 5, n).astype(dtype)
+    out = np.full(bins + 9, 7, dtype)
+    _Launches(profile, scatter, [index, x, out, n, 0], block).run(-(-n // block), times)
+    expected = np.full(bins + 9, 7.0)
+    for _ in range(times):
+        np.add.at(expected, index, x.astype(np.float64))
+    assert np.array_equal(out.astype(np.float64), expected)
+
+
+@pytest.mark.parametrize("n", [1, 16, 45, 64])
+def test_neighbours_keep_their_bits(profile: str, n: int) -> None:
+    """What lies beside may be integers, whose bits are those of a signaling NaN."""
+    x, bits = RANDOM.integers(-4, 5, 64).astype(np.float32), np.full(37 * n + 80, 0x7F800001, np.uint32)
+    bits[3 : 3 + 37 * n] = 0
+    out = bits.view(np.float32)
+    _Launches(profile, rows, [INT, x, out, n, 0], 64).run(37 * 200, 5)
+    assert np.array_equal(out[3 : 3 + 37 * n].reshape(37, n), np.tile(x[:n] * 1000, (37, 1)))
+    assert (np.r_[bits[:3], bits[3 + 37 * n :]] == 0x7F800001).all()
+
+
+def test_updates_of_a_program_keep_their_order(profile: str) -> None:
+    n = 300_007
+    index, x = RANDOM.permutation(n).astype(np.int32), RANDOM.integers(-9, 9, n).astype(np.int32)
+    out = np.zeros(n + 5, np.int32)
+    _Launches(profile, in_order, [index, x, out, n, 0], 128).run(-(-n // 128), 3)
+    assert np.array_equal(out[index], np.maximum(x + 3, 2)) and not out[n:].any()
+
+
+def test_an_update_outside_is_an_error_and_the_next_launch_works(profile: str) -> None:
+    n = 200_003
+    index, x, out = np.zeros(n, np.int32), np.ones(n, np.int32), np.zeros(9, np.int32)
+    launches = _Launches(profile, scatter, [index, x, out, n, 0], 256)
+    launches.run(-(-n // 256), 3)
+    index[n // 2 :] = -(2**31)
+    with pytest.raises(native().KernelFault, match="no memory of this process"):
+        launches.run(-(-n // 256))
+    index[:], out[:] = 0, 0
+    launches.run(-(-n // 256), 2)
+    assert out[0] == 2 * n and not out[1:].any()
