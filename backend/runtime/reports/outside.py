@@ -73,6 +73,17 @@ def extent(argument: Any) -> Extent:
     )
 
 
+def extents(entries: Sequence[Entry], args: Sequence[Any]) -> list[Extent]:
+    """The extents of those of a launch's arguments that ``entries`` name."""
+    found = []
+    for (first, *path), _, _ in entries:
+        argument = args[FIRST_ARGUMENT + first]
+        for index in path:
+            argument = argument[index]
+        found.append(extent(argument))
+    return found
+
+
 class OutsideAccesses(Reader):
     """Reads the part of kind ``bounds``: what the buffer holds right after its header. By the message of that kind it
     has a row for each of ``arguments``, and the kernel does not check ``unchecked`` operations, which is logged."""
@@ -92,13 +103,7 @@ class OutsideAccesses(Reader):
 
     def launched(self, context: Context, loan: Loan, args: Sequence[Any]) -> list[Extent]:
         """The extents of a launch's arguments, one per row."""
-        found = []
-        for (first, *path), _, _ in self._arguments:
-            argument = args[FIRST_ARGUMENT + first]
-            for index in path:
-                argument = argument[index]
-            found.append(extent(argument))
-        return found
+        return extents(self._arguments, args)
 
     def pack(self, launch: Sequence[Extent]) -> bytes:
         """Implements Reader.pack()."""

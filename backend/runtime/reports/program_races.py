@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...abi.launch_arguments import FIRST_ARGUMENT
 from ...abi.report_buffer import ACCESSES, PROGRAM_RACE, RACE_KINDS
 from ..context import Context
 from ..cpu.faults import line_in
 from ..launches.launch import Entry
 from ..memory.host_memory import Loan
-from .outside import Extent, extent
+from .outside import Extent, extents
 from .reader import Message, Reader, ReportError
 
 _WORDS = {
@@ -49,13 +48,7 @@ class ProgramRaces(Reader):
 
     def launched(self, context: Context, loan: Loan, args: Sequence[Any]) -> list[Extent]:
         """The extents of a launch's tensors."""
-        found = []
-        for (first, *path), _, _ in self._arguments:
-            argument = args[FIRST_ARGUMENT + first]
-            for index in path:
-                argument = argument[index]
-            found.append(extent(argument))
-        return found
+        return extents(self._arguments, args)
 
     def pack(self, launch: Sequence[Extent]) -> bytes:
         """Implements Reader.pack()."""

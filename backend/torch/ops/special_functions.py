@@ -69,23 +69,15 @@ def zeta(s, q):
 
 @triton.jit
 def _bessel_scaled(x, order: tl.constexpr):
-    """exp(-x) I_order(x) of x >= 0, for orders 0 and 1: the series (DLMF 10.25.2) up to 10, then that for large
-    arguments (DLMF 10.40.1)."""
-    y = 0.25 * x * x
-    one = tl.where(x == x, 1.0, 1.0).to(x.dtype)
-    term = one
-    series = term
-    for k in tl.static_range(1, 24):
-        term = term * y / (k * (k + order))
-        series += term
-    if order == 1:
-        series = series * 0.5 * x
-    term = one
+    """exp(-x) I_order(x) of x >= 0, for orders 0 and 1: by I_order(x) up to 10, then by the series for large arguments
+    (DLMF 10.40.1)."""
+    near = libdevice.cyl_bessel_i1(x) if order == 1 else libdevice.cyl_bessel_i0(x)
+    term = tl.where(x == x, 1.0, 1.0).to(x.dtype)
     far = term
     for k in tl.static_range(1, 14):
         term = term * ((2 * k - 1) * (2 * k - 1) - 4 * order) / (8 * k * x)
         far += term
-    return tl.where(x <= 10, series * libdevice.exp(-x), far * (libdevice.rsqrt(x) * 0.3989422804014327))
+    return tl.where(x <= 10, near * libdevice.exp(-x), far * (libdevice.rsqrt(x) * 0.3989422804014327))
 
 
 @triton.jit
