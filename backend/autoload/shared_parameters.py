@@ -21,8 +21,9 @@ def moved_in_place(tensor: torch.Tensor, value: torch.Tensor) -> bool:
     import torch
 
     private: Any = torch._C
-    known = torch._has_compatible_shallow_copy_type(tensor, value)
-    if known or not tensor.is_leaf or NAME not in (tensor.device.type, value.device.type):
+    if not tensor.is_leaf or NAME not in (tensor.device.type, value.device.type):
+        return False
+    if torch._has_compatible_shallow_copy_type(tensor, value):
         return False
     private._swap_tensor_impl(tensor, value.detach().requires_grad_(tensor.requires_grad))
     return True
@@ -38,13 +39,15 @@ def keep_shared_parameters() -> None:
     def move_all(self: torch.nn.Module, fn: Callable[..., Any], recurse: bool = True) -> torch.nn.Module:
         def move(tensor: torch.Tensor) -> torch.Tensor:
             value: torch.Tensor = fn(tensor)
-            if isinstance(tensor, torch.nn.Parameter):
-                gradient = tensor.grad
-                if moved_in_place(tensor, value):
-                    tensor.grad = None if gradient is None else fn(gradient)
-                    return tensor
-            return value
+            if not isinstance(tensor, torch.nn.Parameter):
+                return value
+            gradient = tensor.grad
+            if not moved_in_place(tensor, value):
+                return value
+            tensor.grad = None if gradient is None else fn(gradient)
+            return tensor
 
-        return apply(self, move, recurse)  # type: ignore[no-any-return]
+        result: torch.nn.Module = apply(self, move, recurse)
+        return result
 
     modules._apply = move_all

@@ -127,6 +127,11 @@ def has_cuda() -> bool:
     return not _depth and torch.cuda.is_available()
 
 
+def is_inside() -> bool:
+    """Whether as_cuda() runs."""
+    return _depth > 0
+
+
 @contextmanager
 def as_cuda() -> Iterator[None]:
     """While it runs, in all threads, ``torch.cuda`` answers for the Vulkan devices, their tensors have ``is_cuda``, and

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from ...runtime import NAME, device_index
-from .random_state import GENERATOR, CudaGenerator, default_generator
+from .random_state import GENERATOR, CudaGenerator, Generator, default_generator
 
 #: What libraries take as a GPU that has bfloat16 and copies in the background, and no instructions of Hopper's.
 CAPABILITY = (8, 0)
@@ -147,7 +147,6 @@ def _constant(value: Any) -> Callable[..., Any]:
 def answers(module: Any) -> dict[str, Any]:
     """Names of torch.cuda → what answers. ``module``: torch.spirv."""
     private: Any = torch._C
-    devices = range(module.device_count())
     names = [name for name in dir(torch.cuda) if not name.startswith("_") and hasattr(module, name)]
     own = {name: getattr(module, name) for name in names if not isinstance(getattr(torch.cuda, name), ModuleType)}
     same = {name: getattr(module, other) for name, other in _SAME.items()}
@@ -160,12 +159,16 @@ def answers(module: Any) -> dict[str, Any]:
         "_maybe_exchange_device": private._accelerator_maybeExchangeDevice,
         "_get_device_index": lambda device, optional=False, allow_cpu=False: device_index(renamed(device)),
         "get_stream_from_external": found["ExternalStream"],
-        "default_generators": tuple(default_generator(torch.device(NAME, at), CudaGenerator) for at in devices),
+        "default_generators": _default_generators(module),
         "get_rng_state": lambda device=NAME: GENERATOR.words(),
         "set_rng_state": lambda new_state, device=NAME: GENERATOR.set_words(new_state),
-        "get_rng_state_all": lambda: [GENERATOR.words() for _ in devices],
+        "get_rng_state_all": lambda: [GENERATOR.words()] * module.device_count(),
         "set_rng_state_all": lambda new_states: GENERATOR.set_words(new_states[0]),
     }
+
+
+def _default_generators(module: Any) -> tuple[Generator, ...]:
+    return tuple(default_generator(torch.device(NAME, index), CudaGenerator) for index in range(module.device_count()))
 
 
 def takers() -> list[tuple[Any, str, Any]]:

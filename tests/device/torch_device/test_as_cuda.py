@@ -15,6 +15,7 @@ import pytest
 import torch
 import triton
 import triton.language as tl
+from torch.testing._internal.two_tensor import TwoTensor
 from triton.backends import backends
 from triton.backends.spirv.torch import registration
 from triton.backends.spirv.torch.device import cuda_names
@@ -345,18 +346,23 @@ def test_blocks_of_cuda_compile(first: str, block: str, full: bool) -> None:
     assert ended.stdout == "[2.0, 2.0, 2.0]\n", ended.stderr
 
 
-class _Own(torch.Tensor):
-    @classmethod
-    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        return NotImplemented
+class _Twice(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> torch.Tensor:  # type: ignore[override]
+        return gradient * 2
 
 
-def test_subclasses_override_nothing_while_torch_traces() -> None:
-    own = torch.ones(1).as_subclass(_Own)
+def test_gradients_of_subclasses_compile() -> None:
+    """While torch traces a backward pass, subclasses do not override functions."""
     with torch.spirv.as_cuda():
-        assert torch.autograd.has_torch_function((own,)) and not torch.autograd.has_torch_function((torch.ones(1),))
-        with torch._C.DisableTorchFunctionSubclass():
-            assert not torch.autograd.has_torch_function((own,))
+        weight = TwoTensor(torch.ones(2, 3, device="cuda"), torch.ones(2, 3, device="cuda")).requires_grad_()
+        step = torch.compile(lambda x: _Twice.apply(x @ weight.t()).sum(), fullgraph=True)
+        step(torch.ones(4, 3, device="cuda")).backward()
+        assert type(weight.grad) is TwoTensor and weight.grad.a.tolist() == [[8.0] * 3] * 2
 
 
 #: Functions of torch.cuda that are torch's own in the region: they ask no device.

@@ -75,10 +75,9 @@ def pattern_inputs(module: Any) -> None:
     original = module.lazy_init
 
     def lazy_init(*given: Any) -> Any:
-        from ...device.as_cuda import has_cuda
+        from ...device.as_cuda import is_inside
 
-        is_inside = torch.cuda.is_available() and not has_cuda()
-        return original(*([torch.device(NAME)] if given == (None,) and is_inside else given))
+        return original(*([torch.device(NAME)] if given == (None,) and is_inside() else given))
 
     module.lazy_init = lazy_init
 
