@@ -1,11 +1,13 @@
-"""Parameters are moved in place to this device and from it by ``nn.Module._apply``, which all moves and conversions go
-through: modules and optimizers that share one keep sharing it, and it keeps its class and attributes.
+"""Parameters that modules share are kept when ``nn.Module._apply``, which all moves and conversions go through, moves
+them to this device or from it.
 
-torch does so between the devices that it knows. For others it makes a new parameter in each place.
+torch moves a parameter in place between the devices that it knows. For others it makes a new one in each place, so that
+a parameter that two modules share would become two.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -14,40 +16,56 @@ from .placeholder import NAME
 if TYPE_CHECKING:
     import torch
 
+    #: (module, name): where a parameter is.
+    _Place = tuple[torch.nn.Module, str]
 
-def moved_in_place(tensor: torch.Tensor, value: torch.Tensor) -> bool:
-    """Gives a leaf the place and the memory of ``value``, where one of them is on this device and torch cannot set its
-    data. Its gradient is lost, and a graph that it was in no longer reaches it. False: nothing was changed."""
-    import torch
 
-    private: Any = torch._C
-    if not tensor.is_leaf or NAME not in (tensor.device.type, value.device.type):
-        return False
-    if torch._has_compatible_shallow_copy_type(tensor, value):
-        return False
-    private._swap_tensor_impl(tensor, value.detach().requires_grad_(tensor.requires_grad))
-    return True
+class _Depth(threading.local):
+    inside = False
 
 
 def keep_shared_parameters() -> None:
-    """Makes modules keep their parameters."""
+    """Makes modules keep the ties of their tensors."""
     import torch
 
     modules: Any = torch.nn.Module
-    apply = modules._apply
+    apply, depth = modules._apply, _Depth()
 
-    def move_all(self: torch.nn.Module, fn: Callable[..., Any], recurse: bool = True) -> torch.nn.Module:
-        def move(tensor: torch.Tensor) -> torch.Tensor:
-            value: torch.Tensor = fn(tensor)
-            if not isinstance(tensor, torch.nn.Parameter):
-                return value
-            gradient = tensor.grad
-            if not moved_in_place(tensor, value):
-                return value
-            tensor.grad = None if gradient is None else fn(gradient)
-            return tensor
-
-        result: torch.nn.Module = apply(self, move, recurse)
+    def apply_to_all(self: torch.nn.Module, fn: Callable[..., Any], recurse: bool = True) -> torch.nn.Module:
+        if depth.inside:  # of a module within
+            return apply(self, fn, recurse)
+        ties = _ties(self)
+        depth.inside = True
+        try:
+            result: torch.nn.Module = apply(self, fn, recurse)
+        finally:
+            depth.inside = False
+        for before, places in ties:
+            _tie(before, places)
         return result
 
-    modules._apply = move_all
+    modules._apply = apply_to_all
+
+
+def _ties(root: torch.nn.Module) -> list[tuple[torch.nn.Parameter, list[_Place]]]:
+    """The parameters that are in several places of a module, with those."""
+    found: dict[int, tuple[torch.nn.Parameter, list[_Place]]] = {}
+    for module in root.modules():
+        for name, parameter in module._parameters.items():
+            if parameter is not None:
+                found.setdefault(id(parameter), (parameter, []))[1].append((module, name))
+    return [(parameter, places) for parameter, places in found.values() if len(places) > 1]
+
+
+def _tie(before: torch.nn.Parameter, places: list[_Place]) -> None:
+    from torch.nn import RNNBase
+
+    now = [module._parameters[name] for module, name in places]
+    kept = next((parameter for parameter in now if parameter is not before), before)
+    if kept is None or NAME not in (kept.device.type, before.device.type):
+        return
+    for module, name in places:
+        if module._parameters[name] is not kept:
+            module._parameters[name] = kept
+            if isinstance(module, RNNBase):
+                module._init_flat_weights()  # its own list

@@ -19,7 +19,6 @@ from unittest import mock
 import torch
 from torch.overrides import TorchFunctionMode
 
-from ...autoload.shared_parameters import moved_in_place
 from ...runtime import NAME
 from .cuda_names import CAPABILITY, answers, renamed, takers
 
@@ -49,11 +48,20 @@ class _Devices(TorchFunctionMode):
         named = {name: renamed(value) if name == "device" else value for name, value in (kwargs or {}).items()}
         if func is torch.Tensor.to:
             args = [renamed(value) for value in args]
-        if func == _SET_DATA:  # torch moves a tensor so only between the kinds of devices that it lists
-            return None if args[0].grad is None and moved_in_place(*args) else func(*args)
+        if func == _SET_DATA:
+            return _set_data(*args)
         if named.pop("pin_memory", False):
             return _pinned(func(*args, **named))
         return func(*args, **named)
+
+
+def _set_data(tensor: torch.Tensor, value: torch.Tensor) -> None:
+    """``tensor.data = value``. torch moves a tensor so only between the kinds of devices that it lists; a parameter
+    without a gradient that nothing in C++ refers to gets the value's place and memory here."""
+    same = torch._has_compatible_shallow_copy_type(tensor, value)
+    if same or not tensor.is_leaf or tensor.grad is not None or NAME not in (tensor.device.type, value.device.type):
+        return _SET_DATA(tensor, value)  # type: ignore[no-any-return]
+    _C._swap_tensor_impl(tensor, value.detach().requires_grad_(tensor.requires_grad))
 
 
 def _pinned(made: torch.Tensor) -> torch.Tensor:
@@ -80,9 +88,7 @@ def _is_overridden(arguments: Any) -> bool:
     computed."""
     kinds = {type(value) for value in arguments} - {torch.Tensor}
     plain = _C._disabled_torch_function_impl
-    return _C._is_torch_function_enabled() and any(
-        getattr(kind, "__torch_function__", plain) is not plain for kind in kinds
-    )
+    return any(getattr(kind, "__torch_function__", plain) is not plain for kind in kinds)
 
 
 def _is_cuda(tensor: torch.Tensor) -> bool:
@@ -127,11 +133,6 @@ def has_cuda() -> bool:
     return not _depth and torch.cuda.is_available()
 
 
-def is_inside() -> bool:
-    """Whether as_cuda() runs."""
-    return _depth > 0
-
-
 @contextmanager
 def as_cuda() -> Iterator[None]:
     """While it runs, in all threads, ``torch.cuda`` answers for the Vulkan devices, their tensors have ``is_cuda``, and
@@ -162,18 +163,16 @@ def as_cuda() -> Iterator[None]:
 def _begin() -> None:
     # Triton's NVIDIA driver asks torch.cuda whether it is the one: Triton chooses before that answers.
     import_module("triton.runtime.driver").driver.active  # noqa: B018
-    saving: Any = torch.serialization
     made: list[tuple[Any, str, Any]] = [
         (torch.cuda, name, value) for name, value in answers(getattr(torch, NAME)).items()
     ]
     made += takers()
-    others = [one.driver for name, one in import_module("triton.backends").backends.items() if name != NAME]
-    made += [(driver, "is_active", staticmethod(lambda: False)) for driver in others if driver is not None]
+    made += [(driver, "is_active", staticmethod(lambda: False)) for driver in _other_drivers()]
     made += [
         (torch.version, "cuda", torch.version.cuda or _VERSION),
         (torch.Tensor, "is_cuda", property(_is_cuda)),
         (torch.autograd, "has_torch_function", _is_overridden),
-        (saving, "_package_registry", [(0, lambda _: None, _restored), *saving._package_registry]),
+        (torch.serialization, "_package_registry", [(0, lambda _: None, _restored), *_packages()]),
         (threading.Thread, "start", _start(threading.Thread.start)),
         (_C, "_cuda_getCurrentRawStream", lambda device: 0),
     ]
@@ -188,3 +187,13 @@ def _begin() -> None:
         for name in _FACTORIES:
             overload, _, which = name.partition(".")
             library.impl(name, _make(getattr(getattr(torch.ops.aten, overload), which or "default")))
+
+
+def _packages() -> Any:
+    return torch.serialization._package_registry
+
+
+def _other_drivers() -> list[Any]:
+    """The drivers of Triton that are not this backend's: those are not active meanwhile."""
+    backends = import_module("triton.backends").backends
+    return [backend.driver for name, backend in backends.items() if name != NAME and backend.driver is not None]

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from ...runtime import NAME, device_index
+from ...runtime import NAME
 from .random_state import GENERATOR, CudaGenerator, Generator, default_generator
 
 #: What libraries take as a GPU that has bfloat16 and copies in the background, and no instructions of Hopper's.
@@ -146,7 +146,6 @@ def _constant(value: Any) -> Callable[..., Any]:
 
 def answers(module: Any) -> dict[str, Any]:
     """Names of torch.cuda → what answers. ``module``: torch.spirv."""
-    private: Any = torch._C
     names = [name for name in dir(torch.cuda) if not name.startswith("_") and hasattr(module, name)]
     own = {name: getattr(module, name) for name in names if not isinstance(getattr(torch.cuda, name), ModuleType)}
     same = {name: getattr(module, other) for name, other in _SAME.items()}
@@ -155,9 +154,6 @@ def answers(module: Any) -> dict[str, Any]:
     found |= {name: _refusing(name, reason) for reason, names in REFUSED.items() for name in names.split()}
     return found | {
         "StreamContext": module.stream,
-        "_exchange_device": private._accelerator_exchangeDevice,
-        "_maybe_exchange_device": private._accelerator_maybeExchangeDevice,
-        "_get_device_index": lambda device, optional=False, allow_cpu=False: device_index(renamed(device)),
         "get_stream_from_external": found["ExternalStream"],
         "default_generators": _default_generators(module),
         "get_rng_state": lambda device=NAME: GENERATOR.words(),

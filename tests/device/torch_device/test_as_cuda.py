@@ -15,7 +15,6 @@ import pytest
 import torch
 import triton
 import triton.language as tl
-from torch.testing._internal.two_tensor import TwoTensor
 from triton.backends import backends
 from triton.backends.spirv.torch import registration
 from triton.backends.spirv.torch.device import cuda_names
@@ -316,53 +315,6 @@ def test_functions_compile_inside() -> None:
         compiled(torch.ones(4, device="spirv"))
     assert compiled(torch.ones(4)).tolist() == [3] * 4
     torch._dynamo.reset()
-
-
-#: A function with a block of torch.cuda's, in a process that imports Dynamo inside, as libraries do, or before.
-_BLOCK = """
-import torch
-FIRST
-
-def twice(x):
-    with torch.cuda.BLOCK:
-        y = x * 2.0
-    return y
-
-with torch.spirv.as_cuda():
-    stream = torch.cuda.Stream()
-    print(torch.compile(twice, fullgraph=FULL)(torch.ones(3, device="cuda")).tolist())
-"""
-_BLOCKS = [
-    ("", "device(x.device.index)", True),
-    ("import torch._dynamo", "device(x.device)", True),
-    ("", "stream(stream)", False),
-]
-
-
-@pytest.mark.parametrize(("first", "block", "full"), _BLOCKS)
-def test_blocks_of_cuda_compile(first: str, block: str, full: bool) -> None:
-    program = _BLOCK.replace("FIRST", first).replace("BLOCK", block).replace("FULL", str(full))
-    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=240)
-    assert ended.stdout == "[2.0, 2.0, 2.0]\n", ended.stderr
-
-
-class _Twice(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
-        return x * 2
-
-    @staticmethod
-    def backward(ctx: Any, gradient: torch.Tensor) -> torch.Tensor:  # type: ignore[override]
-        return gradient * 2
-
-
-def test_gradients_of_subclasses_compile() -> None:
-    """While torch traces a backward pass, subclasses do not override functions."""
-    with torch.spirv.as_cuda():
-        weight = TwoTensor(torch.ones(2, 3, device="cuda"), torch.ones(2, 3, device="cuda")).requires_grad_()
-        step = torch.compile(lambda x: _Twice.apply(x @ weight.t()).sum(), fullgraph=True)
-        step(torch.ones(4, 3, device="cuda")).backward()
-        assert type(weight.grad) is TwoTensor and weight.grad.a.tolist() == [[8.0] * 3] * 2
 
 
 #: Functions of torch.cuda that are torch's own in the region: they ask no device.
