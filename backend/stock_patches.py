@@ -5,7 +5,7 @@ Its wheel holds functions of upstream as the patches leave them, in ``stock/`` (
 
 They take the place of upstream's own when a module of Triton has been imported, where all lines that a patch replaces
 have the digest that it was made for. A patch that does not fit is left out: one line says so when a kernel is
-first compiled here, and ``_GUARDS`` refuses what would be computed wrongly.
+first compiled here, and names those without which values may be wrong. ``_GUARDS`` refuses what can be told.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from types import ModuleType
 from typing import Any
 
 _log = logging.getLogger(__name__)
+#: Patches of wrong values that no guard refuses: nothing tells where a loop is made that it is one of those.
+_UNGUARDED = frozenset({"loop-carries", "unsigned-loops"})
 _FOLDER = Path(__file__).with_name("stock")
 #: Modules that were looked at.
 _done: set[str] = set()
@@ -44,9 +46,10 @@ def ready() -> None:
         apply(module)
     if _unfit():
         _log.warning(
-            "this is not stock Triton %s, so fixes of it are left out: %s. Kernels that would be wrong are refused",
+            "this is not stock Triton %s, so fixes of it are left out: %s.%s docs/windows.md has what each mends",
             _table().VERSION,
             ", ".join(sorted(_unfit())),
+            "".join(f" Values may be wrong without {name}." for name in sorted(_unfit() & _UNGUARDED)),
         )
 
 
@@ -237,8 +240,8 @@ def _refuse_damaged_files(version: str) -> None:
     _around("compiler.compiler", "CompiledKernel.__init__", loading)
 
 
-#: (patch, module) → what refuses the kernels that it would change. The others mend failures, which stay failures, but
-#: unsigned-loops and loop-carries: nothing tells where a loop is made that it is one of those.
+#: (patch, module) → what refuses the kernels that it would change. The others are _UNGUARDED, or mend
+#: failures, which stay failures.
 _GUARDS: dict[tuple[str, str], Callable[[str], None]] = {
     ("equal-constants", "runtime.jit"): _refuse_equal_constants,
     ("equal-constants", "compiler.compiler"): _tell_constants_apart,
