@@ -94,9 +94,9 @@ struct Launch {
   uint32_t grid[4];  // as Entry's, of a thread that may not be alone
   std::atomic<int32_t> stop{0};
   alignas(64) std::atomic<int32_t> updating{0};  // the lock of threads that make delayed updates (backend/cpu)
-  ProgramRaces* races = nullptr;  // where it is watched
-  bool waits = false;             // a program that was watched waited for another one at the end
-  Fault fault{};                  // set once the launch has ended, if a program faulted
+  ProgramRaces* races = nullptr;                 // where it is watched
+  bool waits = false;                            // a program that was watched waited for another one at the end
+  Fault fault{};                                 // set once the launch has ended, if a program faulted
 
   uint64_t programs() const { return uint64_t{grid[0]} * grid[1] * grid[2]; }
   Stop stopped() const { return static_cast<Stop>(stop.load(std::memory_order_relaxed)); }
