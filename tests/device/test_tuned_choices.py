@@ -164,10 +164,10 @@ def test_kernels_in_compiled_functions_are_tuned_by_the_same_file(tuned: Path, m
         torch.compiler.reset()
         with pytest.raises(NotTuned, match=r"kernel 'double' \(n=300"):
             torch.compile(both)(x)
-    monkeypatch.setenv("TRITON_SPIRV_TUNED_MISSING", "measure")
-    torch.compiler.reset()
-    torch.testing.assert_close(torch.compile(both)(x), 2 * x + 1)
-    assert "double" in kernels
+        monkeypatch.setenv("TRITON_SPIRV_TUNED_MISSING", "measure")
+        torch.compiler.reset()
+        torch.testing.assert_close(torch.compile(both)(x), 2 * x + 1)
+        assert "double" in kernels
     (choice,) = _choices(tuned)
     assert choice["key"] == {"n": 300, "x.dtype": "torch.float32", "out.dtype": "torch.float32"}
     _new_process()
@@ -195,3 +195,36 @@ def test_the_verb_shows_checks_and_merges(tuned: Path, tmp_path: Path, capsys: p
     assert "on another one: BLOCK=128, num_ctas=1, num_stages=3, num_warps=4: no device of" in capsys.readouterr().out
     assert cli.main(["tuned", str(tmp_path / "none.json")]) == 1
     assert "there is no file" in capsys.readouterr().err
+
+
+def test_what_inductor_measured_before_does_not_hide_the_file(tuned: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from torch._inductor.codecache import PyCodeCache
+    from torch._inductor.runtime.triton_heuristics import CachingAutotuner
+
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tuned.parent))
+    monkeypatch.setattr(CachingAutotuner, "bench", lambda self, launcher, *args, **options: 1.0)
+
+    @torch.compile(fullgraph=True)
+    def doubled(x: torch.Tensor) -> torch.Tensor:
+        out = torch.empty_like(x)
+        double[lambda meta: (triton.cdiv(300, meta["BLOCK"]),)](x, out, 300)
+        return out
+
+    def run() -> None:
+        torch.compiler.reset()
+        PyCodeCache.cache_clear()  # as in a new process
+        x = torch.rand(300, device="spirv")
+        torch.testing.assert_close(doubled(x), 2 * x)
+
+    with torch._inductor.config.patch(compile_threads=1, fx_graph_cache=False):
+        monkeypatch.delenv("TRITON_SPIRV_TUNED")
+        run()
+        assert list(tuned.parent.rglob("*.best_config")), "Inductor keeps what it measured"
+        monkeypatch.setenv("TRITON_SPIRV_TUNED", str(tuned))
+        monkeypatch.setenv("TRITON_SPIRV_TUNED_MISSING", "refuse")
+        with pytest.raises(NotTuned, match="kernel 'double'"):
+            run()
+        monkeypatch.setenv("TRITON_SPIRV_TUNED_MISSING", "measure")
+        run()
+        assert [one["kernel"] for one in _choices(tuned)] == ["double"]
+    torch.compiler.reset()

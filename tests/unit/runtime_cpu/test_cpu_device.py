@@ -358,16 +358,17 @@ print("ended")
 def test_an_interrupted_wait_leaves_work_alone_unless_it_never_ends() -> None:
     made = run("""
 device = NATIVE.CpuDevice(threads=2, timeout_ns=FOREVER)
-slow, out = Kernel(SLOW), np.zeros(400, np.int64)
+until, slow, endless = Kernel(UNTIL), Kernel(SLOW), Kernel(ENDLESS)
+flag, out = np.zeros(1, np.int64), np.zeros(400, np.int64)
+until.launch(device, (address(flag),), (4, 1, 1), waits=False)
 values = [slow.launch(device, (address(out),), (400, 1, 1), waits=False) for _ in range(20)]
 threading.Timer(0.1, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
 try:
     device.wait(values[-1])
 except KeyboardInterrupt:
-    pass
+    flag[0] = 1
 device.wait(values[-1])
 print((out == 20).all())
-endless = Kernel(ENDLESS)
 endless.launch(device, (), (4, 1, 1), waits=False)
 after = slow.launch(device, (address(out),), (400, 1, 1), waits=False)
 threading.Timer(2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()

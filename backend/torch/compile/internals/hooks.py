@@ -87,7 +87,7 @@ HOOKS = (
     Hook(
         "tuned",
         "torch._inductor.runtime.triton_heuristics",
-        ("CachingAutotuner.autotune_to_one_config", "HeuristicType.USER_AUTOTUNE"),
+        ("CachingAutotuner.autotune_to_one_config", "HeuristicType.USER_AUTOTUNE", "user_autotune"),
         tuned_kernels.tuned,
         otherwise="TRITON_SPIRV_TUNED is for kernels outside of compiled functions",
     ),

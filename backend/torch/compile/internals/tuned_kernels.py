@@ -8,7 +8,20 @@ from typing import Any
 
 def tuned(module: Any) -> None:
     """Inductor measures the configurations of a user's autotuned kernel itself: what the file has is not measured, and
-    what was measured goes into it."""
+    what was measured goes into it. Inductor's own record of the best configuration is left out where there is a file:
+    what it has would hide the other configurations from the file."""
+    made = module.user_autotune
+
+    def user_autotune(
+        configs: Any, triton_meta: Any, filename: Any = None, inductor_meta: Any = None, **options: Any
+    ) -> Any:
+        from ....launching.tuned_choices import CHOICES
+
+        if CHOICES.path() is not None:
+            inductor_meta = {**(inductor_meta or {}), "force_disable_caches": True}
+        return made(configs, triton_meta, filename, inductor_meta, **options)
+
+    module.user_autotune = user_autotune
     original = module.CachingAutotuner.autotune_to_one_config
 
     def autotune_to_one_config(self: Any, *args: Any, **kwargs: Any) -> Any:
