@@ -1,4 +1,4 @@
-"""Atomic sums of neighbouring elements, four at a time, and counters that only one thread has."""
+"""Atomic sums of neighbouring elements, made together, and counters that only one thread has."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_registers_that_are_added_are_not_in_a_loop(profile: str) -> None:
     program = KernelModule(kernel.asm["spv"])
     items = [item.name for block in program.blocks.values() for item in block.body]
     assert items.count("OpAtomicIAdd") == 512 // 16
-    assert "@quads_i32" in translate(kernel.asm["spv"], host_of(PROFILES[profile].processor), 16).text
+    assert "@near_i32" in translate(kernel.asm["spv"], host_of(PROFILES[profile].processor), 16).text
 
 
 @pytest.mark.parametrize(("bins", "copies"), [(256, 4), (4096, 1)])
