@@ -20,7 +20,7 @@ POINTER_RANGE = (1 << 31) - 1
 RANGE, RANGE_BITS = "tt.pointer_range", 32
 
 
-def properties(address: int, size: int, align: bool) -> str:
+def properties(address: int, size: float, align: bool) -> str:
     """The letters of a tensor at ``address`` in memory of ``size`` bytes. ``align``: whether its alignment counts."""
     return (ALIGNED if align and address % ALIGNMENT == 0 else "") + (SMALL if size <= POINTER_RANGE else "")
 

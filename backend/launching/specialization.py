@@ -14,11 +14,7 @@ from ..runtime.native_module import native
 
 def tensor_specialization(arg: Any, align: bool = False) -> str:
     """The letters of a tensor's properties (abi/argument_properties.py); the address counts where ``align`` is set."""
-    if hasattr(arg, "untyped_storage"):
-        size = arg.untyped_storage().nbytes()
-    else:
-        size = memory_bytes(arg)
-    return properties(arg.data_ptr() if align else 0, size, align)
+    return properties(arg.data_ptr() if align else 0, memory_bytes(arg), align)
 
 
 @functools.cache

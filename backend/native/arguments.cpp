@@ -43,6 +43,9 @@ constexpr std::pair<std::string_view, std::string_view> kElementNames[] = {
     {"float8e4b8", "fp8e4b8"},
     {"float8_e5m2fnuz", "fp8e5b16"},
     {"float8e5b16", "fp8e5b16"},
+    // Inductor passes scales and pairs of four bits to kernels that take them as bytes.
+    {"float8_e8m0fnu", "u8"},
+    {"float4_e2m1fn_x2", "u8"},
 };
 
 std::string_view canonical_element(std::string_view name) {

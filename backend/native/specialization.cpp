@@ -32,9 +32,16 @@ constexpr uint64_t kAlignment = 16;
 // Whether an object answered with a number.
 enum class Answer { kNumber, kOther, kError };
 
-// Calls `method` of `object` without arguments, and accepts an int in the range of int64_t.
+// Calls `method` of `object` without arguments, and accepts an int in the range of int64_t. An object without the
+// method answers otherwise.
 Answer ask(PyObject* object, PyObject* method, int64_t& number) {
-  const py::object result = py::reinterpret_steal<py::object>(PyObject_CallMethodNoArgs(object, method));
+  const py::object bound = py::reinterpret_steal<py::object>(PyObject_GetAttr(object, method));
+  if (!bound) {
+    if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return Answer::kError;
+    PyErr_Clear();
+    return Answer::kOther;
+  }
+  const py::object result = py::reinterpret_steal<py::object>(PyObject_CallNoArgs(bound.ptr()));
   if (!result) return Answer::kError;
   if (!PyLong_CheckExact(result.ptr())) return Answer::kOther;
   int overflow = 0;

@@ -7,7 +7,7 @@ import pytest
 import torch
 import triton
 import triton.language as tl
-from triton.backends.spirv.runtime import array
+from triton.backends.spirv.runtime import array, selected
 
 from tests.device.helpers import Guarded, assert_same
 
@@ -21,6 +21,28 @@ def shifted_kernel(x_ptr, y_ptr, shift, n, BLOCK: tl.constexpr):
 def specialised(kernel: object) -> int:
     """How many arguments are held as a base and a 32-bit offset."""
     return kernel.asm["ttgir"].count("tt.pointer_range = 32")  # type: ignore[attr-defined]
+
+
+class Typed:
+    """An address and a type, as kernel libraries pass them: it tells no size of its memory."""
+
+    def __init__(self, tensor):
+        self.data_ptr, self.dtype = tensor.data_ptr, tensor.dtype
+
+    def untyped_storage(self):
+        return self
+
+
+def test_addresses_of_unknown_memory():
+    """They are taken where kernels reach all memory, and refused where memory has to be copied."""
+    x, out = torch.arange(100, dtype=torch.int32), Guarded(100, "int32", fill=0)
+    try:
+        kernel = shifted_kernel[(1,)](Typed(x), Typed(out.tensor), 0, 100, BLOCK=128)
+    except TypeError as error:
+        assert "does not give the size of its memory" in str(error) and selected().driver != "cpu"
+        return
+    assert specialised(kernel) == 0
+    assert_same(out.values(), x.numpy(), "typed")
 
 
 @pytest.mark.parametrize("index_type", (None, torch.int64))

@@ -77,6 +77,13 @@ class Silent:
         return 1 << 40
 
 
+class Typed(Silent):
+    """An address and a type, whose storage is itself, as kernel libraries pass them."""
+
+    def untyped_storage(self) -> Typed:
+        return self
+
+
 class Subclass(torch.Tensor):
     """torch's way to make a tensor of another kind."""
 
@@ -101,6 +108,7 @@ TENSORS = [
     array(np.zeros(0)),
     MockTensor(torch.float32),
     Silent(),
+    Typed(),
     Ranged(float("inf")),
     *(kind(size) for kind in (Fake, Ranged, Late) for size in SIZES),
     *(Fake(np.int64(size)) for size in SIZES[:-1]),  # as a tensor that is being traced: no plain int

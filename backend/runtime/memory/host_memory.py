@@ -38,8 +38,8 @@ def storage_of(argument: Any, address: int) -> tuple[int, int, bool]:
     """
     storage = getattr(argument, "storage", None)
     untyped = getattr(argument, "untyped_storage", None)
-    if untyped is not None:
-        memory = untyped()
+    memory: Any = untyped() if untyped is not None else None
+    if hasattr(memory, "nbytes"):
         return memory.data_ptr(), memory.nbytes(), True
     if storage is not None:
         return storage()
@@ -62,9 +62,10 @@ def tensor_of(argument: Any) -> Any:
 
 
 def memory_bytes(argument: Any) -> float:
-    """Bytes of the whole memory that a tensor is a view of; infinity where it does not tell. ``ptr_range()``, where the
-    object has it, is asked first (upstream's protocol)."""
-    told = getattr(argument, "ptr_range", None)
+    """Bytes of the whole memory that a tensor is a view of; infinity where it does not tell. Asked are its
+    storage, else ``ptr_range()`` (upstream's protocol)."""
+    untyped = getattr(argument, "untyped_storage", None)
+    told = getattr(argument, "ptr_range", None) if untyped is None else getattr(untyped(), "nbytes", None)
     if told is not None:
         return told()  # type: ignore[no-any-return]
     try:

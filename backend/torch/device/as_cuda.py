@@ -19,6 +19,7 @@ from unittest import mock
 import torch
 from torch.overrides import TorchFunctionMode
 
+from ...autoload.shared_parameters import moved_in_place
 from ...runtime import NAME
 from .cuda_names import CAPABILITY, answers, renamed, takers
 
@@ -48,20 +49,11 @@ class _Devices(TorchFunctionMode):
         named = {name: renamed(value) if name == "device" else value for name, value in (kwargs or {}).items()}
         if func is torch.Tensor.to:
             args = [renamed(value) for value in args]
-        if func == _SET_DATA:
-            return _set_data(*args)
+        if func == _SET_DATA:  # torch moves a tensor so only between the kinds of devices that it lists
+            return None if args[0].grad is None and moved_in_place(*args) else func(*args)
         if named.pop("pin_memory", False):
             return _pinned(func(*args, **named))
         return func(*args, **named)
-
-
-def _set_data(tensor: torch.Tensor, value: torch.Tensor) -> None:
-    """``tensor.data = value``. torch moves a tensor so only between the kinds of devices that it lists; a parameter
-    without a gradient that nothing in C++ refers to gets the value's place and memory here."""
-    same = torch._has_compatible_shallow_copy_type(tensor, value)
-    if same or not tensor.is_leaf or tensor.grad is not None or NAME not in (tensor.device.type, value.device.type):
-        return _SET_DATA(tensor, value)  # type: ignore[no-any-return]
-    _C._swap_tensor_impl(tensor, value.detach().requires_grad_(tensor.requires_grad))
 
 
 def _pinned(made: torch.Tensor) -> torch.Tensor:
@@ -87,8 +79,8 @@ def _is_overridden(arguments: Any) -> bool:
     """has_torch_function() of torch.autograd's own functions, which do not ask modes: those stay while gradients are
     computed."""
     kinds = {type(value) for value in arguments} - {torch.Tensor}
-    plain = _C._disabled_torch_function_impl
-    return any(getattr(kind, "__torch_function__", plain) is not plain for kind in kinds)
+    plain, is_enabled = _C._disabled_torch_function_impl, _C._is_torch_function_enabled()
+    return is_enabled and any(getattr(kind, "__torch_function__", plain) is not plain for kind in kinds)
 
 
 def _is_cuda(tensor: torch.Tensor) -> bool:
@@ -163,16 +155,16 @@ def as_cuda() -> Iterator[None]:
 def _begin() -> None:
     # Triton's NVIDIA driver asks torch.cuda whether it is the one: Triton chooses before that answers.
     import_module("triton.runtime.driver").driver.active  # noqa: B018
-    made: list[tuple[Any, str, Any]] = [
-        (torch.cuda, name, value) for name, value in answers(getattr(torch, NAME)).items()
-    ]
-    made += takers()
-    made += [(driver, "is_active", staticmethod(lambda: False)) for driver in _other_drivers()]
+    saving: Any = torch.serialization
+    made: list[tuple[Any, str, Any]] = takers()
+    made += [(torch.cuda, name, value) for name, value in answers(getattr(torch, NAME)).items()]
+    others = [one.driver for name, one in import_module("triton.backends").backends.items() if name != NAME]
+    made += [(driver, "is_active", staticmethod(lambda: False)) for driver in others if driver is not None]
     made += [
         (torch.version, "cuda", torch.version.cuda or _VERSION),
         (torch.Tensor, "is_cuda", property(_is_cuda)),
         (torch.autograd, "has_torch_function", _is_overridden),
-        (torch.serialization, "_package_registry", [(0, lambda _: None, _restored), *_packages()]),
+        (saving, "_package_registry", [(0, lambda _: None, _restored), *saving._package_registry]),
         (threading.Thread, "start", _start(threading.Thread.start)),
         (_C, "_cuda_getCurrentRawStream", lambda device: 0),
     ]
@@ -187,13 +179,3 @@ def _begin() -> None:
         for name in _FACTORIES:
             overload, _, which = name.partition(".")
             library.impl(name, _make(getattr(getattr(torch.ops.aten, overload), which or "default")))
-
-
-def _packages() -> Any:
-    return torch.serialization._package_registry
-
-
-def _other_drivers() -> list[Any]:
-    """The drivers of Triton that are not this backend's: those are not active meanwhile."""
-    backends = import_module("triton.backends").backends
-    return [backend.driver for name, backend in backends.items() if name != NAME and backend.driver is not None]

@@ -9,9 +9,10 @@ from typing import Any
 
 import torch
 
-from ...runtime import NAME
-from .random_state import GENERATOR, CudaGenerator, Generator, default_generator
+from ...runtime import NAME, device_index
+from .random_state import GENERATOR, CudaGenerator, default_generator
 
+_Generator = torch.Generator
 #: What libraries take as a GPU that has bfloat16 and copies in the background, and no instructions of Hopper's.
 CAPABILITY = (8, 0)
 
@@ -93,13 +94,14 @@ def renaming(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _renaming_class(kind: Any) -> Any:
-    """A class whose constructor's arguments may name CUDA devices. It makes objects of ``kind``, and they are its
-    own."""
+def _renaming_class(kind: Any, make: Callable[..., Any] | None = None) -> Any:
+    """A class whose constructor's arguments may name CUDA devices. It makes objects of ``kind``, by ``make`` if that is
+    given, and they are its own."""
+    construct = make or renaming(kind)
 
     class NamedClass(type(kind)):  # type: ignore[misc]
         def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-            return renaming(kind if cls is made else super().__call__)(*args, **kwargs)
+            return construct(*args, **kwargs) if cls is made else renaming(super().__call__)(*args, **kwargs)
 
         def __instancecheck__(cls, instance: Any) -> bool:
             return isinstance(instance, kind) if cls is made else super().__instancecheck__(instance)
@@ -108,18 +110,10 @@ def _renaming_class(kind: Any) -> Any:
     return made
 
 
-def _generators(own: Any) -> Any:
-    """torch.Generator, which makes a CudaGenerator where a call names CUDA."""
-
-    class NamedGenerator(type(own)):  # type: ignore[misc]
-        def __call__(cls, device: Any = "cpu", **kwargs: Any) -> Any:
-            is_named = str(device).partition(":")[0] == "cuda"
-            return CudaGenerator(renamed(device)) if is_named else own(device, **kwargs)
-
-        def __instancecheck__(cls, instance: Any) -> bool:
-            return isinstance(instance, own)
-
-    return NamedGenerator("Generator", (own,), {"__doc__": own.__doc__, "__module__": "torch"})
+def _generator(device: Any = "cpu", **kwargs: Any) -> Any:
+    """torch.Generator(), which makes a CudaGenerator where a call names CUDA."""
+    place = renamed(device)
+    return _Generator(device, **kwargs) if place is device else CudaGenerator(place)
 
 
 def under_cuda(value: Any) -> Any:
@@ -146,6 +140,8 @@ def _constant(value: Any) -> Callable[..., Any]:
 
 def answers(module: Any) -> dict[str, Any]:
     """Names of torch.cuda → what answers. ``module``: torch.spirv."""
+    private: Any = torch._C
+    devices = range(module.device_count())
     names = [name for name in dir(torch.cuda) if not name.startswith("_") and hasattr(module, name)]
     own = {name: getattr(module, name) for name in names if not isinstance(getattr(torch.cuda, name), ModuleType)}
     same = {name: getattr(module, other) for name, other in _SAME.items()}
@@ -154,17 +150,16 @@ def answers(module: Any) -> dict[str, Any]:
     found |= {name: _refusing(name, reason) for reason, names in REFUSED.items() for name in names.split()}
     return found | {
         "StreamContext": module.stream,
+        "_exchange_device": private._accelerator_exchangeDevice,
+        "_maybe_exchange_device": private._accelerator_maybeExchangeDevice,
+        "_get_device_index": lambda device, optional=False, allow_cpu=False: device_index(renamed(device)),
         "get_stream_from_external": found["ExternalStream"],
-        "default_generators": _default_generators(module),
+        "default_generators": tuple(default_generator(torch.device(NAME, at), CudaGenerator) for at in devices),
         "get_rng_state": lambda device=NAME: GENERATOR.words(),
         "set_rng_state": lambda new_state, device=NAME: GENERATOR.set_words(new_state),
-        "get_rng_state_all": lambda: [GENERATOR.words()] * module.device_count(),
+        "get_rng_state_all": lambda: [GENERATOR.words() for _ in devices],
         "set_rng_state_all": lambda new_states: GENERATOR.set_words(new_states[0]),
     }
-
-
-def _default_generators(module: Any) -> tuple[Generator, ...]:
-    return tuple(default_generator(torch.device(NAME, index), CudaGenerator) for index in range(module.device_count()))
 
 
 def takers() -> list[tuple[Any, str, Any]]:
@@ -175,4 +170,4 @@ def takers() -> list[tuple[Any, str, Any]]:
         place = functools.reduce(getattr, [*module.split(".")[1:], *([owner] if owner else [])], torch)
         if hasattr(place, name):
             found.append((place, name, renaming(getattr(place, name))))
-    return [*found, (torch, "Generator", _generators(torch.Generator))]
+    return [*found, (torch, "Generator", _renaming_class(_Generator, _generator))]

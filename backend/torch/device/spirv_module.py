@@ -154,9 +154,7 @@ class DeviceModule(DeviceInterface):
         """The device's queue."""
         return torch_streams.Stream(device)
 
-    def default_stream(self, device: Any = None) -> Any:
-        """The device's queue."""
-        return torch_streams.Stream(device)
+    default_stream = current_stream
 
     def is_current_stream_capturing(self) -> bool:
         """Graphs are captured by ``triton.backends.spirv.runtime.Graph``, not by streams."""

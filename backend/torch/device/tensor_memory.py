@@ -18,32 +18,20 @@ from .pinned_tensors import copy_across, pinned_address
 
 #: DLPack's code of an element type. What is not here is made as bytes and retyped.
 DLPACK_CODES = {
-    torch.int8: 0,
-    torch.int16: 0,
-    torch.int32: 0,
-    torch.int64: 0,
-    torch.uint8: 1,
-    torch.uint16: 1,
-    torch.uint32: 1,
-    torch.uint64: 1,
-    torch.float16: 2,
-    torch.float32: 2,
-    torch.float64: 2,
-    torch.bfloat16: 4,
-    torch.complex64: 5,
-    torch.complex128: 5,
-    torch.bool: 6,
+    getattr(torch, name): code
+    for code, names in {
+        0: "int8 int16 int32 int64",
+        1: "uint8 uint16 uint32 uint64",
+        2: "float16 float32 float64",
+        4: "bfloat16",
+        5: "complex64 complex128",
+        6: "bool",
+    }.items()
+    for name in names.split()
 }
 #: As ctypes has them.
-_NUMBERS: dict[torch.dtype, Any] = {
-    torch.float32: ctypes.c_float,
-    torch.float64: ctypes.c_double,
-    torch.int8: ctypes.c_int8,
-    torch.int16: ctypes.c_int16,
-    torch.int32: ctypes.c_int32,
-    torch.int64: ctypes.c_int64,
-    torch.uint8: ctypes.c_uint8,
-    torch.bool: ctypes.c_bool,
+_NUMBERS: dict[torch.dtype, Any] = {torch.float32: ctypes.c_float, torch.float64: ctypes.c_double} | {
+    getattr(torch, name): getattr(ctypes, f"c_{name}") for name in "int8 int16 int32 int64 uint8 bool".split()
 }
 #: Fewer bytes go from one device to another through memory that is not pinned.
 _ACROSS = 1 << 20
@@ -163,10 +151,8 @@ def staying_bytes(bytes_: int, device: Any) -> torch.Tensor:
 def _retyped(base: torch.Tensor, dtype: torch.dtype, size: Sequence[int], stride: Sequence[int]) -> torch.Tensor:
     """A tensor over the storage of ``base``, from its start."""
     shell = metadata(_aten.view.dtype)(base[:0], dtype)
-    result: torch.Tensor = metadata(_aten.set_.source_Storage_storage_offset)(
-        shell, base.untyped_storage(), 0, size, stride
-    )
-    return result
+    place: Callable[..., torch.Tensor] = metadata(_aten.set_.source_Storage_storage_offset)
+    return place(shell, base.untyped_storage(), 0, size, stride)
 
 
 def extent(size: Sequence[int], stride: Sequence[int]) -> int:
@@ -324,6 +310,8 @@ def copy_from(self: torch.Tensor, dst: torch.Tensor, non_blocking: bool = False)
     by itself; with ``non_blocking`` nobody waits for that."""
     if dst.numel() == 0:
         return dst
+    if not isinstance(self, torch.Tensor):  # torch hands a number over as such: dst.copy_(2)
+        self = torch.tensor(self, dtype={float: torch.float64, complex: torch.complex128}.get(type(self)))
     same = copies_bytes(self, dst)
     if not is_ours(dst):
         if same and dst.device.type == "cpu":

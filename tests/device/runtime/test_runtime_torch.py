@@ -143,6 +143,17 @@ def test_copies_between_layouts_and_dtypes() -> None:
     assert torch.equal(wave.to("spirv").conj().imag.cpu(), wave.conj().imag)
 
 
+@pytest.mark.parametrize("number", (True, -3, 300, 2.7, 1e30, 1 / 3, 2 + 1j / 3))
+def test_copies_of_numbers(number: complex) -> None:
+    kinds = [torch.complex128] if isinstance(number, complex) else [torch.float64, torch.float16, torch.bool]
+    kinds += [torch.uint8, torch.int32] if isinstance(number, int) else []
+    for dtype in kinds:
+        there, expected = torch.zeros(3, 6, dtype=dtype, device="spirv"), torch.zeros(3, 6, dtype=dtype)
+        assert there[:, ::2].copy_(number).is_spirv  # type: ignore[arg-type]
+        expected[:, ::2].copy_(number)  # type: ignore[arg-type]
+        assert torch.equal(there.cpu(), expected)
+
+
 def test_the_rest_runs_on_the_cpu_and_is_counted(fallbacks: Any, caplog: pytest.LogCaptureFixture) -> None:
     x, y = torch.randn(8, 8), torch.randn(8, 8)
     there_x, there_y = x.to("spirv"), y.to("spirv")

@@ -88,6 +88,39 @@ def test_shared_parameters_stay_shared() -> None:
     assert (copy.deepcopy(model).cpu()[1][0].weight == 2).all()
 
 
+class _Packed(nn.Parameter):
+    """A parameter of a class of a library's own: what is made of it is a plain tensor, and it has attributes."""
+
+    def __new__(cls, values: torch.Tensor) -> _Packed:
+        made: _Packed = torch.Tensor._make_subclass(cls, values, False)  # type: ignore[attr-defined]
+        made.scale = 2.0
+        return made
+
+    def to(self, *args: Any, **kwargs: Any) -> Any:
+        return _Packed(super().to(*args, **kwargs))
+
+
+def test_parameters_move_in_place() -> None:
+    layer = nn.Linear(3, 2)
+    layer.packed = _Packed(torch.ones(2))
+    layer(torch.ones(1, 3)).sum().backward()
+    kept = dict(layer.named_parameters())
+    kept["packed"].scale = 3.0
+    optimizer = torch.optim.SGD([layer.weight, layer.bias], lr=1.0)
+    start = layer.weight.tolist()
+    for device in ("spirv", "cpu", "spirv"):
+        layer.to(device)
+        assert all(one is kept[name] and one.device.type == device for name, one in layer.named_parameters())
+        assert layer.weight.grad.device.type == device and layer.weight.grad.tolist() == [[1.0] * 3] * 2
+    assert isinstance(layer.packed, _Packed) and layer.packed.scale == 3.0 and layer.packed.tolist() == [1, 1]
+    optimizer.step()
+    assert layer.weight.tolist() == (torch.tensor(start) - 1).tolist()
+    shared = nn.Sequential(layer, nn.Sequential(layer))
+    result = shared[0](torch.ones(1, 3, device="spirv"))  # its graph refers to the parameters
+    assert shared.cpu()[0].weight is kept["weight"] and kept["weight"].device.type == "cpu"
+    assert result.requires_grad and result.device.type == "spirv"
+
+
 _OPTIMIZERS: list[tuple[type[torch.optim.Optimizer], dict[str, Any]]] = [
     (torch.optim.SGD, {"momentum": 0.9}),
     (torch.optim.Adam, {}),

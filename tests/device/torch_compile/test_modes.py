@@ -78,6 +78,14 @@ def test_flex_attention_of_few_queries() -> None:
     torch.testing.assert_close(found.cpu(), right, **_CLOSE)
 
 
+def test_scales_of_eight_bits_are_bytes() -> None:
+    """Inductor passes them to kernels as such."""
+    values = torch.arange(5.0, device="spirv")
+    made = torch.compile(lambda x: (x + 1).to(torch.uint8).view(torch.float8_e8m0fnu))(values)
+    read = torch.compile(lambda x: x.view(torch.uint8).float() * 2)(made)
+    assert made.dtype == torch.float8_e8m0fnu and read.tolist() == [2.0, 4.0, 6.0, 8.0, 10.0]
+
+
 def test_cpp_wrapper_is_refused(own_caches: Any) -> None:
     with own_caches.patch(cpp_wrapper=True), pytest.raises(Exception, match="cpp_wrapper and AOTInductor are not"):
         torch.compile(lambda x: x.sin() + 1)(torch.ones(8, device="spirv"))

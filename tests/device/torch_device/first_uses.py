@@ -129,6 +129,8 @@ _MODULES = {
     "swapped": "torch.__future__.set_swap_module_params_on_conversion(True); m = m.to('spirv')",
     "shared": "m = m.share_memory().to('spirv')",
     "from meta": "with torch.device('meta'): m = tied()\nm = m.to_empty(device='spirv')",
+    "scripted": "m = list(torch.jit.script(m).to('spirv').children())",
+    "traced, within another": "m = torch.nn.Sequential(*torch.jit.trace(m, torch.tensor([1])).children()).to('spirv')",
     "assigned": "m.load_state_dict({k: v.to('spirv') for k, v in m.state_dict().items()}, assign=True)\n"
     "m[1].weight = m[0].weight",
 }

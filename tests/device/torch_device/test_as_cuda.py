@@ -317,6 +317,48 @@ def test_functions_compile_inside() -> None:
     torch._dynamo.reset()
 
 
+#: A function with a block of torch.cuda's, in a process that imports Dynamo inside, as libraries do, or before.
+_BLOCK = """
+import torch
+FIRST
+
+def twice(x):
+    with torch.cuda.BLOCK:
+        y = x * 2.0
+    return y
+
+with torch.spirv.as_cuda():
+    stream = torch.cuda.Stream()
+    print(torch.compile(twice, fullgraph=FULL)(torch.ones(3, device="cuda")).tolist())
+"""
+_BLOCKS = [
+    ("", "device(x.device.index)", True),
+    ("import torch._dynamo", "device(x.device)", True),
+    ("", "stream(stream)", False),
+]
+
+
+@pytest.mark.parametrize(("first", "block", "full"), _BLOCKS)
+def test_blocks_of_cuda_compile(first: str, block: str, full: bool) -> None:
+    program = _BLOCK.replace("FIRST", first).replace("BLOCK", block).replace("FULL", str(full))
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=240)
+    assert ended.stdout == "[2.0, 2.0, 2.0]\n", ended.stderr
+
+
+class _Own(torch.Tensor):
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return NotImplemented
+
+
+def test_subclasses_override_nothing_while_torch_traces() -> None:
+    own = torch.ones(1).as_subclass(_Own)
+    with torch.spirv.as_cuda():
+        assert torch.autograd.has_torch_function((own,)) and not torch.autograd.has_torch_function((torch.ones(1),))
+        with torch._C.DisableTorchFunctionSubclass():
+            assert not torch.autograd.has_torch_function((own,))
+
+
 #: Functions of torch.cuda that are torch's own in the region: they ask no device.
 _TORCHS = {"classproperty", "memory_stats_as_nested_dict", "current_device", "graph"}
 _SPELLINGS = ("cuda", "cuda:0", torch.device("cuda"), torch.device("cuda:0"), 0, None)

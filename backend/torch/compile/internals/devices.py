@@ -37,22 +37,46 @@ def own_code(module: Any) -> None:
         module._recompile_re()
 
 
-#: What of this package torch's compiler traces: a mode of torch's, which it does not leave alone.
-_TRACED = frozenset(
-    str(Path(__file__).resolve().parents[2] / "device" / name) for name in ("as_cuda.py", "cuda_names.py")
-)
-
-
 def traced_code(module: Any) -> None:
-    """The mode of ``torch.spirv.as_cuda()`` is traced, so that functions compile within it."""
-    original = module.check_file
+    """The mode of ``torch.spirv.as_cuda()`` is traced, as torch does with modes: functions compile within it."""
+    original, device = module.check_file, Path(__file__).resolve().parents[2] / "device"
+    traced = {str(device / "as_cuda.py"), str(device / "cuda_names.py")}
 
     def check_file(filename: str | None, is_inlined_call: bool = False) -> Any:
-        if is_inlined_call and filename is not None and str(Path(filename).resolve()) in _TRACED:
+        if is_inlined_call and filename is not None and str(Path(filename).resolve()) in traced:
             return module.SkipResult(False, "the mode of as_cuda()")
         return original(filename, is_inlined_call)
 
     module.check_file = check_file
+
+
+def device_blocks(module: Any) -> None:
+    """Dynamo traces ``with torch.spirv.device(…)``, in as_cuda() under CUDA's name, too."""
+    from ....runtime import DeviceInterface, device_index
+
+    original, block = module.get_device_context_manager, DeviceInterface.device
+
+    class DeviceBlock(module.AcceleratorDeviceIndexVariable):  # type: ignore[misc, name-defined]
+        _get_device_index_fn = staticmethod(lambda device, **_: device_index(device))
+
+    def get_device_context_manager(kind: Any) -> Any:
+        is_block = isinstance(kind, type) and issubclass(kind, block) and kind.__init__ is block.__init__
+        return DeviceBlock if is_block else original(kind)
+
+    module.get_device_context_manager = get_device_context_manager
+
+
+def pattern_inputs(module: Any) -> None:
+    """Patterns are made for this device where a graph has no tensor and torch.cuda answers for it: in as_cuda()."""
+    original = module.lazy_init
+
+    def lazy_init(*given: Any) -> Any:
+        from ...device.as_cuda import has_cuda
+
+        is_inside = torch.cuda.is_available() and not has_cuda()
+        return original(*([torch.device(NAME)] if given == (None,) and is_inside else given))
+
+    module.lazy_init = lazy_init
 
 
 def device_interface(module: Any) -> None:

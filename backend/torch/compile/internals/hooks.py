@@ -33,6 +33,21 @@ HOOKS = (
         otherwise="functions are not compiled in torch.spirv.as_cuda()",
     ),
     Hook(
+        "device_blocks",
+        "torch._dynamo.variables.ctx_manager",
+        ("AcceleratorDeviceIndexVariable", "get_device_context_manager"),
+        devices.device_blocks,
+        since="2.13",
+        otherwise="blocks of torch.spirv.device() are not compiled",
+    ),
+    Hook(
+        "pattern_inputs",
+        "torch._inductor.fx_passes.joint_graph",
+        ("lazy_init",),
+        devices.pattern_inputs,
+        otherwise="graphs without a tensor are not compiled in torch.spirv.as_cuda()",
+    ),
+    Hook(
         "device_interface",
         "torch._dynamo.device_interface",
         ("DeviceInterface", "register_interface_for_device"),
