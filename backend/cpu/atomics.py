@@ -45,153 +45,58 @@ def _update(t: Translation, item: ModuleInstruction) -> None:
     key, name = t.keys(item.result)[0], _UPDATES[item.name]
     type_ = t.type_name(key)
     operands = [t.keys(item.operands[3])[0]]
-    if _adds_neighbours(t, item, name, type_):
-        _add_neighbours(t, item, name, operands[0])
-        return
     locked = f"  %found = atomicrmw {name} ptr %place, {type_} %value monotonic"
-    _each_lane(t, item, name, operands, ["value"], locked, _plain_update(t, name, type_))
+    if not _adds_neighbours(t, item, name, type_):
+        _each_lane(t, item, name, operands, ["value"], locked, _plain_update(t, name, type_))
+        return
+    code, alone, after = t.code, t.code.name("alone"), t.code.name("after")
+    first, values = t.scalar(t.keys(item.operands[0])[0]), t.vector(operands[0])
+    if not _is_own(t, item):
+        several = code.name("several")
+        code.branch(ALONE, alone, several)
+        code.label(several)
+        if t.delayed.most:
+            code.helpers.setdefault(f"near_{type_}", _near(t, name, type_))
+        _each_lane(t, item, name, operands, ["value"], locked, near=f"near_{type_}")
+        code.jump(after)
+        code.label(alone)
+    found = load_neighbours(t, first, type_, 4, None)
+    store_neighbours(t, first, code.emit(f"{name} {t.spread(type_)} {found}, {values}"), type_, 4)
+    if not _is_own(t, item):
+        code.jump(after)
+        code.label(after)
 
 
-#: Neighbouring elements of these types are added to together → what adds nothing to any.
-_QUADS = {"i32": "0", "float": "0x8000000000000000"}
+#: Neighbouring elements of these types are added to by one load, sum and store, where no other thread updates them.
+_TOGETHER = ("i32", "float")
 
 
 def _adds_neighbours(t: Translation, item: ModuleInstruction, name: str, type_: str) -> bool:
-    """Whether neighbouring elements are added to, what was found is not used, and 16 bytes can be exchanged at once."""
+    """Whether neighbouring elements are added to, and what was found is not used."""
     shape = t.shape(t.keys(item.operands[0])[0])
     return (
         name in ("add", "fadd")
-        and type_ in _QUADS
-        and t.host.arch == "x86_64"
+        and type_ in _TOGETHER
         and t.program.emulation is None
-        and not _is_own(t, item)
+        and not t.program.watched
         and item.result not in t.program.mentioned
         and shape is not None
         and all(offset - shape.offsets[0] == 4 * lane for lane, offset in enumerate(shape.offsets))
     )
 
 
-def _add_neighbours(t: Translation, item: ModuleInstruction, name: str, value: Key) -> None:
-    """Adds to all of them by one load and one store if this thread is alone, else to four at a time."""
-    address, code = t.keys(item.operands[0])[0], t.code
-    watch(t, item, address, 4)
-    type_, vector = t.type_name(value), t.spread(t.type_name(value))
-    helper = f"quads_{type_}"
-    if helper not in code.helpers:
-        code.helpers[helper] = _quads(t, name, type_)
-    values, first = t.vector(value), t.scalar(address)
-    plain, locked, after = (code.name(kind) for kind in ("alone", "locked", "after"))
-    code.branch(ALONE, plain, locked)
-    code.label(plain)
-    before = load_neighbours(t, first, type_, 4, None)
-    store_neighbours(t, first, code.emit(f"{name} {vector} {before}, {values}"), type_, 4)
-    code.jump(after)
-    code.label(locked)
-    nothing = f"splat ({type_} {_QUADS[type_]})"
-    if t.mask is not None:
-        values = code.emit(f"select {t.mask_type} {t.mask}, {vector} {values}, {vector} {nothing}")
-    code.call(helper, "void", [("ptr", LOG), ("i64", first), (vector, values)], declared=True)
-    code.jump(after)
-    code.label(after)
-
-
-def _quads(t: Translation, name: str, type_: str) -> str:
-    """The function that adds to neighbouring elements, by exchanges of 16 bytes: a locked instruction takes as long for
-    one element as for four. What lies beside them in their 16 bytes keeps its bits, which a sum would change where they
-    are those of a signaling NaN. Elements that are not aligned are added to one by one."""
-    lanes, most, quad = t.lanes, t.lanes + 4, f"<4 x {type_}>"
-    nothing = f"splat ({type_} {_QUADS[type_]})"
-    zero = 0 if type_ == "i32" else -(1 << 31)
-    keep = t.delayed.keep(f"near_{type_}", [("i64", "%first"), (t.spread(type_), "%values")], "", "now", "end")
-    if t.delayed.most:
-        t.code.helpers[f"near_{type_}"] = _near(t, name, type_, zero)
-    return f"""define internal void @quads_{type_}(ptr %log, i64 %first, <{lanes} x {type_}> %values) noinline {{
-entry:
-  %all = alloca <{most} x {type_}>, align 16
-{keep}now:
-  store <{most} x {type_}> {nothing}, ptr %all, align 16
-  %odd = and i64 %first, 3
-  %aligned = icmp eq i64 %odd, 0
-  %behind = and i64 %first, 12
-  %begin = and i64 %first, -16
-  br i1 %aligned, label %together, label %apart
-together:
-  %inside = getelementptr i8, ptr %all, i64 %behind
-  store <{lanes} x {type_}> %values, ptr %inside, align 4
-  br label %quads
-quads:
-  %at = phi i64 [0, %together], [%next, %done]
-  %from = getelementptr i8, ptr %all, i64 %at
-  %more = load {quad}, ptr %from, align 16
-  %known = bitcast {quad} %more to <4 x i32>
-  %differs = icmp ne <4 x i32> %known, splat (i32 {zero})
-  %any = bitcast <4 x i1> %differs to i4
-  %some = icmp ne i4 %any, 0
-  br i1 %some, label %load, label %done
-load:
-  %number = add i64 %begin, %at
-  %place = inttoptr i64 %number to ptr
-  %upper = getelementptr i8, ptr %place, i64 8
-  %low = load atomic i64, ptr %place monotonic, align 8
-  %high = load atomic i64, ptr %upper monotonic, align 8
-  %wide = zext i64 %low to i128
-  %higher = zext i64 %high to i128
-  %moved = shl i128 %higher, 64
-  %once = or i128 %wide, %moved
-  br label %try
-try:
-  %old = phi i128 [%once, %load], [%found, %try]
-  %before = bitcast i128 %old to {quad}
-  %sums = {name} {quad} %before, %more
-  %after = select <4 x i1> %differs, {quad} %sums, {quad} %before
-  %new = bitcast {quad} %after to i128
-  %pair = cmpxchg ptr %place, i128 %old, i128 %new monotonic monotonic, align 16
-  %found = extractvalue {{ i128, i1 }} %pair, 0
-  %stored = extractvalue {{ i128, i1 }} %pair, 1
-  br i1 %stored, label %done, label %try
-done:
-  %next = add i64 %at, 16
-  %again = icmp ult i64 %next, {4 * most}
-  br i1 %again, label %quads, label %end
-apart:
-  store <{lanes} x {type_}> %values, ptr %all, align 16
-  br label %one
-one:
-  %lane = phi i64 [0, %apart], [%following, %past]
-  %source = getelementptr {type_}, ptr %all, i64 %lane
-  %value = load {type_}, ptr %source, align 4
-  %pattern = bitcast {type_} %value to i32
-  %counts = icmp ne i32 %pattern, {zero}
-  br i1 %counts, label %sum, label %past
-sum:
-  %offset = mul i64 %lane, 4
-  %other = add i64 %first, %offset
-  %there = inttoptr i64 %other to ptr
-  %was = atomicrmw {name} ptr %there, {type_} %value monotonic, align 4
-  br label %past
-past:
-  %following = add i64 %lane, 1
-  %further = icmp ult i64 %following, {lanes}
-  br i1 %further, label %one, label %end
-end:
-  ret void
-}}"""
-
-
-def _near(t: Translation, name: str, type_: str, zero: int) -> str:
-    """The function that adds to neighbouring elements in plain memory, where something is added."""
-    lanes, vector, suffix = t.lanes, t.spread(type_), t.suffix(type_)
+def _near(t: Translation, name: str, type_: str) -> str:
+    """The function that adds to the neighbouring elements from %first on that are active, in plain memory."""
+    vector, suffix = t.spread(type_), t.suffix(type_)
     t.code.declarations |= {
         f"declare {vector} @llvm.masked.load.{suffix}.p0(ptr, {t.mask_type}, {vector})",
         f"declare void @llvm.masked.store.{suffix}.p0({vector}, ptr, {t.mask_type})",
     }
-    return f"""define internal void @near_{type_}(i64 %first, {vector} %values) {{
+    return f"""define internal void @near_{type_}(i64 %first, {t.mask_type} %mask, {vector} %values) {{
 entry:
   %place = inttoptr i64 %first to ptr
-  %known = bitcast {vector} %values to <{lanes} x i32>
-  %differs = icmp ne <{lanes} x i32> %known, splat (i32 {zero})
-  %active = bitcast {t.mask_type} %differs to i{lanes}
-  %all = icmp eq i{lanes} %active, -1
+  %active = bitcast {t.mask_type} %mask to i{t.lanes}
+  %all = icmp eq i{t.lanes} %active, -1
   br i1 %all, label %every, label %some
 every:
   %found = load {vector}, ptr %place, align 1
@@ -199,9 +104,9 @@ every:
   store {vector} %new, ptr %place, align 1
   ret void
 some:
-  %old = call {vector} @llvm.masked.load.{suffix}.p0(ptr align 1 %place, {t.mask_type} %differs, {vector} poison)
+  %old = call {vector} @llvm.masked.load.{suffix}.p0(ptr align 1 %place, {t.mask_type} %mask, {vector} poison)
   %sum = {name} {vector} %old, %values
-  call void @llvm.masked.store.{suffix}.p0({vector} %sum, ptr align 1 %place, {t.mask_type} %differs)
+  call void @llvm.masked.store.{suffix}.p0({vector} %sum, ptr align 1 %place, {t.mask_type} %mask)
   ret void
 }}"""
 
@@ -285,25 +190,27 @@ def _each_lane(
     names: Sequence[str],
     locked: str,
     plain: str = "",
+    near: str = "",
 ) -> None:
     """Has the active lanes do one after the other what ``locked`` says of %place and the operands, by their names; if
     no other thread has the memory, what ``plain`` says, if it says anything. What they call %found is the lane's
-    result, which is kept if something uses it."""
+    result, which is kept if something uses it. ``near``: what adds to all lanes' neighbouring places later (_near)."""
     address = t.keys(item.operands[0])[0]
     watch(t, item, *_watched(t, item.operands[0]))
     result = t.keys(item.result)[0] if item.result and item.result in t.program.mentioned else None
     type_ = t.type_name(t.keys(item.result)[0] if item.result else operands[0])
-    shared = {one for one, operand in zip(names, operands, strict=True) if t.is_shared(operand)}
+    shared = {one for one, operand in zip(names, operands, strict=True) if t.is_shared(operand) and not near}
     own = bool(plain) and _is_own(t, item)
     helper = f"atomic_{'own_' if own else ''}{name}_{type_}{''.join(f'_{one}' for one in sorted(shared))}"
-    helper += "" if result is None else "_found"
+    helper += "_near" if near else "" if result is None else "_found"
     if helper not in t.code.helpers:
         ways = [("plain", plain)] if own else [("locked", locked)]
         if plain and not own and t.program.emulation is None:
             ways.append(("plain", plain))
-        t.code.helpers[helper] = _helper(t, helper, type_, names, shared, ways, result is not None)
+        t.code.helpers[helper] = _helper(t, helper, type_, names, shared, ways, result is not None, near)
         t.code.declarations.add(f"declare i{t.lanes} @llvm.cttz.i{t.lanes}(i{t.lanes}, i1)")
-    arguments = [(t.spread("i64"), t.vector(address)), (t.mask_type, t.active())]
+    places = ("i64", t.scalar(address)) if near else (t.spread("i64"), t.vector(address))
+    arguments = [places, (t.mask_type, t.active())]
     arguments += [
         (type_, t.scalar(operand)) if one in shared else (t.spread(type_), t.vector(operand))
         for one, operand in zip(names, operands, strict=True)
@@ -325,6 +232,7 @@ def _helper(
     shared: Collection[str],
     ways: Sequence[tuple[str, str]],
     gives: bool,
+    near: str,
 ) -> str:
     """The function of ``ways``: (name, body) of one, or of what runs unless and if this thread is alone. The plain way
     has no loop where all lanes are active: elements of vectors are taken apart in registers, before any is updated
@@ -334,10 +242,15 @@ def _helper(
     and a vector that is written anew for each lane would be waited for (histograms 0.24 of torch instead of 0.09)."""
     lanes, vector, bits, size = t.lanes, t.spread(type_), f"i{t.lanes}", _bytes(type_)
     places = t.spread("i64")
-    given = [(places, "%places"), (t.mask_type, "%mask")]
+    given = [("i64", "%first") if near else (places, "%places"), (t.mask_type, "%mask")]
     given += [(type_, f"%{name}") if name in shared else (vector, f"%{name}s") for name in names]
     spread = [name for name in names if name not in shared]
     made = [f"  %all = alloca {places}, align 64", *(f"  %at{name} = alloca {vector}, align 64" for name in spread)]
+    if near:
+        offsets = ", ".join(f"i64 {lane * size}" for lane in range(lanes))
+        made.append(f"""  %one = insertelement {places} poison, i64 %first, i64 0
+  %firsts = shufflevector {places} %one, {places} poison, <{lanes} x i32> zeroinitializer
+  %places = add {places} %firsts, <{offsets}>""")
     put = f"  store {places} %places, ptr %all, align 64\n"
     put += "".join(f"  store {vector} %{name}s, ptr %at{name}, align 64\n" for name in spread)
     kept, final = "", "  ret void"
@@ -392,7 +305,9 @@ lanes.{way}:
   br i1 %again.{way}, label %lanes.{way}, label %done
 """
     begun = f"  br label %{ways[0][0]}\n"
-    if len(ways) > 1:
+    if near:
+        begun = t.delayed.keep(near, given, "", "locked", "done")
+    elif len(ways) > 1:
         keep = t.delayed.keep(helper, given, ", i1 true, ptr null", "locked", "done")
         begun = f"  br i1 %alone, label %plain, label %shared\nshared:\n{keep}"
     before = "\n".join(made)

@@ -113,12 +113,6 @@ class _Launches:
             self._device.launch(self._kernel, self._block, [programs, 1, 1], name="delayed")
 
 
-@pytest.fixture(params=PROFILES_HERE)
-def profile(request: pytest.FixtureRequest) -> str:
-    """A set of instructions."""
-    return str(request.param)
-
-
 #: The log holds some programs of 256 elements, not one of 16,384.
 @pytest.mark.parametrize("block", [256, 16384])
 @pytest.mark.parametrize("dtype", ["int32", "float32", "int64", "float64"])

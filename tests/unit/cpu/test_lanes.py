@@ -15,15 +15,9 @@ from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon._runtime import GluonASTSource
 
-from tests.unit.cpu.kernels import PROFILES_HERE, block_of, launch, run
+from tests.unit.cpu.kernels import block_of, launch, run
 
 RANDOM = np.random.default_rng(7)
-
-
-@pytest.fixture(params=PROFILES_HERE)
-def profile(request: pytest.FixtureRequest) -> str:
-    """A set of instructions."""
-    return str(request.param)
 
 
 @triton.jit

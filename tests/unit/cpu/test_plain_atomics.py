@@ -15,7 +15,7 @@ from triton.backends.spirv.cpu.kernel import translate
 from triton.backends.spirv.cpu.objects import make
 from triton.backends.spirv.runtime.native_module import native
 
-from tests.unit.cpu.kernels import PROFILES_HERE, block_of, compiled, run
+from tests.unit.cpu.kernels import block_of, compiled, run
 
 RANDOM = np.random.default_rng(21)
 
@@ -52,12 +52,6 @@ def locked(lock, total, rounds):
             pass
         tl.store(total, tl.load(total) + 1)
         tl.atomic_xchg(lock, 0)
-
-
-@pytest.fixture(params=PROFILES_HERE)
-def profile(request: pytest.FixtureRequest) -> str:
-    """A set of instructions."""
-    return str(request.param)
 
 
 #: Few programs run on one thread, many on two.

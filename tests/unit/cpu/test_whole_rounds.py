@@ -10,16 +10,10 @@ from triton.backends.spirv.capabilities import PROFILES
 from triton.backends.spirv.cpu.host import host_of
 from triton.backends.spirv.cpu.kernel import translate
 
-from tests.unit.cpu.kernels import PROFILES_HERE, compiled, run
+from tests.unit.cpu.kernels import compiled, run
 
 RANDOM = np.random.default_rng(11)
 LARGEST = 2**31 - 1
-
-
-@pytest.fixture(params=PROFILES_HERE)
-def profile(request: pytest.FixtureRequest) -> str:
-    """A set of instructions."""
-    return str(request.param)
 
 
 @triton.jit
