@@ -2,8 +2,8 @@
 seconds. For tests of what such a program does, not of what is imported when.
 
 As a program this is the server: it reads the program and its environment, forks, and answers in a line with how the
-fork ended and what it wrote. ``run_python`` does that with a command, in forks of a process that has imported triton,
-too.
+fork ended and what it wrote. ``run_python`` does that with a command, in forks of a process that has imported triton
+and this compiler, too: what a first kernel imports takes another second.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cache, partial
+from importlib import import_module
 from pathlib import Path
 
 #: After these a fork is ended that does not end by itself.
@@ -33,6 +34,15 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 #: server. All others make a server of their own.
 _READ_LATER = ("TRITON_SPIRV_", "TRITON_CACHE_DIR", "TRITON_DEFAULT_FP_FUSION", "PYTEST_CURRENT_TEST", "VK_")
 _READ_AT_IMPORT = ("TRITON_SPIRV_TORCH_DEVICE", "TRITON_SPIRV_BACKEND")
+#: Modules that import most of what compiles and launches a first kernel.
+_OF_A_KERNEL = (
+    "triton.backends.spirv.cpu.kernel",
+    "triton.backends.spirv.launching.launcher",
+    "triton.backends.spirv.lowering.entry_point",
+    "triton.backends.spirv.runtime.device_choice",
+    "triton.backends.spirv.stages",
+    "triton.experimental.gluon",
+)
 _SERVERS = ExitStack()
 atexit.register(_SERVERS.close)
 
@@ -80,8 +90,8 @@ def _triton_server(environment: frozenset[tuple[str, str]]) -> Callable[..., tup
 def run_python(
     arguments: Sequence[str], env: Mapping[str, str] | None = None, cwd: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Runs what ``python ARGUMENTS`` runs (``-c``, ``-m``, or a file), in a fork that has imported torch and triton and
-    nothing else of them: not for tests of what is imported, of signals, or of the interpreter's options."""
+    """Runs what ``python ARGUMENTS`` runs (``-c``, ``-m``, or a file), in a fork that has imported torch, triton and
+    the compiler: not for tests of what is imported, of signals, or of the interpreter's options."""
     environment = dict(os.environ if env is None else env)
     at_import = frozenset(
         (name, value)
@@ -165,6 +175,8 @@ def main() -> None:
     if sys.argv[1:] == ["triton"]:
         import triton.language  # noqa: F401
 
+        for name in _OF_A_KERNEL:
+            import_module(name)
         body = _command
     for line in sys.stdin:
         print(json.dumps(forked(partial(body, *json.loads(line)))), flush=True)

@@ -1,4 +1,4 @@
-"""Every example runs as its own program and is right on the device that the tests run on."""
+"""Every example runs as a program and is right on the device that the tests run on."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import examples
+from tests.device.forks import run_python
 from tests.device.processes import on_path, run
 
 ROOT = Path(examples.__file__).parents[1]
@@ -40,8 +41,8 @@ def test_a_small_gpt_is_trained(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("example", [example for example in EXAMPLES if example != "demo"])  # it runs below
 def test_example(example: str) -> None:
-    """Run as a user runs it: the exit status is 0 only where every result is within its tolerance."""
-    done = run([sys.executable, "-m", f"examples.{example}"], seconds=300, cwd=ROOT)
+    """Run as a user runs it, in a fork: the exit status is 0 only where every result is within its tolerance."""
+    done = run_python(["-m", f"examples.{example}"], cwd=ROOT)
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
     assert "max error" in done.stdout and "WRONG" not in done.stdout
 
