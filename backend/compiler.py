@@ -30,10 +30,11 @@ _LEAST_SHARED = 16
 
 @functools.lru_cache(maxsize=1)
 def sources_digest() -> str:
-    """A digest of this backend's Python sources and of SPIR-V's grammar: what decides the code that is emitted."""
+    """A digest of this backend's Python sources and of the tables that they read: what decides the code that is
+    emitted."""
     digest = hashlib.sha256()
     root = Path(__file__).parent
-    for path in sorted((*root.rglob("*.py"), root / "spirv" / "grammar.txt")):
+    for path in sorted((*root.rglob("*.py"), *root.rglob("*.txt"))):
         digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()
 

@@ -1,6 +1,6 @@
-"""Derives every polynomial of backend/lowering/numerics/coefficients.py, and prints that file.
+"""Derives every polynomial of backend/lowering/numerics/coefficients.txt, and prints that file.
 
-    python tests/unit/math/derive_coefficients.py > backend/lowering/numerics/coefficients.py
+    python tests/unit/math/derive_coefficients.py > backend/lowering/numerics/coefficients.txt
 
 Each is the interpolating polynomial through Chebyshev nodes of the stated interval, computed with 80 digits, of the
 lowest degree whose error, weighted by the part it has in the result, stays below 2^-27 (f32) or 2^-58 (f64), and
@@ -138,6 +138,25 @@ def bessel_phase(order: int, part: str) -> Callable[[Real], Real]:
     return lambda u: value(u if u > mpf(10) ** -6 else mpf(10) ** -6)
 
 
+def odd(meaning: str, function: Callable[[Real], Real], high: str | Real) -> Fit:
+    """(f(x) - x) / x^3 at z = x^2, of a function that is odd."""
+    return Fit(meaning, taylor_safe(lambda z: (function(sqrt(z)) / sqrt(z) - 1) / z), mpf(0), mpf(high), lambda z: z)
+
+
+def to_8(meaning: str, function: Callable[[Real], Real], weight: int) -> Fit:
+    """Of x from 0 to 8."""
+    place = f"{meaning} at z = x^2/32 - 1, x to 8"
+    target = lambda z: function(sqrt(abs((z + 1) * 32)) + mpf(10) ** -20)  # noqa: E731
+    return Fit(place, target, mpf(-1), mpf("1.0001"), lambda z: weight, (64,))
+
+
+def from_8(meaning: str, function: Callable[[Real], Real], weight: int) -> Fit:
+    """Of x from 8 on."""
+    place = f"{meaning} at t = 16/x - 1, x from 8"
+    target = lambda t: function(16 / max(t + 1, mpf("0.001")))  # noqa: E731
+    return Fit(place, target, mpf(-1), mpf("1.0001"), lambda t: weight, (64,))
+
+
 FITS = {
     "EXPM1": Fit(
         "(exp(r) - 1 - r) / r^2",
@@ -193,13 +212,7 @@ FITS = {
         lambda z: z * z * 1024,
         (64,),
     ),
-    "SIN": Fit(
-        "(sin(r) - r) / r^3 at z = r^2",
-        taylor_safe(lambda z: (sin(sqrt(z)) / sqrt(z) - 1) / z),
-        mpf(0),
-        QUARTER_PI**2,
-        lambda z: z,
-    ),
+    "SIN": odd("(sin(r) - r) / r^3 at z = r^2", sin, QUARTER_PI**2),
     "COS": Fit(
         "(cos(r) - 1 + r^2/2) / r^4 at z = r^2",
         lambda z: (cos(sqrt(z)) - 1 + z / 2) / z**2 if z > mpf(10) ** -12 else mpf(1) / 24,
@@ -207,34 +220,10 @@ FITS = {
         QUARTER_PI**2,
         lambda z: z * z * sqrt(2),
     ),
-    "TANH": Fit(
-        "(tanh(x) - x) / x^3 at z = x^2",
-        taylor_safe(lambda z: (mpmath.tanh(sqrt(z)) / sqrt(z) - 1) / z),
-        mpf(0),
-        mpf("0.3907"),
-        lambda z: z,
-    ),
-    "SINH": Fit(
-        "(sinh(x) - x) / x^3 at z = x^2",
-        taylor_safe(lambda z: (mpmath.sinh(sqrt(z)) / sqrt(z) - 1) / z),
-        mpf(0),
-        mpf("1.001"),
-        lambda z: z,
-    ),
-    "ASIN": Fit(
-        "(asin(x) - x) / x^3 at z = x^2",
-        taylor_safe(lambda z: (mpmath.asin(sqrt(z)) / sqrt(z) - 1) / z),
-        mpf(0),
-        mpf("0.2501"),
-        lambda z: z,
-    ),
-    "ATAN": Fit(
-        "(atan(x) - x) / x^3 at z = x^2",
-        taylor_safe(lambda z: (mpmath.atan(sqrt(z)) / sqrt(z) - 1) / z),
-        mpf(0),
-        mpf("0.1717"),
-        lambda z: z,
-    ),
+    "TANH": odd("(tanh(x) - x) / x^3 at z = x^2", mpmath.tanh, "0.3907"),
+    "SINH": odd("(sinh(x) - x) / x^3 at z = x^2", mpmath.sinh, "1.001"),
+    "ASIN": odd("(asin(x) - x) / x^3 at z = x^2", mpmath.asin, "0.2501"),
+    "ATAN": odd("(atan(x) - x) / x^3 at z = x^2", mpmath.atan, "0.1717"),
     "ERF": Fit(
         "(erf(x) - x) / x at z = x^2",
         taylor_safe(lambda z: mpmath.erf(sqrt(z)) / sqrt(z) - 1),
@@ -298,115 +287,41 @@ FITS = {
         lambda u: mpf(1) / 8,
         (64,),
     ),
-    "J0": Fit(
-        "J0(x) at z = x^2/32 - 1, x to 8",
-        lambda z: mpmath.besselj(0, sqrt(abs((z + 1) * 32))),
-        mpf(-1),
-        mpf("1.0001"),
-        lambda z: 1,
-        (64,),
+    "J0": to_8("J0(x)", lambda x: mpmath.besselj(0, x), 1),
+    "J1": to_8("J1(x)/x", lambda x: mpmath.besselj(1, x) / x, 4),
+    "Y0": to_8(
+        "Y0(x) - 2/pi log(x) J0(x)", lambda x: mpmath.bessely(0, x) - 2 / mpmath.pi * log(x) * mpmath.besselj(0, x), 1
     ),
-    "J1": Fit(
-        "J1(x)/x at z = x^2/32 - 1, x to 8",
-        lambda z: (
-            mpmath.besselj(1, sqrt(abs((z + 1) * 32)) + mpf(10) ** -20) / (sqrt(abs((z + 1) * 32)) + mpf(10) ** -20)
-        ),
-        mpf(-1),
-        mpf("1.0001"),
-        lambda z: 4,
-        (64,),
+    "Y1": to_8(
+        "(Y1(x) - 2/pi (log(x) J1(x) - 1/x)) / x",
+        lambda x: (mpmath.bessely(1, x) - 2 / mpmath.pi * (log(x) * mpmath.besselj(1, x) - 1 / x)) / x,
+        4,
     ),
-    "Y0": Fit(
-        "Y0(x) - 2/pi log(x) J0(x) at z = x^2/32 - 1, x to 8",
-        lambda z: (lambda x: mpmath.bessely(0, x) - 2 / mpmath.pi * log(x) * mpmath.besselj(0, x))(
-            sqrt(abs((z + 1) * 32)) + mpf(10) ** -20
-        ),
-        mpf(-1),
-        mpf("1.0001"),
-        lambda z: 1,
-        (64,),
-    ),
-    "Y1": Fit(
-        "(Y1(x) - 2/pi (log(x) J1(x) - 1/x)) / x at z = x^2/32 - 1, x to 8",
-        lambda z: (lambda x: (mpmath.bessely(1, x) - 2 / mpmath.pi * (log(x) * mpmath.besselj(1, x) - 1 / x)) / x)(
-            sqrt(abs((z + 1) * 32)) + mpf(10) ** -20
-        ),
-        mpf(-1),
-        mpf("1.0001"),
-        lambda z: 4,
-        (64,),
-    ),
-    "J0_P": Fit(
-        "P of Hankel's form of order 0 at u = (8/x)^2", bessel_phase(0, "P"), mpf(0), mpf("1.0001"), lambda u: 1, (64,)
-    ),
-    "J0_Q": Fit(
-        "Q of Hankel's form of order 0, over 8/x, at u = (8/x)^2",
-        bessel_phase(0, "Q"),
-        mpf(0),
-        mpf("1.0001"),
-        lambda u: 1,
-        (64,),
-    ),
-    "J1_P": Fit(
-        "P of Hankel's form of order 1 at u = (8/x)^2", bessel_phase(1, "P"), mpf(0), mpf("1.0001"), lambda u: 1, (64,)
-    ),
-    "J1_Q": Fit(
-        "Q of Hankel's form of order 1, over 8/x, at u = (8/x)^2",
-        bessel_phase(1, "Q"),
-        mpf(0),
-        mpf("1.0001"),
-        lambda u: 1,
-        (64,),
-    ),
-    "I0": Fit(
-        "I0(x) exp(-x^2/16) at z = x^2/32 - 1, x to 8",
-        lambda z: mpmath.besseli(0, sqrt(abs((z + 1) * 32))) * exp(-(z + 1) * 2),
-        mpf(-1),
-        mpf("1.0001"),
-        lambda z: 1,
-        (64,),
-    ),
-    "I1": Fit(
-        "I1(x)/x exp(-x^2/16) at z = x^2/32 - 1, x to 8",
-        lambda z: (lambda x: mpmath.besseli(1, x) / x)(sqrt(abs((z + 1) * 32)) + mpf(10) ** -20) * exp(-(z + 1) * 2),
-        mpf(-1),
-        mpf("1.0001"),
-        lambda z: 4,
-        (64,),
-    ),
-    "I0_LARGE": Fit(
-        "I0(x) exp(-x) sqrt(x) at t = 16/x - 1, x from 8",
-        lambda t: (lambda x: mpmath.besseli(0, x) * exp(-x) * sqrt(x))(16 / max(t + 1, mpf("0.001"))),
-        mpf(-1),
-        mpf("1.0001"),
-        lambda t: 3,
-        (64,),
-    ),
-    "I1_LARGE": Fit(
-        "I1(x) exp(-x) sqrt(x) at t = 16/x - 1, x from 8",
-        lambda t: (lambda x: mpmath.besseli(1, x) * exp(-x) * sqrt(x))(16 / max(t + 1, mpf("0.001"))),
-        mpf(-1),
-        mpf("1.0001"),
-        lambda t: 3,
-        (64,),
-    ),
+    **{
+        f"J{order}_{part}": Fit(
+            f"{part} of Hankel's form of order {order}{', over 8/x,' if part == 'Q' else ''} at u = (8/x)^2",
+            *(bessel_phase(order, part), mpf(0), mpf("1.0001"), lambda u: 1, (64,)),
+        )
+        for order in (0, 1)
+        for part in "PQ"
+    },
+    "I0": to_8("I0(x) exp(-x^2/16)", lambda x: mpmath.besseli(0, x) * exp(-(x**2) / 16), 1),
+    "I1": to_8("I1(x)/x exp(-x^2/16)", lambda x: mpmath.besseli(1, x) / x * exp(-(x**2) / 16), 4),
+    "I0_LARGE": from_8("I0(x) exp(-x) sqrt(x)", lambda x: mpmath.besseli(0, x) * exp(-x) * sqrt(x), 3),
+    "I1_LARGE": from_8("I1(x) exp(-x) sqrt(x)", lambda x: mpmath.besseli(1, x) * exp(-x) * sqrt(x), 3),
 }
 
-HEADER = '''"""Coefficients of the polynomials of the math functions, lowest power first, by width of float.
-
-Written by tests/unit/math/derive_coefficients.py, which states how each is derived. Do not edit.
+HEADER = """\
+# Coefficients of the polynomials of the math functions, lowest power first, by name and width of float; coefficients.py
+# reads them. Written by tests/unit/math/derive_coefficients.py, which states how each is derived. Do not edit.
 """
-from __future__ import annotations
-
-'''
 
 
 def main() -> None:
-    """Prints coefficients.py."""
+    """Prints coefficients.txt."""
     import sys
 
     print(HEADER, end="")
-    print("POLYNOMIALS: dict[str, dict[int, tuple[float, ...]]] = {")
     for name, what in FITS.items():
         try:
             fits = {width: fit(what, width) for width in what.widths}
@@ -414,24 +329,13 @@ def main() -> None:
             print(error, file=sys.stderr)
             continue
         print(name, {w: len(p) for w, p in fits.items()}, file=sys.stderr)
-        print(f"    # {what.meaning}, from {mpmath.nstr(what.low, 5)} to {mpmath.nstr(what.high, 5)}")
-        print(f'    "{name}": {{')
+        print(f"\n# {what.meaning}, from {mpmath.nstr(what.low, 5)} to {mpmath.nstr(what.high, 5)}")
         for width, polynomial in fits.items():
-            print(f"        {width}: (")
+            print(name, width)
             digits = 11 if width == 32 else 18
             texts = [mpmath.nstr(c, digits, min_fixed=0, max_fixed=0) for c in polynomial]
             for start in range(0, len(texts), 4):
-                print("            " + ", ".join(texts[start : start + 4]) + ",")
-            print("        ),")
-        print("    },")
-    print("}")
-    mpmath.mp.dps = 400
-    digits = f"{int(2 / mpmath.pi * mpf(2) ** 1248):0312x}"
-    print("\n#: The first 1,248 bits of 2/pi after the binary point, most significant first.")
-    print("TWO_OVER_PI = int(")
-    for start in range(0, len(digits), 96):
-        print(f'    "{digits[start : start + 96]}"')
-    print("    , 16)")
+                print("   ", *texts[start : start + 4])
 
 
 if __name__ == "__main__":

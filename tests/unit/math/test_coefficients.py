@@ -1,4 +1,4 @@
-"""coefficients.py holds what derive_coefficients.py derives."""
+"""coefficients.txt holds what derive_coefficients.py derives."""
 
 from __future__ import annotations
 
