@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import IntEnum
+from typing import Any
 
 
 class LaunchArgument(IntEnum):
@@ -20,6 +22,14 @@ class LaunchArgument(IntEnum):
 
 #: Where the kernel's own arguments begin.
 FIRST_ARGUMENT = int(LaunchArgument.KERNEL_ARGUMENTS)
+
+
+def argument_at(args: Sequence[Any], path: Sequence[int]) -> Any:
+    """The argument of a launch at a place among the kernel's own, and then in nested tuples."""
+    argument = args[FIRST_ARGUMENT + path[0]]
+    for index in path[1:]:
+        argument = argument[index]
+    return argument
 
 
 class Place(IntEnum):

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
-from ...abi.launch_arguments import FIRST_ARGUMENT, LaunchArgument
+from ...abi.launch_arguments import FIRST_ARGUMENT, LaunchArgument, argument_at
 from ...options import SPIRVOptions
 from ...runtime.launches.launch import Entry
 from .memory import Storage
@@ -47,10 +47,8 @@ def report(
 
 
 def _argument(args: Sequence[Any], entry: Entry) -> dict[str, Any]:
-    (first, *path), name, type_ = entry
-    value = args[FIRST_ARGUMENT + first]
-    for index in path:
-        value = value[index]
+    path, name, type_ = entry
+    value = argument_at(args, path)
     if not hasattr(value, "data_ptr"):
         return {"name": name, "type": type_, "value": value if isinstance(value, int | float | bool) else str(value)}
     told = {"name": name, "type": type_, "address": value.data_ptr(), "dtype": str(getattr(value, "dtype", ""))}

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...abi.launch_arguments import FIRST_ARGUMENT
+from ...abi.launch_arguments import FIRST_ARGUMENT, argument_at
 from ...runtime.context import NAME, Context
 from ...runtime.cuda.cuda_pointers import with_device
 from ...runtime.launches.launch import Entry
@@ -78,13 +78,11 @@ def pointers(args: Sequence[Any], entries: Sequence[Entry]) -> tuple[list[Pointe
     """The pointer arguments of a launch, and the memories behind them. Raises Untold."""
     found: list[Pointer] = []
     storages: dict[tuple[str, int], Storage] = {}
-    for number, ((first, *path), name, type_) in enumerate(entries):
+    for number, (path, name, type_) in enumerate(entries):
         pointee = type_.removeprefix("*").removeprefix("k")
-        if not type_.startswith("*") or FIRST_ARGUMENT + first >= len(args):
+        if not type_.startswith("*") or FIRST_ARGUMENT + path[0] >= len(args):
             continue
-        argument = args[FIRST_ARGUMENT + first]
-        for index in path:
-            argument = argument[index]
+        argument = argument_at(args, path)
         if argument is None:
             continue
         storage = _storage(argument, name)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...abi.launch_arguments import FIRST_ARGUMENT
+from ...abi.launch_arguments import argument_at
 from ...abi.report_buffer import FIRST_OUTSIDE, FIRST_OUTSIDE_AT, HEADER, OUTSIDE, ROW, ROWS_AT, bounds_bytes
 from ..arrays import Array
 from ..context import Context
@@ -75,13 +75,7 @@ def extent(argument: Any) -> Extent:
 
 def extents(entries: Sequence[Entry], args: Sequence[Any]) -> list[Extent]:
     """The extents of those of a launch's arguments that ``entries`` name."""
-    found = []
-    for (first, *path), _, _ in entries:
-        argument = args[FIRST_ARGUMENT + first]
-        for index in path:
-            argument = argument[index]
-        found.append(extent(argument))
-    return found
+    return [extent(argument_at(args, path)) for path, _, _ in entries]
 
 
 class OutsideAccesses(Reader):
