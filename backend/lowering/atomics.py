@@ -251,7 +251,7 @@ def _atomic_update(ctx: Lowering, operation: Operation) -> None:
         ctx,
         operation,
         type_,
-        masks_of(ctx, operation.operand_group(2), len(addresses)),
+        masks_of(ctx, operation.operand_group("mask"), len(addresses)),
         [addresses, values],
         lambda address, value: update(ctx, operation, scope, type_, address, value),
     )
@@ -276,13 +276,13 @@ def _atomic_cas(ctx: Lowering, operation: Operation) -> None:
 @lowers("tt.atomic_load")
 def _atomic_load(ctx: Lowering, operation: Operation) -> None:
     type_ = element_type(operation.result.type)
-    addresses = ctx.addresses(operation.operands[0])
+    addresses = ctx.addresses(operation["ptr"])
     scope = _scope(ctx, operation)
     _act(
         ctx,
         operation,
         type_,
-        masks_of(ctx, operation.operand_group(1), len(addresses)),
+        masks_of(ctx, operation.operand_group("mask"), len(addresses)),
         [addresses],
         lambda address: _read(ctx, scope, type_, address),
     )
@@ -317,10 +317,9 @@ def _write(ctx: Lowering, operation: Operation, scope: int, type_: Type, address
 def _atomic_poll(ctx: Lowering, operation: Operation) -> None:
     """Loads until the element is as expected. The result is what the last load found: a driver that ends loops early
     (docs/limits.md) gives False, not a wrong True."""
-    pointer, expected = operation.operands[:2]
-    timeout = operation.operand_group(2)
-    once = bool(timeout) and ctx.module.constants.get(ctx.scalar(timeout[0])) == 0
-    if timeout and not once:
+    pointer, expected, timeout = operation["ptr"], operation["expected"], operation.optional("timeout")
+    once = timeout is not None and ctx.module.constants.get(ctx.scalar(timeout)) == 0
+    if timeout is not None and not once:
         raise UnsupportedOperation(
             operation,
             "Vulkan guarantees no clock, so a timeout cannot be measured",

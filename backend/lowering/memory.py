@@ -7,16 +7,11 @@ from itertools import groupby
 from ..abi.report_buffer import SPARE_AT, ZERO_AT
 from ..layouts.element_sizes import element_type
 from ..planning.plans import GlobalAccess
-from ..ttgir.ir import Operation, Value
+from ..ttgir.ir import Operation
 from .global_memory import load_elements, store_elements
 from .linear import owns
 from .lowering import Lowering
 from .registry import lowers
-
-
-def _optional(operation: Operation, group: int) -> Value | None:
-    values = operation.operand_group(group)
-    return values[0] if values else None
 
 
 def _checked(
@@ -32,7 +27,7 @@ def _checked(
 
 @lowers("tt.load")
 def _load(ctx: Lowering, operation: Operation) -> None:
-    pointer, mask, other = operation.operands[0], _optional(operation, 1), _optional(operation, 2)
+    pointer, mask, other = operation["ptr"], operation.optional("mask"), operation.optional("other")
     type_ = element_type(operation.result.type)
     width = ctx.plan_of(operation, GlobalAccess).width
     addresses = ctx.addresses(pointer, width)
@@ -57,7 +52,7 @@ def _load(ctx: Lowering, operation: Operation) -> None:
 
 @lowers("tt.store")
 def _store(ctx: Lowering, operation: Operation) -> None:
-    pointer, value, mask = operation.operands[0], operation.operands[1], _optional(operation, 2)
+    pointer, value, mask = operation["ptr"], operation["value"], operation.optional("mask")
     type_ = element_type(value.type)
     width = ctx.plan_of(operation, GlobalAccess).width
     addresses, values = ctx.addresses(pointer, width), ctx.registers(value)

@@ -26,7 +26,7 @@ WORD = 32
 @lowers("ttg.local_atomic_scatter_rmw")
 def _local_atomic_scatter(ctx: Lowering, operation: Operation) -> None:
     f, module = ctx.f, ctx.module
-    buffer, tensor = ctx[operation.operands[0]], operation.operands[1].type
+    buffer, tensor = ctx[operation["dst"]], operation["values"].type
     assert isinstance(buffer, SharedBuffer) and isinstance(tensor, TensorType)
     ctx.plan_of(operation, Shared)
     type_ = tensor.element
@@ -39,10 +39,11 @@ def _local_atomic_scatter(ctx: Lowering, operation: Operation) -> None:
             "use a buffer of 32-bit elements, or atomic operations on device memory",
         )
     owner, zero = owns(ctx, tensor), module.null(ctx.type_id(type_))
-    values = ctx.registers(operation.operands[1])
-    places = indexed_places(ctx, buffer, operation.operands[2], int(operation.attribute("axis")))
+    values = ctx.registers(operation["values"])
+    masks = masks_of(ctx, operation.operand_group("mask"), len(values))
+    places = indexed_places(ctx, buffer, operation["indices"], int(operation.attribute("axis")))
     results: list[int] = []
-    for place, value, mask in zip(places, values, masks_of(ctx, operation.operand_group(3), len(values)), strict=True):
+    for place, value, mask in zip(places, values, masks, strict=True):
         results += f.if_(
             f.logical_and(owner, mask),
             lambda place=place, value=value: [_modify(ctx, operation, buffer, type_, place, value)],  # type: ignore[misc]

@@ -109,7 +109,7 @@ def plan_buffers(
             views[value] = replace(measured.view(value, explicit), moved=True, alignment=measured.alignment)
     for operation in operations:
         rule = _VIEWS.get(operation.name)
-        if rule is None or (operation.name != "ttg.local_alloc" and operation.operands[0] not in views):
+        if rule is None or (operation.name != "ttg.local_alloc" and operation["src"] not in views):
             continue
         value = operation.result
         try:
@@ -183,18 +183,18 @@ def buffer_groups(operations: Sequence[Operation]) -> list[BufferGroup]:
         if operation.name == "ttg.local_alloc":
             allocated.setdefault(root(operation.result), []).append(operation)
         elif operation.name == "ttg.local_atomic_scatter_rmw":
-            atomic.add(root(operation.operands[0]))
+            atomic.add(root(operation["dst"]))
     return [BufferGroup(tuple(values), tuple(allocated.get(key, ())), key in atomic) for key, values in found.items()]
 
 
 def _flows(operation: Operation) -> Iterator[tuple[Value, Value]]:
     """Pairs of values that may be the same, or parts of the same."""
     if operation.name in _VIEWS:
-        yield operation.result, (operation.result if operation.name == "ttg.local_alloc" else operation.operands[0])
+        yield operation.result, (operation.result if operation.name == "ttg.local_alloc" else operation["src"])
     elif operation.name == "scf.for":
         body = operation.regions[0].entry
         for values in (body.arguments[1:], body.terminator.operands, operation.results):
-            yield from zip(operation.operands[3:], values, strict=True)
+            yield from zip(operation.operand_group("initArgs"), values, strict=True)
     elif operation.name == "scf.while":
         before, after = (region.entry for region in operation.regions)
         yield from zip(operation.operands, before.arguments, strict=True)
@@ -256,7 +256,7 @@ def _step_of_index(operation: Operation) -> int:
 def _start_among_parts(operation: Operation) -> int:
     """``ttg.memdesc_subslice`` of an allocation's buffers: elements, padding included, in front of the first one.
     Raises UnsupportedOperation for a slice of each buffer."""
-    type_, offsets = operation.operands[0].type, tuple(operation.attribute("offsets"))
+    type_, offsets = operation["src"].type, tuple(operation.attribute("offsets"))
     assert isinstance(type_, MemDescType) and isinstance(operation.result.type, MemDescType)
     if any(offsets[1:]) or operation.result.type.shape[1:] != type_.shape[1:]:
         raise UnsupportedOperation(
@@ -268,7 +268,7 @@ def _start_among_parts(operation: Operation) -> int:
 
 
 def _step_of_slice(operation: Operation) -> int:
-    source = operation.operands[0]
+    source = operation["src"]
     if _parts(source.memdesc):
         return _start_among_parts(operation) * _size(source)
     return buffer_layout(source.memdesc).pad(_slice_origin(operation)) * _size(source)
@@ -276,7 +276,7 @@ def _step_of_slice(operation: Operation) -> int:
 
 def _slice_origin(operation: Operation) -> int:
     """The element offset, before padding, of a slice's first element within its source's layout."""
-    layout, offsets = buffer_layout(operation.operands[0].memdesc), tuple(operation.attribute("offsets"))
+    layout, offsets = buffer_layout(operation["src"].memdesc), tuple(operation.attribute("offsets"))
     return layout.offsets.apply_flat(**{f"dim{dim}": offset for dim, offset in enumerate(offsets)})
 
 
@@ -290,7 +290,7 @@ def _alloc(operation: Operation, _: Views, offsets: Offsets) -> BufferView:
 
 def _renamed(operation: Operation, views: Views, _: Offsets) -> BufferView:
     """The buffer's bytes under an encoding that upstream has rewritten to fit."""
-    source = views[operation.operands[0]]
+    source = views[operation["src"]]
     if operation.name == "ttg.memdesc_reshape":
         _whole(operation, source, "reshaped")
     buffer_layout(operation.result.memdesc)
@@ -298,27 +298,23 @@ def _renamed(operation: Operation, views: Views, _: Offsets) -> BufferView:
 
 
 def _indexed(operation: Operation, views: Views, _: Offsets) -> BufferView:
-    source = views[operation.operands[0]]
+    source = views[operation["src"]]
     _whole(operation, source, "indexed")
     return replace(source, moved=True, alignment=gcd(source.alignment, _step_of_index(operation)))
 
 
 def _sliced(operation: Operation, views: Views, _: Offsets) -> BufferView:
-    source = views[operation.operands[0]]
+    source = views[operation["src"]]
     if _parts(source.type):
-        moved = _start_among_parts(operation) * _size(operation.operands[0])
+        moved = _start_among_parts(operation) * _size(operation["src"])
         return replace(source, first=source.first + moved, alignment=gcd(source.alignment, moved))
     buffer_layout(operation.result.memdesc)
     return replace(source, origin=source.origin ^ _slice_origin(operation))
 
 
 def _reinterpreted(operation: Operation, views: Views, _: Offsets) -> BufferView:
-    source, size = views[operation.operands[0]], _size(operation.result)
-    moved = (
-        buffer_layout(operation.operands[0].memdesc).pad(source.origin) * _size(operation.operands[0])
-        if source.origin
-        else 0
-    )
+    source, size = views[operation["src"]], _size(operation.result)
+    moved = buffer_layout(operation["src"].memdesc).pad(source.origin) * _size(operation["src"]) if source.origin else 0
     alignment = gcd(source.alignment, moved)
     if alignment % size:
         raise UnsupportedOperation(

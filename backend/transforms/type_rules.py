@@ -47,8 +47,8 @@ def type_faults(operation: Operation) -> Iterator[str]:
 def _unequal(operation: Operation, syntax: Format) -> Iterator[str]:
     """Types that do not follow from others as the syntax says."""
     types: dict[str, list[Type]] = {}
-    for number, (name, _) in enumerate(syntax.operands):
-        types[name] = [value.type for value in operation.operand_group(number)]
+    for name, _ in syntax.operands:
+        types[name] = [value.type for value in operation.operand_group(name)]
     spread = syntax.results_of([result.type for result in operation.results])
     assert spread is not None
     types.update((name, given) for (name, _), given in zip(syntax.results, spread, strict=True))

@@ -1,5 +1,5 @@
 """Which attributes there are: an operation's own, which its row declares (operations/), and those that any operation,
-argument or module may have, whose names begin with a dialect's (``tt.num_stages``).
+argument or module may have, whose names begin with a dialect's (``tt.num_stages``). What its operands are called.
 
 A flag is a unit attribute: it is there or not, and its value is None where it is there. ``Operation.flag`` reads those
 alone and ``Operation.attribute`` the others alone; both refuse a name that is declared nowhere, so that a name which is
@@ -24,6 +24,9 @@ class Declared(NamedTuple):
 
 #: Operation → the attributes of its own. The rows of operations/ are entered when they are made.
 OWN: dict[str, Declared] = {}
+
+#: Operation → the names of its groups of operands, in their order. Entered with the rows, too.
+GROUPS: dict[str, tuple[str, ...]] = {}
 
 #: Attributes of any operation. Those of ``spirv`` are set by this backend's rewrites.
 OF_ANY = Declared(

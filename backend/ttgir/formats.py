@@ -195,8 +195,8 @@ class Format:
 
     def values(self, operation: Operation, name: str) -> Sequence[Value]:
         """The operands or the one result that the signature calls ``name``."""
-        index = self._operand(name)
-        return operation.operand_group(index) if index >= 0 else [operation.results[self._result(name)]]
+        is_operand = self._operand(name) >= 0
+        return operation.operand_group(name) if is_operand else [operation.results[self._result(name)]]
 
     # Compilation
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from .declared import NOTHING, OF_ANY, OF_ARGUMENTS, OF_MODULES, OWN, REQUIRED, absent
+from .declared import GROUPS, NOTHING, OF_ANY, OF_ARGUMENTS, OF_MODULES, OWN, REQUIRED, absent
 from .types import FunctionType, MemDescType, TensorType, Type
 
 
@@ -160,10 +160,24 @@ class Operation:
             yield holder
             holder = holder.holder
 
-    def operand_group(self, index: int) -> list[Value]:
-        """The operands of group ``index`` of ``segments``."""
+    def operand_group(self, name: str) -> list[Value]:
+        """The operands that the row of such operations calls ``name``: one, of an optional one none or one, or any
+        number. Raises AttributeError for a name that the row does not have."""
+        names = GROUPS.get(self.name, ())
+        if name not in names:
+            raise AttributeError(f"'{self.name}' has no operand '{name}'")
+        index = names.index(name)
         start = sum(self.segments[:index])
         return self.operands[start : start + self.segments[index]]
+
+    def __getitem__(self, name: str) -> Value:
+        """The operand of that name, which is one."""
+        (value,) = self.operand_group(name)
+        return value
+
+    def optional(self, name: str) -> Value | None:
+        """The operand of that name; None where it is absent."""
+        return next(iter(self.operand_group(name)), None)
 
     def flag(self, name: str) -> bool:
         """Whether it has a unit attribute. Raises AttributeError for a name that is no flag of such operations."""

@@ -199,18 +199,16 @@ class Printer:
 
     @staticmethod
     def _present(group: Group, row: Format, operation: Operation) -> bool:
-        for index, (name, _) in enumerate(row.operands):
-            if name == group.anchor:
-                return bool(operation.segments[index])
+        if any(name == group.anchor for name, _ in row.operands):
+            return bool(operation.operand_group(group.anchor))
         if any(name == group.anchor for name, _ in row.results):
             return bool(operation.results)
         attributes = operation.attributes
         return group.anchor in attributes and attributes[group.anchor] != row.defaults.get(group.anchor, _NOTHING)
 
     def _group(self, name: str, row: Format, operation: Operation) -> list[Value]:
-        for index, (operand, _) in enumerate(row.operands):
-            if operand == name:
-                return operation.operand_group(index)
+        if any(operand == name for operand, _ in row.operands):
+            return operation.operand_group(name)
         for index, (result, suffix) in enumerate(row.results):
             if result == name:
                 return operation.results[index:] if suffix else operation.results[index : index + 1]

@@ -23,7 +23,7 @@ from ...abi.tile_products import FACTORS
 from ...analysis.places import constant, is_zero
 from ...layouts.strips import line_starts, memory_strides
 from ...ttgir.ir import Block, Function, Operation, Value
-from ...ttgir.operations import definition_of
+from ...ttgir.operations import definition_of, masks
 from ...ttgir.type_reader import PLAIN_TYPES
 from ...ttgir.types import IntegerType, PointerType, TensorType
 from ..rewriting import Rewriter
@@ -94,7 +94,7 @@ class _Loop:
 
     def __init__(self, loop: Operation, lanes: int) -> None:
         self._loop, self._lanes, self._body = loop, lanes, loop.regions[0].entry
-        self._step = constant(loop.operands[2]) or 0
+        self._step = constant(loop["step"]) or 0
         found = [one for one in self._body.operations if one.name == MULTIPLY]
         if len(found) != 1 or self._step <= 0 or loop.flag("unsignedCmp"):
             raise _UnknownError
@@ -145,7 +145,7 @@ class _Loop:
         if (element == "i32") != (factors == {"i8"}):
             raise _UnknownError
         if self._a.down != _Term(1) or None in (
-            line_starts(one.load.operands[0].tensor, one.k) for one in (self._a, self._b)
+            line_starts(one.load["ptr"].tensor, one.k) for one in (self._a, self._b)
         ):
             raise _UnknownError
 
@@ -165,7 +165,7 @@ class _Loop:
             or str(load.result.tensor.element) not in FACTORS
         ):
             raise _UnknownError
-        pointers, type_ = load.operands[0], load.result.tensor
+        pointers, type_ = load["ptr"], load.result.tensor
         assert isinstance(type_, TensorType)
         along, moves = list[_Term](), list[_Term]()
         for term in self._terms(pointers, (0, 1)):
@@ -176,11 +176,11 @@ class _Loop:
         if len(along) != 1 or along[0].tensor is not None or not all(map(self._is_invariant, along[0].factors)):
             raise _UnknownError
         ends, sides = list[_Sum](), list[_Sum]()
-        for compare, dims in [found for mask in load.operands[1:2] for found in _comparisons(mask, (0, 1))]:
+        for compare, dims in [found for mask in masks(load) for found in _comparisons(mask, (0, 1))]:
             terms = self._difference(compare, dims)
             numbered = [term for term in terms if term.dim is not None]
             growth, rest = self._growth(terms), tuple(term for term in terms if term.dim is None)
-            zeros = all(map(is_zero, load.operands[2:]))
+            zeros = all(map(is_zero, load.operand_group("other")))
             counts = zeros and len(numbered) == 1 and numbered[0] == _Term(1, dim=numbered[0].dim)
             if counts and numbered[0].dim == k and growth * self._step == type_.shape[k]:
                 ends.append(rest)
@@ -268,7 +268,7 @@ class _Loop:
         """Puts the operation before the loop, which begins behind its rounds."""
         loop, rewriter = self._loop, Rewriter.before(self._loop)
         emit = _Arithmetic(rewriter)
-        lower, upper = (emit.wide(operand) for operand in loop.operands[:2])
+        lower, upper = (emit.wide(operand) for operand in (loop["lowerBound"], loop["upperBound"]))
         step = emit.integer(self._step)
         rounds = emit.divided(emit.add(emit.most(emit.subtract(upper, lower), 0), emit.integer(self._step - 1)), step)
         for limit in self._limits:
@@ -285,11 +285,11 @@ class _Loop:
             self._first(emit, emit.integer(one.load.result.tensor.shape[1 - one.k]), one.sides, lower)
             for one in (self._a, self._b)
         )
-        initial = loop.operands[3 + self._total]
+        initial = loop.operand_group("initArgs")[self._total]
         array = spilled(rewriter, initial)
-        known = {self._body.arguments[0]: loop.operands[0]}
-        known |= dict(zip(self._body.arguments[1:], loop.operands[3:], strict=True))
-        pointers = [self._before(factor.load.operands[0], known, rewriter) for factor in (self._a, self._b)]
+        known = {self._body.arguments[0]: loop["lowerBound"]}
+        known |= dict(zip(self._body.arguments[1:], loop.operand_group("initArgs"), strict=True))
+        pointers = [self._before(factor.load["ptr"], known, rewriter) for factor in (self._a, self._b)]
         element = pointers[1].tensor.element
         assert isinstance(element, PointerType)
         down = emit.times(emit.term(self._b.down), FACTORS[str(element.pointee)])
@@ -299,7 +299,7 @@ class _Loop:
         rewriter.make(ROUNDS, [array, *pointers, *numbers, *stored], attributes=attributes)
         # Behind the last round the counter may be past the end of its type.
         counter = emit.smaller(emit.add(lower, emit.multiply(rounds, step)), upper)
-        done = {0: emit.narrow(counter, loop.operands[0])}
+        done = {0: emit.narrow(counter, loop["lowerBound"])}
         for number, argument in enumerate(self._body.arguments[1:], 3):
             if number == 3 + self._total:
                 done[number] = collected(rewriter, array)
@@ -316,16 +316,16 @@ class _Loop:
         if store is None:
             return [], needed
         try:
-            found = [found for mask in store.operands[2:3] for found in _comparisons(mask, (0, 1))]
-            masks = [self._difference(compare, dims) for compare, dims in found]
+            found = [found for mask in masks(store) for found in _comparisons(mask, (0, 1))]
+            limits = [self._difference(compare, dims) for compare, dims in found]
         except _UnknownError:
-            masks = []
-        for terms in masks:
+            limits = []
+        for terms in limits:
             numbered, rest = [term for term in terms if term.dim is not None], [t for t in terms if t.dim is None]
             scalars = [factor for term in rest for factor in term.factors]
             if numbered == [_Term(1, dim=0)] and all(map(rewriter.follows, scalars)):
                 needed = self._first(emit, needed, (tuple(rest),), lower)
-        pointers = made_before(store.operands[0], rewriter, {})
+        pointers = made_before(store["ptr"], rewriter, {})
         return [] if pointers is None else [pointers], needed
 
     def _steps(self, emit: _Arithmetic, rounds: Value, k: int, lower: Value) -> tuple[Value, Value, Value]:

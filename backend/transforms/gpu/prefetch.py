@@ -172,7 +172,7 @@ def _guarded_load(cloner: _Cloner, load: Operation, position: Value, bound: Valu
     mask_type = TensorType(result.shape, BOOL, result.encoding)
     inside = cloner.make("arith.cmpi", [position, bound], [BOOL], {"predicate": predicate}, load).result
     mask = cloner.make("tt.splat", [inside], [mask_type], {}, load).result
-    pointer, old_mask, other = copy.operand_group(0), copy.operand_group(1), copy.operand_group(2)
+    pointer, old_mask, other = (copy.operand_group(name) for name in ("ptr", "mask", "other"))
     if old_mask:
         mask = cloner.make("arith.andi", [old_mask[0], mask], [mask_type], {}, load).result
     return cloner.make("tt.load", [*pointer, mask, *other], [result], dict(load.attributes), load, (1, 1, len(other)))

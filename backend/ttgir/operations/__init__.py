@@ -79,8 +79,7 @@ def definition_of(operation: Operation) -> Definition:
 
 def masks(operation: Operation) -> list[Value]:
     """The mask of an access to device memory, if it has one."""
-    group = definition_of(operation).mask
-    return operation.operand_group(group) if group else []
+    return operation.operand_group("mask") if definition_of(operation).masked else []
 
 
 def memory_semantics(operation: Operation) -> str | None:

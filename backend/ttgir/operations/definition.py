@@ -12,7 +12,7 @@ from enum import Enum, Flag, auto
 from typing import Any, TypeAlias
 
 from .. import custom, custom_printers
-from ..declared import OWN
+from ..declared import GROUPS, OWN
 from ..encodings import Encoding
 from ..formats import Format, declared_attributes
 from ..ir import Operation, Value
@@ -122,8 +122,8 @@ class Definition:
     ``by_layout``: it takes the bytes of a buffer by a layout of registers, lanes and subgroups, without waiting.
     ``view``: it gives bytes of a buffer another type. ``commutative``, ``associative``: results have the same bits for
     operands in another order, and grouped in another way. ``elementwise``: on tensors of one shape, each element of the
-    results comes from the operands' elements at the same place. ``mask``: the number of the group of operands that says
-    which elements are accessed, 0 where there is none.
+    results comes from the operands' elements at the same place. ``masked``: it accesses the elements that its operand
+    ``mask`` says, where there is one.
 
     Which types it takes, beyond what the syntax says: ``types`` says whether an operation has types that go together.
     ``layouts`` says how encodings follow from each other, and ``encodings`` which of them follow; those of elementwise
@@ -157,7 +157,7 @@ class Definition:
     commutative: bool = False
     associative: bool = False
     elementwise: bool = False
-    mask: int = 0
+    masked: bool = False
     types: Callable[[Operation], bool] | None = None
     layouts: Layouts = Layouts.OWN
     encodings: Callable[[Operation], Encodings] | None = None
@@ -199,3 +199,4 @@ def define(
         reader = syntax.read if read is None and syntax is not None and text else read
         ROWS[name] = Definition(name, syntax, reader, **known)
         OWN[name] = declared
+        GROUPS[name] = tuple(one for one, _ in syntax.operands) if syntax is not None else ()

@@ -14,10 +14,10 @@ _TO_POINTER = "add_rewrite_tensor_descriptor_to_pointer"
 define("tt.load", "ptr mask? other? -> result",
        f"$ptr (`,` $mask^)? (`,` $other^)? {HINTS_OF_3_8}attr-dict `:` type($ptr)",
        f"{CACHE_HINTS} isVolatile=false", "result=pointee(ptr) mask=i1(result) other=result",
-       effects=Effect.READS_GLOBAL, pointers=Pointers.ACCESSED, mask=1, length=8, moves=("result",))
+       effects=Effect.READS_GLOBAL, pointers=Pointers.ACCESSED, masked=True, length=8, moves=("result",))
 define("tt.store", "ptr value mask?", f"$ptr `,` $value (`,` $mask^)? {HINTS_OF_3_8}attr-dict `:` type($ptr)",
        f"{CACHE_HINTS} ignore_cta:unit", "value=pointee(ptr) mask=i1(value)", effects=Effect.WRITES_GLOBAL,
-       pointers=Pointers.ACCESSED, mask=2, length=8, moves=("value",))
+       pointers=Pointers.ACCESSED, masked=True, length=8, moves=("value",))
 # Launches of a stream run one after the other.
 define("tt.grid_dependency_wait tt.grid_dependency_launch_dependents", "", "attr-dict")
 define("tt.atomic_load", "ptr mask? -> result",

@@ -1,4 +1,4 @@
-"""Attributes are read by names that rows declare, and by nothing else."""
+"""Attributes are read by names that rows declare, and by nothing else; operands may be."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 from triton.backends.spirv.analysis.axis_info import hints
-from triton.backends.spirv.ttgir.declared import OF_ANY, OF_ARGUMENTS, OF_MODULES, OWN
-from triton.backends.spirv.ttgir.ir import Module, Operation
+from triton.backends.spirv.ttgir.declared import GROUPS, OF_ANY, OF_ARGUMENTS, OF_MODULES, OWN
+from triton.backends.spirv.ttgir.ir import Module, Operation, Value
 from triton.backends.spirv.ttgir.operations import OPERATIONS, memory_semantics
+from triton.backends.spirv.ttgir.types import IntegerType
 
 BACKEND = Path(__file__).parents[3] / "backend"
 
@@ -78,6 +79,17 @@ def test_attributes_of_modules():
             call("ttg.num_warps")
 
 
+def test_operands_by_the_names_of_the_row():
+    first, second, third = (Value(IntegerType(32), None, number) for number in range(3))
+    load = Operation("tt.load", [first, second], [], {}, segments=(1, 0, 1))
+    assert load["ptr"] is first and load.optional("mask") is None and load.optional("other") is second
+    loop = Operation("scf.for", [first, second, third, first, third], [], {}, segments=(1, 1, 1, 2))
+    assert loop["step"] is third and loop.operand_group("initArgs") == [first, third]
+    for call in (load.__getitem__, load.optional, load.operand_group):
+        with pytest.raises(AttributeError, match="'tt.load' has no operand 'pointer'"):
+            call("pointer")
+
+
 def test_semantics_of_operations_that_have_none():
     assert memory_semantics(made("tt.atomic_rmw", sem="acq_rel")) == "acq_rel"
     assert memory_semantics(made("tt.load")) is None and memory_semantics(made("tt.unheard_of")) is None
@@ -123,11 +135,20 @@ def test_nothing_outside_the_reader_looks_into_the_dictionaries():
     assert not found, found
 
 
-@pytest.mark.parametrize("method", ["attribute", "flag"])
-def test_literal_names_are_declared_somewhere(method):
+_ATTRIBUTES, _OPERANDS = (*OWN.values(), OF_ANY, OF_MODULES), {name for group in GROUPS.values() for name in group}
+
+
+@pytest.mark.parametrize(
+    ("method", "known"),
+    [
+        ("attribute", {name for one in _ATTRIBUTES for name in one.values}),
+        ("flag", {name for one in _ATTRIBUTES for name in one.flags}),
+        ("operand_group", _OPERANDS),
+        ("optional", _OPERANDS),
+    ],
+)
+def test_literal_names_are_declared_somewhere(method, known):
     """Also in code that no test runs."""
-    field = "values" if method == "attribute" else "flags"
-    known = {name for one in (*OWN.values(), OF_ANY, OF_MODULES) for name in getattr(one, field)}
     asked = {
         (node.args[0].value, f"{path.relative_to(BACKEND)}:{node.lineno}")
         for path, node in _readers()
