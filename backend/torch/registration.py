@@ -25,7 +25,7 @@ from ..runtime import NAME
 from . import ops
 from .device import tensor_memory
 from .device.autocast import enter_autocast
-from .device.autograd_engine import run_backward_in_this_thread
+from .device.autograd_engine import guard_without_python, run_backward_in_this_thread
 from .device.cpu_fallback import FALLBACKS, fallback
 from .device.data_parallel import scatter_to_one
 from .device.dlpack import teach_dlpack
@@ -176,6 +176,7 @@ def _register() -> None:
     scatter_to_one()
     teach_dlpack()
     run_backward_in_this_thread()
+    guard_without_python()
     libraries = aten, rest, *enter_autocast(), *enter_collectives()
     ops.register()
     teach_compiler(compile_internals)  # torch's entry point may not have been called

@@ -4,6 +4,7 @@
 
 #include "abi.h"
 #include "torch/casting.h"
+#include "torch/device_guard.h"
 #include "torch/dlpack.h"
 #include "torch/prepared.h"
 #include "torch/torch_operations.h"
@@ -29,8 +30,7 @@ PYBIND11_MODULE(_native_torch, m) {
            py::arg("device_type"))
       .def("lists_key", &PreparedContext::lists_key, py::arg("lists"),
            "(bytes that stand for the lengths, types, sizes and strides, the addresses) of lists of tensors; None "
-           "unless "
-           "all are of real numbers and on one device.")
+           "unless all are of real numbers and on one device.")
       .def("tensors_like", &PreparedContext::tensors_like, py::arg("tensors"), py::arg("device"), py::arg("pool"),
            py::arg("allocate"), "New tensors of the types, sizes and strides of these; None where torch is to choose.")
       .def(
@@ -53,8 +53,7 @@ PYBIND11_MODULE(_native_torch, m) {
           py::kw_only(), py::arg("run"), py::arg("record"), py::arg("by_address"), py::arg("operation"),
           py::arg("takes_negated"),
           "Enter such an operation as a native kernel of torch, which calls `run` and `record` for calls unlike "
-          "earlier "
-          "ones. False where no kernel is left, and nothing was entered.");
+          "earlier ones. False where no kernel is left, and nothing was entered.");
 
   py::class_<CastingContext>(m, "CastingContext",
                              "What operations under an autocast share; see torch/device/autocast.py.")
@@ -140,6 +139,9 @@ PYBIND11_MODULE(_native_torch, m) {
   m.def("enter_torch_views", &enter_torch_views,
         "Enter torch's views of tensors on the device as native kernels. False where this torch has no C interface for "
         "it, and nothing was entered.");
+  m.def("guard_without_python", &guard_without_python, py::arg("functions"),
+        "Have torch's guard of the device answer without Python. `functions`: its virtual functions in their order. "
+        "False where nothing was replaced.");
   m.def("dlpack_capsule", &dlpack_capsule, py::arg("memory"), py::arg("shape"), py::arg("strides"), py::arg("device"),
         py::arg("code"), py::arg("bits"), "A DLPack capsule over an Allocation, which it keeps.");
 }
