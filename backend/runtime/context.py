@@ -267,6 +267,12 @@ def known_device() -> int | None:
     return _first.found() if followed is None else followed
 
 
+def index_of_cuda(ordinal: int | None) -> int | None:
+    """Index into devices() of a GPU by torch.cuda's number, its current one for None. None where a program does not
+    work on CUDA tensors, and for a GPU that is none of the devices."""
+    return _followed.index(ordinal)
+
+
 def set_current_device(index: int) -> None:
     """Launch on another device from now on, in this thread; where the program works on CUDA tensors, it is torch.cuda's
     current one, too. Raises DeviceUnavailable if it is not there or not usable."""

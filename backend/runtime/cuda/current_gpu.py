@@ -52,13 +52,13 @@ class FollowedGpu:
             return None
         return found
 
-    def index(self) -> int | None:
-        """The index of the device that is torch.cuda's current one; None where nothing is followed, and on a GPU that
-        is none of the devices."""
+    def index(self, ordinal: int | None = None) -> int | None:
+        """The index of the device that is a GPU by torch.cuda's number, its current one for None; None where nothing is
+        followed, and for a GPU that is none of the devices."""
         cuda = self._cuda()
         if cuda is None:
             return None
-        ordinal = cuda.current_device()
+        ordinal = cuda.current_device() if ordinal is None else ordinal
         if ordinal not in self._indices:
             uuids = self._uuids()
             self._indices[ordinal] = uuids.index(uuid_of(ordinal)) if uuid_of(ordinal) in uuids else None

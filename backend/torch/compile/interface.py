@@ -37,11 +37,11 @@ def why_unavailable() -> str | None:
 
 
 def _index(device: Any) -> int:
-    """The index of a device of any type: a CPU tensor's kernels run on the current device."""
+    """The index among Vulkan's of a device of any type: a CPU tensor's kernels run on the current device."""
     if isinstance(device, str):
         device = torch.device(device)
     if isinstance(device, torch.device) and device.type != runtime.NAME:
-        device = None
+        device = runtime.index_of_cuda(device.index) if device.type == "cuda" else None
     if device is None or (isinstance(device, torch.device) and device.index is None):
         return int(config.active.get_current_device())
     return device_index(device)
@@ -102,15 +102,17 @@ class SPIRVInterface:
 
     @staticmethod
     def current_device() -> int:
-        """Index of this thread's device."""
-        return int(config.active.get_current_device())
+        """Index of this thread's device: torch.cuda's number of it where a program works on CUDA tensors."""
+        on_cuda = runtime.index_of_cuda(None) is not None
+        return int(torch.cuda.current_device() if on_cuda else config.active.get_current_device())
 
     @staticmethod
     def exchange_device(device: int) -> int:
         """Makes a device the current one; the one before."""
         before = SPIRVInterface.current_device()
         if device != before:
-            config.active.set_current_device(device)
+            on_cuda = runtime.index_of_cuda(None) is not None
+            (torch.cuda.set_device if on_cuda else config.active.set_current_device)(device)
         return before
 
     @staticmethod

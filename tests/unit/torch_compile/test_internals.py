@@ -183,3 +183,28 @@ def test_kernels_for_cpu_tensors_are_compiled_for_the_active_device() -> None:
     properties = DeviceProperties.create(torch.device("cpu"))
     target = driver.active.get_current_target()
     assert (properties.type, properties.cc, properties.warp_size) == ("spirv", target.arch, target.warp_size)
+
+
+def test_compiled_kernels_are_loaded_on_the_gpu_that_cuda_shows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """CUDA_VISIBLE_DEVICES=1: the second of Vulkan's GPUs is "cuda:0", and there is no other."""
+    internals.install()
+    from torch._dynamo.device_interface import DeviceGuard, get_interface_for_device
+    from torch._inductor.runtime.hints import DeviceProperties
+    from triton.backends.spirv.runtime import context
+    from triton.backends.spirv.runtime.cuda import current_gpu
+    from triton.backends.spirv.torch.compile import interface
+
+    if not interface.is_active():
+        pytest.skip("Triton's active driver is another one")
+    first = interface.properties_of(torch.device("cpu"))
+    monkeypatch.setattr(current_gpu, "uuid_of", lambda ordinal: "second")
+    monkeypatch.setattr(context, "_followed", current_gpu.FollowedGpu("spirv", lambda: ["first", "second"]))
+    monkeypatch.setattr(context._followed, "_cuda", lambda: torch.cuda)
+    for name, value in {"current_device": 0, "device_count": 1}.items():
+        monkeypatch.setattr(torch.cuda, name, lambda value=value: value)
+    monkeypatch.setitem(interface._worker, "properties", {0: first, 1: replace(first, arch="the second's")})
+    properties = DeviceProperties.create(torch.device("cuda", 0))
+    assert (properties.type, properties.index, properties.cc) == ("spirv", 0, "the second's")
+    for index in (properties.index, DeviceProperties.create(torch.device("cpu")).index):
+        with DeviceGuard(get_interface_for_device("spirv"), index):
+            assert context.current_device() == 1

@@ -115,7 +115,7 @@ def compile_target(module: Any) -> None:
         known = properties_of(device)
         return cls(
             type=NAME,
-            index=(device.index or 0) if device.type == NAME else 0,
+            index=None if device.type == "cpu" else device.index or 0,
             multi_processor_count=known.multi_processor_count,
             cc=known.arch,
             max_threads_per_block=known.max_threads_per_block,
