@@ -79,11 +79,8 @@ class Call:
         self, kernel: OperationKernel, device: int, grid: tuple[int, int, int], arguments: dict[str, Any]
     ) -> None:
         self._kernel, self._device, self._grid = kernel, device, grid
-        self._arguments = [*arguments.values()]
-        self._places = {name: place for place, name in enumerate(arguments)}
-        for place, argument in enumerate(self._arguments):
-            if isinstance(argument, torch.Tensor):
-                self._arguments[place] = None  # its memory is not kept
+        self._arguments = [None if isinstance(value, torch.Tensor) else value for value in arguments.values()]
+        self._places = {name: place for place, name in enumerate(arguments)}  # a tensor's memory is not kept
 
     def __call__(self, changed: dict[str, Any]) -> None:
         """Run it with these tensors, which are all that it has, and floats."""
