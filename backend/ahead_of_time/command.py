@@ -186,9 +186,12 @@ def _compiled(options: argparse.Namespace, path: Path, name: str, targets: list[
 
 
 def fusion() -> dict[str, object]:
-    """The compile option for fused multiply-adds. Upstream's default of 3.9 is said outright: else it warns of the next
-    release's."""
-    return {"enable_fp_fusion": None if "TRITON_DEFAULT_FP_FUSION" in os.environ else True}
+    """The compile option for fused multiply-adds, as a launch takes it. Triton's own default is said outright: else 3.9
+    warns of the next release's."""
+    from triton import knobs
+
+    chosen = "TRITON_DEFAULT_FP_FUSION" in os.environ
+    return {"enable_fp_fusion": None if chosen else knobs.language.default_fp_fusion}
 
 
 def target(text: str) -> Capabilities:

@@ -191,6 +191,7 @@ def main() -> int:
     if unknown := [name for name in families if name not in every]:
         parser.error(f"unknown: {', '.join(unknown)}")
     os.environ.setdefault("TRITON_SPIRV_BACKEND", "1")
+    os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")  # as torch and NumPy compute; releases have other defaults
     # NumPy's matmul has threads of its own, which are busy for a while after it: their time would count for the next.
     threads = str(options.torch_threads or 1)
     os.environ.update(dict.fromkeys(("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"), threads))

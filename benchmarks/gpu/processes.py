@@ -87,7 +87,8 @@ def spawn(backend: str, task: Task, kept: Path | None = None) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         target = kept or Path(folder) / "figures.json"
         target.unlink(missing_ok=True)
-        environment = {**os.environ, "TRITON_DEFAULT_BACKEND": backend}
+        fused = {"TRITON_DEFAULT_FP_FUSION": "1"}  # releases of Triton have other defaults
+        environment = {**fused, **os.environ, "TRITON_DEFAULT_BACKEND": backend}
         environment.pop("TRITON_SPIRV_BACKEND", None)  # it would choose SPIR-V for both
         worker = json.dumps({"backend": backend, "task": asdict(task), "target": str(target)})
         done = subprocess.run(

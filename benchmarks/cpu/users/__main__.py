@@ -61,6 +61,7 @@ def measure(families: list[str], match: str, seconds: float, inductor: bool, thr
 def _set_environment(threads: int) -> None:
     """What is read when NumPy, torch and triton are imported."""
     os.environ.update(TRITON_SPIRV_BACKEND="1", TRITON_SPIRV_DEVICE="cpu")
+    os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")  # as the other sides compute; releases have other defaults
     names = ("TRITON_SPIRV_CPU_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
     os.environ.update(dict.fromkeys(names, str(threads)))
 

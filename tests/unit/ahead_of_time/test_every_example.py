@@ -45,8 +45,15 @@ def test_the_profiles_that_are_promised_are_there() -> None:
 @pytest.mark.parametrize("profile", PROFILES)
 @pytest.mark.parametrize(("example", "kernel", "signature"), KERNELS)
 def test_compiles_and_validates(
-    example: str, kernel: str, signature: str, profile: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    example: str,
+    kernel: str,
+    signature: str,
+    profile: str,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setenv(*words.FUSED)
     module = tmp_path / f"{kernel}.spv"
     with uniform_barriers.checked():
         status = cli.main(words.arguments(example, kernel, signature, profile, module))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import sys
 import tempfile
 from pathlib import Path
@@ -18,6 +19,9 @@ RECORD = Path(__file__).with_name("words.json")
 FOLDER = Path(__file__).with_name("readable")
 READABLE = ("add_kernel", "descend_kernel", "error_kernel", "gelu_kernel", "softmax_kernel")
 READABLE_PROFILES = ("amd-rdna3", "generic", "nvidia-hopper", "qualcomm-adreno7")
+
+#: Recorded with fused multiply-adds, whatever Triton's default is.
+FUSED = ("TRITON_DEFAULT_FP_FUSION", "1")
 
 
 def key(example: str, kernel: str, signature: str, profile: str) -> str:
@@ -55,6 +59,7 @@ def main(profiles: list[str]) -> None:
 
     from benchmarks.example_kernels import KERNELS
 
+    os.environ.update([FUSED])
     words = recorded() if profiles else {}
     with tempfile.TemporaryDirectory() as folder:
         module = Path(folder) / "kernel.spv"
