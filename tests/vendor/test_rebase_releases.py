@@ -70,7 +70,7 @@ def go_on(project: Project, option: str, capfd: pytest.CaptureFixture[str]) -> t
 
 
 #: Patches of lines that 3.8.0 has in another form.
-FOR_3_9_0_ALONE = ("load-masks.patch", "interpreted-numbers.patch", "interpreted-backends.patch")
+FOR_3_9_0_ALONE = ("interpreted-numbers.patch", "interpreted-backends.patch")
 #: Files of the overlay that only these use, and the patch that does.
 OVERLAYS_FOR_3_9_0_ALONE = {
     "interpreted_backends.py": "interpreted-backends.patch",
@@ -122,12 +122,20 @@ def test_this_queue_on_3_8_0_and_back(
     # A series that is written for 3.8.0 goes to 3.9.0 …
     status, lines = move(project, "3.9.0", capfd)
     assert (status, lines) == (0, [*table(kept), "the queue is on triton 3.9.0 (v3.9.0) now"])
+    by_version = sources(project)
     overlay = {path for path in at_home if path.startswith("overlay/")}
     assert overlay
     assert {path: sources(project)[path] for path in overlay} == {path: at_home[path] for path in overlay}
     # … and back.
     assert move(project, "3.8.0", capfd)[0] == 0
     assert sources(project) == on_3_8_0
+    # The release's wheel as a file gives the same queue, and a lock that names it alone.
+    wheel = wheels["3.9.0"]
+    status, lines = move(project, str(project.cache / "wheels" / wheel.file), capfd)
+    assert (status, lines[-1]) == (0, f"the queue is on triton 3.9.0 ({wheel.file}) now")
+    assert project.lock().wheels == (wheel,)
+    lock = project.lock_file.name
+    assert {**sources(project), lock: None} == {**by_version, lock: None}
 
 
 CONFLICT_IN_3_8_0 = """\
