@@ -1,4 +1,5 @@
-"""Where a rebase goes: a release of upstream or a ref of the submodule, checked before anything changes."""
+"""Where a rebase goes: a release of upstream, a wheel, a folder or a ref of the submodule, checked before anything
+changes."""
 
 from __future__ import annotations
 
@@ -18,6 +19,8 @@ from .submodule import how_to_check_out
 _VERSION = re.compile(r"\d+(\.\d+)+((a|b|rc)\d+)?(\.post\d+)?")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _LOOK_UP_SECONDS = 60
+#: In the lock where no commit is known: git's own id of nothing. `tools check` reports it.
+NO_COMMIT = "0" * 40
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,11 @@ class Goal:
     """What the lock is to say of the commit: that it was not checked."""
     place: str = ""
     """The wheel file or folder that was named, which the registry does not vouch for."""
+
+    @property
+    def wheel_file(self) -> Path | None:
+        """The wheel file that was named."""
+        return Path(self.place) if self.place and Path(self.place).is_file() else None
 
 
 # How a note begins that a rebase wrote by itself, and takes away again.
@@ -135,9 +143,14 @@ def python_folder(place: Path) -> Path:
     raise ToolError(f"--to {place}: the folder has neither python/triton/ nor triton/")
 
 
-def local_goal(name: str) -> Goal:
-    """A wheel file, or the folder of a checkout or of an unpacked wheel. Raises ToolError."""
+def local_goal(project: Project, name: str, commit: str, needs_commit: bool) -> Goal:
+    """A wheel file, or the folder of a checkout or of an unpacked wheel; ``commit`` is that of a wheel, if it is known.
+
+    Raises ToolError, which says what the name is not. With ``needs_commit`` a checkout must be as it was committed.
+    """
     place = Path(name)
+    if commit and not is_commit(commit):
+        raise ToolError(f"--commit {commit!r} is not a full commit id (40 hexadecimal digits, in lower case)")
     if place.is_dir():
         text = (python_folder(place) / "triton/__init__.py").read_text(encoding="utf-8")
     elif not place.is_file():
@@ -148,23 +161,41 @@ def local_goal(name: str) -> Goal:
                 text = archive.read("triton/__init__.py").decode()
         except (zipfile.BadZipFile, KeyError):
             raise ToolError(f"--to {name}: the file is not a wheel of triton") from None
-    version = re.search(r"^__version__ = ['\"]([^'\"]+)", text, re.MULTILINE)
-    if not version:
+    found = re.search(r"^__version__ = ['\"]([^'\"]+)", text, re.MULTILINE)
+    if not found:
         raise ToolError(f"--to {name}: triton/__init__.py there states no __version__")
-    return Goal(version[1], "release", version[1], "", "", place=str(place.absolute()))
+    version, ref = found[1], place.absolute().name
+    if place.is_file() and place.name.startswith(f"{project.lock().name}-{version}+"):
+        version = place.name.split("-")[1]  # a build of a commit between releases
+    if place.is_dir() and (head := _head(place)):
+        if commit and commit != head:
+            raise ToolError(f"--to {name}: commit {head} is checked out there, --commit names {commit}")
+        if needs_commit and _git(place, "status", "--porcelain", "--untracked-files=no"):
+            raise ToolError(f"--to {name}: the checkout has changes that are not committed: commit them, or undo them")
+        commit = head
+    said = f"{_UNCHECKED}{ref}: " + ("not looked up in upstream's repository" if commit else "none is known")
+    return Goal(version, "release", version, ref, commit or NO_COMMIT, said, str(place.absolute()))
+
+
+def _head(folder: Path) -> str:
+    """The commit that is checked out in a folder, '' if it is not the top of a git repository."""
+    return _git(folder, "rev-parse", "--verify", "--quiet", "HEAD^{commit}") if (folder / ".git").exists() else ""
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    command = ["git", "-C", str(folder), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
 
 
 def goal_of(project: Project, name: str, commit: str = "", needs_commit: bool = True) -> Goal:
     """What `--to NAME` means: a version is a release, a path a wheel or a folder, anything else a ref of the
-    submodule. A path has a `/` in it, or ends with `.whl`."""
+    submodule. A path begins with `/`, `./` or `../`, or ends with `.whl`."""
     if name.startswith("-") or not name.strip():
-        raise ToolError(f"--to {name!r} is neither a version nor a ref")
-    if name.endswith(".whl") or name.startswith(("/", "./", "../")):
-        if needs_commit:
-            raise ToolError(f"--to {name} goes with --report: the lock names releases and commits of upstream alone")
-        return local_goal(name)
+        raise ToolError(f"--to {name!r} is neither a version, a path nor a ref")
+    if name.endswith(".whl") or name.startswith(("/", "./", "../")) or name in (".", ".."):
+        return local_goal(project, name, commit, needs_commit)
     if _VERSION.fullmatch(name):
         return release_goal(project, name, commit, needs_commit)
     if commit:
-        raise ToolError(f"--commit goes with a release such as 3.9.0; {name!r} is a ref, which names its own commit")
+        raise ToolError(f"--commit goes with a release or a wheel; {name!r} is a ref, which names its own commit")
     return source_goal(project, name)

@@ -24,12 +24,13 @@ import git
 from . import conflicts, dialects, journal, registry, upstream
 from .errors import ToolError
 from .faults import point
-from .goal import Goal, commit_notes, python_folder
+from .goal import NO_COMMIT, Goal, commit_notes, python_folder
 from .progress import note, step
-from .project import Lock, Project, ReleaseWheel
+from .project import Lock, Project, ReleaseWheel, file_sha256
 from .queue import Patch, is_tracked, load_series, overlay_files, refuse_unsafe, uses_module
 from .queue_files import changed_files, collect
 from .repository import UPSTREAM_REF, History, create
+from .simple_index import File
 from .submodule import CHECK_OUT
 
 OLD_REF = "refs/queue/old"
@@ -380,7 +381,12 @@ def _part(patch: Patch, path: str) -> list[str]:
 
 
 def start(project: Project, goal: Goal) -> State:
-    """Begin a rebase in build/rebase."""
+    """Begin a rebase in build/rebase. A wheel file is kept beside the downloaded ones."""
+    if file := goal.wheel_file:
+        lock = project.lock()
+        if not file.name.startswith(f"{lock.name}-{goal.version}-"):
+            raise ToolError(f"{file.name}: its package is {lock.name} {goal.version}, which its name does not say")
+        goal = dataclasses.replace(goal, place=str(upstream.keep(project, file, _wheels(lock, goal))))
     scratch = Path(tempfile.mkdtemp(dir=project.build, prefix=".rebase-"))
     try:
         with step(f"lay out {project.lock().version} and {goal.name}"):
@@ -403,7 +409,9 @@ def finish(project: Project, state: State) -> None:
             refuse_unsafe(patch, compiled=goal.form == "source")
         shadowed = history.shadowed(overlay)
     wheels = _wheels(lock, goal)
-    for lost in _lost(lock, wheels):
+    if goal.place:
+        note(f"the lock names {goal.ref} alone: move onto the release as soon as it is there")
+    for lost in _lost(lock, wheels) if not goal.place else []:
         note(f"{lock.name} {goal.version} has no wheel for {lost}, and {lock.version} had one")
     moved = dataclasses.replace(
         lock,
@@ -416,7 +424,7 @@ def finish(project: Project, state: State) -> None:
     )
     files, _ = changed_files(project, overlay, patches, moved)
     place = folder(project).relative_to(project.root).as_posix()
-    journal.commit(project, journal.Change(files, goal.commit, (place,)))
+    journal.commit(project, journal.Change(files, goal.commit.replace(NO_COMMIT, ""), (place,)))
     point("rebase-finished")
     if goal.form == "source":
         command = ["git", "-C", str(project.submodule), "checkout", "--quiet", "--detach", goal.commit]
@@ -444,6 +452,8 @@ def unused_overlay(project: Project, state: State) -> dict[str, str]:
 
 
 def _wheels(lock: Lock, goal: Goal) -> tuple[ReleaseWheel, ...]:
+    if goal.place:
+        return registry.served_by([File(file.name, file_sha256(file))]) if (file := goal.wheel_file) else ()
     if goal.version == lock.version and goal.form == "release":
         return lock.wheels
     wheels = registry.release_wheels(lock.name, goal.version)

@@ -67,7 +67,11 @@ def wheel_for_this_python(name: str, version: str, arch: str) -> ReleaseWheel:
 
 def release_wheels(name: str, version: str) -> tuple[ReleaseWheel, ...]:
     """All wheels of a release for the interpreters and machines that the tools know, from one look at the registry."""
-    files = _of_release(name, version)
+    return served_by(_of_release(name, version))
+
+
+def served_by(files: list[File]) -> tuple[ReleaseWheel, ...]:
+    """Those of the files that are the wheel for an interpreter and a machine that the tools know."""
     targets = [(minor, threads, arch) for minor, threads in PYTHONS for arch in ARCHITECTURES]
     found = {wheel.file: wheel for target in targets if (wheel := _choose(files, *target))}
     return tuple(sorted(found.values(), key=lambda wheel: (wheel.python, wheel.abi, ARCHITECTURES.index(wheel.arch))))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import re
 import shutil
 import stat
@@ -18,7 +19,7 @@ from pathlib import Path, PurePosixPath
 from .errors import ToolError
 from .faults import point
 from .progress import note, step
-from .project import Lock, Project, ReleaseWheel, exchange, file_sha256, pip_environment
+from .project import Lock, Project, ReleaseWheel, exchange, file_sha256, is_free_threaded, pip_environment, replace_file
 
 _MARK = "release.json"
 
@@ -77,9 +78,27 @@ def fetch(project: Project, lock: Lock, wheel: ReleaseWheel, choice: Sequence[st
     return target
 
 
+def keep(project: Project, file: Path, wheels: Sequence[ReleaseWheel]) -> Path:
+    """A wheel file that was named, copied to where downloaded ones are; ``wheels`` is what it is, none or one.
+
+    Raises ToolError if it is not for the running interpreter, or has the name of another one there.
+    """
+    python, arch = sys.version_info[:2], platform.machine()
+    if not any(wheel.serves(python, is_free_threaded(), arch) for wheel in wheels):
+        ours = f"Python {python[0]}.{python[1]}{' free-threaded' if is_free_threaded() else ''} on {arch}"
+        raise ToolError(f"{file.name} is, by its name, no wheel for {ours}, which the tree is laid out for")
+    target = wheel_path(project, wheels[0])
+    if not target.exists():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(target, file.read_bytes())
+    elif file_sha256(target) != wheels[0].sha256:
+        raise ToolError(f"{target} is another wheel of that name: give {file} another version, or remove that one")
+    return target
+
+
 def _unpack(wheel: Path, lock: Lock, tree: Path) -> None:
     """Lay a wheel out as a source tree: its package under python/, its metadata in dist-info/."""
-    metadata = f"{lock.name}-{lock.version}.dist-info"
+    metadata = f"{lock.name}-{lock.version}.dist-info"  # of the file's name: PEP 427
     with zipfile.ZipFile(wheel) as archive:
         for member in archive.infolist():
             top, _, rest = member.filename.partition("/")
@@ -146,7 +165,7 @@ def other_release(project: Project, lock: Lock) -> str:
     version = re.search(
         r"^__version__ = ['\"]([^'\"]+)", (project.tree / "python/triton/__init__.py").read_text(), re.MULTILINE
     )
-    if not version or version.group(1) != lock.version:
+    if not version or version.group(1) != lock.version.partition("+")[0]:
         return f"build/upstream is version {version.group(1) if version else 'unknown'}, the lock says {lock.version}"
     if held == {"file": wheel.file, "sha256": wheel.sha256}:
         return ""

@@ -92,7 +92,7 @@ def test_shape_operations(dtype, shape, warps):
 def cat_kernel(x_ptr, out_ptr, sum_ptr, N: tl.constexpr):
     at = tl.arange(0, N)
     x = tl.load(x_ptr + at)
-    both = tl.cat(x, x + 1000, can_reorder=False)
+    both = tl.cat(x, x + 1000)
     tl.store(sum_ptr, tl.sum(both))
     tl.store(out_ptr + tl.arange(0, 2 * N), tl.interleave(x, x + 1000))
 

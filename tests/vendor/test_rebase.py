@@ -10,7 +10,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from toy_project import ALPHA, COMMIT, FIRST, SECOND, git, make_project, snapshot, sources, write_release
+from toy_project import ALPHA, COMMIT, FIRST, SECOND, TAGS, git, make_project, snapshot, sources, write_release
 from vendor_support import ROOT
 
 from tools import registry
@@ -377,6 +377,72 @@ def test_refs_that_cannot_be_reached(submodule: Project, tmp_path: Path) -> None
 def test_without_a_submodule_a_ref_is_refused(project: Project) -> None:
     with pytest.raises(ToolError, match="run `git clone --branch v1.0 file:///nowhere/t.git upstream`"):
         rebase.run(project, ["--to", "main"])
+
+
+# -- to a file or a folder -------------------------------------------------------------------------------------
+
+
+def test_a_queue_moves_to_a_wheel_file(project: Project, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    wheel = write_release(tmp_path / "mine", "1.1", alpha="line 0\n" + ALPHA)
+    assert rebase.run(project, ["--to", str(tmp_path / "mine" / wheel.file), "--no-test"]) == 0
+    told = capfd.readouterr()
+    assert told.out.splitlines()[-1] == f"the queue is on triton 1.1 ({wheel.file}) now"
+    assert f"the lock names {wheel.file} alone" in told.err
+    lock = project.lock()
+    assert (lock.version, lock.ref, lock.commit, lock.wheels) == ("1.1", wheel.file, "0" * 40, (wheel,))
+    shutil.rmtree(tmp_path / "mine")
+    assert apply.run(project, []) == 0
+    assert (project.tree / "python/triton/alpha.py").read_text().startswith("line 0\nline 1\nline two\n")
+    assert [name for name, _ in check.faults(project)] == ["lock-commit"]
+    release(tmp_path, "1.1", cached=False, alpha="line 0\n" + ALPHA)  # and then it is there
+    assert rebase.run(project, TO) == 0
+    assert (project.lock().ref, project.lock().commit) == ("v1.1", NEW_COMMIT)
+    assert apply.run(project, []) == 0
+    assert check.faults(project) == []
+
+
+def test_a_build_of_a_commit_between_releases(project: Project, tmp_path: Path) -> None:
+    wheel = write_release(tmp_path / "mine", "1.1+git12ab", **{"__init__": "__version__ = '1.1'\n"})
+    place = str(tmp_path / "mine" / wheel.file)
+    assert rebase.run(project, ["--to", place, "--commit", NEW_COMMIT, "--no-test"]) == 0
+    assert apply.run(project, []) == 0
+    assert (project.lock().version, project.lock().commit) == ("1.1+git12ab", NEW_COMMIT)
+    assert check.faults(project) == []
+
+
+def test_a_queue_moves_to_another_checkout(submodule: Project, tmp_path: Path) -> None:
+    place = tmp_path / "origin"
+    git(place, "checkout", "-q", "moved")
+    (place / "python/triton/__init__.py").write_text("__version__ = '1.2'\n")
+    git(place, "add", "-A")
+    with pytest.raises(ToolError, match="the checkout has changes that are not committed"):
+        rebase.run(submodule, ["--to", str(place), "--no-test"])
+    git(place, "commit", "-q", "-m", "mine")
+    assert rebase.run(submodule, ["--to", str(place), "--no-test"]) == 0
+    lock = submodule.lock()
+    assert (lock.version, lock.commit, lock.wheels) == ("1.2", git(place, "rev-parse", "HEAD").strip(), ())
+    assert "line 0" in (submodule.patches / "first.patch").read_text()
+
+
+@pytest.mark.parametrize(
+    ("version", "name", "options", "message"),
+    [
+        ("1.1", "triton-1.1-cp27-cp27m-win32.whl", [], "by its name, no wheel for Python 3"),
+        ("1.1", f"triton-1.2-{TAGS}.whl", [], "its package is triton 1.1, which its name does not say"),
+        ("1.0", f"triton-1.0-{TAGS}.whl", [], "is another wheel of that name"),
+        ("1.1", f"triton-1.1-{TAGS}.whl", ["--commit", "abc"], "not a full commit id"),
+    ],
+)
+def test_a_wheel_that_will_not_do(
+    project: Project, tmp_path: Path, version: str, name: str, options: list[str], message: str
+) -> None:
+    made = write_release(tmp_path / "mine", version, alpha="other")
+    (tmp_path / "mine" / made.file).rename(tmp_path / "mine" / name)
+    before = sources(project)
+    with pytest.raises(ToolError, match=message):
+        rebase.run(project, ["--to", str(tmp_path / "mine" / name), *options, "--no-test"])
+    assert sources(project) == before
+    assert not (project.build / "rebase").exists()
 
 
 # -- each week -------------------------------------------------------------------------------------------------

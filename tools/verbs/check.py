@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from ..errors import ToolError
+from ..goal import NO_COMMIT
 from ..hold import hold
 from ..packaging.source_form import submodule_version
 from ..project import Lock, Project
@@ -22,6 +23,8 @@ def check_lock(lock: Lock) -> Iterator[Fault]:
     """What the lock says for itself: commit, hashes, the version in each file name."""
     if not re.fullmatch(r"[0-9a-f]{40}", lock.commit):
         yield "lock-commit", f"upstream.lock.toml: {lock.commit!r} is not a full commit id"
+    if lock.commit == NO_COMMIT:
+        yield "lock-commit", f"upstream.lock.toml: {lock.commit_notes.get(lock.commit, 'no commit')}"
     for wheel in lock.wheels:
         if not re.fullmatch(r"[0-9a-f]{64}", wheel.sha256):
             yield "lock-sha256", f"upstream.lock.toml: {wheel.file}: {wheel.sha256!r} is not a sha256"

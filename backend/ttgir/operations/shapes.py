@@ -88,6 +88,7 @@ define("tt.reshape", "src -> result",
        "$src (`allow_reorder` $allow_reorder^)? (`efficient_layout` $efficient_layout^)? attr-dict `:` type($src) "
        "`->` type($result)", "allow_reorder:unit efficient_layout:unit", pointers=Pointers.EXCHANGED, repeatable=True,
        layouts=Layouts.TURNED, types=_reshapes)
+# For tl.cat(can_reorder=True) alone, which 3.10 lacks (backend/upstream.py).
 define("tt.cat", "lhs rhs -> result", "$lhs `,` $rhs attr-dict `:` type($lhs) `->` type($result)", equations="rhs=lhs",
        pointers=Pointers.KEPT, layouts=Layouts.TURNED)
 define("tt.join", "lhs rhs -> result", "$lhs `,` $rhs attr-dict `:` type($lhs) `->` type($result)",
