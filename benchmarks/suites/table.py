@@ -13,6 +13,7 @@ THEIRS, LIMIT = "theirs", "limit"
 OUT_OF_TIME = "the limit of processor time"
 _TYPE = 'it compares a tensor\'s device.type with "cuda"'
 _BLOCKS = ("Block pointers have been removed", THEIRS, "it asks for block pointers, which Triton 3.9 no longer has")
+_EXTENSION = "it calls the library's compiled extension for CUDA"
 _NOT_TUNED = "it expects tuning, which the run leaves out"
 
 
@@ -60,6 +61,8 @@ SUITES = (
                 "the model of the installed transformers fails",
             ),
             ("which means the projection rounded its logits", LIMIT, _TYPE),
+            # One program adds up all rows then: apart by more than with CUDA's 132, which stay within the tolerance.
+            (r"test_poly_norm\.py::test_correctness\[dtype0.* mismatched elements: 1 ", LIMIT, _TYPE),
         ),
         needs=("transformers",),
         path="src .",
@@ -102,7 +105,15 @@ SUITES = (
         ("tests/test_*.py",),
         ("FlagOpen/FlagGems", "v3.0"),
         needs=("scipy", "pyyaml"),
-        known=(_BLOCKS, (r"flash_api\.py:25", LIMIT, _TYPE)),
+        known=(
+            _BLOCKS,
+            (r"flash_api\.py:25", LIMIT, _TYPE),
+            (
+                "test_concat_and_cache_mla.*attribute 'device' do not match",
+                THEIRS,
+                "it compares tensors of two devices where its reference is on the CPU",
+            ),
+        ),
         path="src .",
         arguments="--ref cpu",
         environment={"GEMS_VENDOR": "nvidia"},
@@ -130,6 +141,7 @@ SUITES = (
         ("tests/test_*.py",),
         ("bitsandbytes-foundation/bitsandbytes", "0.50.1"),
         without={"libraries of CUDA": "cuda_setup_evaluator", "models from the network": "generation"},
+        known=(("CUDA SETUP ERROR: Missing dependency", LIMIT, _EXTENSION),),
         needs=("einops", "lion-pytorch"),
     ),
     Suite(
@@ -150,7 +162,13 @@ SUITES = (
             (
                 "'selective_scan_cuda' has no attribute|causal_conv1d_cuda is not available|ssd_combined",
                 LIMIT,
-                "it calls the library's compiled extension for CUDA",
+                _EXTENSION,
+            ),
+            ("installed the necessary dependencies, such as TileLang", THEIRS, "it needs another compiler, TileLang"),
+            (
+                r"test_selective_state_update_with_batch_indices\[2048-64-True-itype2\]",
+                THEIRS,
+                "its reference in bfloat16 is further from the values in float64 than it allows, the kernel is not",
             ),
         ),
         needs=("einops", "transformers"),
