@@ -130,9 +130,10 @@ selected()
 pid = os.fork()
 try:
     run()
-    print("child" if pid == 0 else "parent", values[0], flush=True)
+    said = values[0]
 except RuntimeError as error:
-    print("child" if pid == 0 else "parent", error, flush=True)
+    said = error
+os.write(1, f"{'child' if pid == 0 else 'parent'} {said}\\n".encode())  # a line of each in one piece
 if pid == 0:
     os._exit(0)  # as multiprocessing ends its children: some drivers' own handlers at exit wait for ever in one
 sys.exit(os.waitpid(pid, 0)[1])
