@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from triton.backends import spirv as backend
 from triton.backends.spirv import cli
 from triton.backends.spirv.capabilities import PROFILES
 from triton.backends.spirv.runtime import (
@@ -427,7 +428,8 @@ class Refuse:
         if name.partition(".")[0] in ("triton", "torch"):
             raise ImportError(f"{{name}} was imported")
 sys.meta_path.insert(0, Refuse())
-spec = importlib.util.spec_from_file_location("own", {str(Path(cli.__file__).parent / "__init__.py")!r})
+spec = importlib.util.spec_from_file_location("own", {backend.__file__!r})
+spec.submodule_search_locations = {list(backend.__path__)!r}
 sys.modules["own"] = package = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(package)
 import numpy as np

@@ -40,6 +40,16 @@ def test_neighbours_stay_what_they_are(profile: str, dtype: str, first: int, n: 
     assert np.array_equal(np.signbit(out[beside]), np.signbit(before[beside]))
 
 
+@pytest.mark.parametrize("first", [0, 3])
+def test_bits_of_neighbours_are_kept(profile: str, first: int) -> None:
+    """What lies beside may be integers, whose bits are those of a signaling NaN."""
+    x, bits = np.ones(64, np.float32), np.full(80, 0x7F800001, np.uint32)
+    bits[first : first + 37] = 0
+    run(profile, add_all, (1,), x, bits.view(np.float32), first, 37, BLOCK=64)
+    assert (bits.view(np.float32)[first : first + 37] == 1).all()
+    assert (np.r_[bits[:first], bits[first + 37 :]] == 0x7F800001).all()
+
+
 @pytest.mark.parametrize("dtype", ["int32", "float32"])
 def test_elements_that_are_not_aligned(profile: str, dtype: str) -> None:
     memory = np.zeros(4 * 100, np.uint8)
