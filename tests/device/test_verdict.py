@@ -10,6 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import triton
 from triton.backends.spirv import cli
 from triton.backends.spirv.inspection import whose_fault
 from triton.backends.spirv.inspection.whose_fault import FOUND, RIGHT, UNDECIDED, _difference
@@ -216,3 +217,10 @@ def test_numbers_may_be_rounded() -> None:
     assert _difference("a 1\nb 2", "a 1\nb 3") == ("b 2", "b 3")
     assert _difference("a\nb", "a") == ("b", "nothing more")
     assert _difference("nan", "nan") is None and _difference("a b", "a") == ("a b", "a")
+
+
+def test_triton_s_own_folder_may_have_any_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As after ``pip install --target``: a failure inside the interpreter has the kernel's line all the same."""
+    monkeypatch.setattr(triton, "__file__", str(tmp_path / "any" / "triton" / "__init__.py"))
+    assert whose_fault._of_a_package(str(tmp_path / "any" / "triton" / "runtime" / "interpreter.py"))
+    assert not whose_fault._of_a_package(str(tmp_path / "any" / "script.py"))
