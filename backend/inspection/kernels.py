@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import re
+import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import Any
 
 from ..runtime.files import kept_folder
 from ..ttgir.lexer import unescape
+from .speed import module_digest
 
 #: Stages of a kernel that the cache keeps, in order: file suffixes.
 STAGES = ("source", "ttir", "ttgir", "spv")
@@ -103,31 +104,26 @@ def _read(path: Path) -> CachedKernel | None:
 
 def cached(folder: Path | None = None) -> list[CachedKernel]:
     """Every kernel of this backend in Triton's cache, the newest first."""
-
-    def modules() -> Iterator[Path]:
-        root = folder or cache_folder()
-        try:
-            entries = list(os.scandir(root))
-        except OSError:
-            return
-        for entry in entries:
-            if entry.is_dir() and entry.name != kept_folder().name:
-                yield from Path(entry.path).glob("*.spv")
-
-    found = [kernel for path in modules() if (kernel := _read(path)) is not None]
-    return sorted(found, key=lambda kernel: -kernel.modified)
+    paths = (folder or cache_folder()).glob("*/*.spv")
+    found = [_read(path) for path in paths if path.parent.name != kept_folder().name]
+    return sorted(filter(None, found), key=lambda kernel: -kernel.modified)
 
 
-def find(wanted: str, folder: Path | None = None) -> CachedKernel:
-    """The newest kernel with the name ``wanted``, or the one whose key begins with it. Raises NotInCache, also if
-    kernels of that name come from several files."""
+def find(wanted: str, folder: Path | None = None, modules: Collection[str] = ()) -> CachedKernel:
+    """The kernel with the name ``wanted``, or a key that begins with it. Of several it is one whose module's digest is
+    in ``modules``, else the newest, as a line on stderr says. Raises NotInCache, also if several files have them."""
     kernels = cached(folder)
     named = [kernel for kernel in kernels if kernel.name == wanted]
+    if modules:
+        named = [one for one in named if module_digest(one.path("spv").read_bytes()) in modules] or named
     files = {kernel.source.rpartition(":")[0]: kernel for kernel in reversed(named) if kernel.source}
     if len(files) > 1:
         listed = ", ".join(f"{kernel.key[:12]} {kernel.source}" for kernel in files.values())
         raise NotInCache(f"kernels named {wanted!r} come from {len(files)} files; choose one by its key: {listed}")
     if named:
+        if len(named) > 1:
+            this = f"{named[0].key[:12]} of {len(named)} kernels named {wanted!r}, the one that was compiled last"
+            print(f"triton-spirv: {this}; `triton-spirv kernels {wanted}` lists all, with keys", file=sys.stderr)
         return named[0]
     keyed = [kernel for kernel in kernels if kernel.key.lower().startswith(wanted.lower())] if wanted else []
     if len(keyed) == 1:
@@ -142,16 +138,8 @@ def find(wanted: str, folder: Path | None = None) -> CachedKernel:
 
 
 _ROW = "{key:12} {compiled:19} {driver:16} {num_warps!s:>5} {workgroup_size!s:>9} {shared!s:>6} {spv_bytes:>8}  {name}"
-_TITLES = {
-    "key": "key",
-    "compiled": "compiled",
-    "driver": "driver",
-    "num_warps": "warps",
-    "workgroup_size": "workgroup",
-    "shared": "shared",
-    "spv_bytes": "bytes",
-    "name": "kernel",
-}
+_TITLES = {name: name for name in ("key", "compiled", "driver", "shared")}
+_TITLES |= {"num_warps": "warps", "workgroup_size": "workgroup", "spv_bytes": "bytes", "name": "kernel"}
 
 
 def run_kernels(name: str | None, limit: int, as_json: bool) -> int:

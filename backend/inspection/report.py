@@ -34,7 +34,7 @@ from .flows import dots
 from .kernels import CachedKernel, NotInCache, NotPlannable, find
 from .lines import Line, mlir_lines, source_lines, spirv_lines
 from .processor_code import code_lines, machine_accesses, machine_facts
-from .speed import speed
+from .speed import launched, speed
 from .verdict import verdict
 
 PAGE = Path(__file__).with_name("page")
@@ -67,22 +67,11 @@ def add_inspect(parser: argparse.ArgumentParser) -> None:
         help="a @triton.jit function as FILE:FUNCTION, with --signature, or a kernel's name or key in Triton's cache",
     )
     add_request(parser, required=False)
-    parser.add_argument(
-        "--launches",
-        type=given_path,
-        metavar="TRACE.json",
-        help="a trace of `triton-spirv profile --trace`: the page then says how fast the kernel was",
-    )
-    parser.add_argument(
-        "--compare",
-        type=given_path,
-        nargs=2,
-        metavar=("ONE.html", "OTHER.html"),
-        help="two pages side by side, and what differs",
-    )
-    parser.add_argument(
-        "-o", "--output", type=given_path, metavar="FILE.html", help="the page (default: FUNCTION.html)"
-    )
+    how = "a trace of `triton-spirv profile --trace`: the page then says how fast the kernel was"
+    parser.add_argument("--launches", type=given_path, metavar="TRACE.json", help=how)
+    pages, how = ("ONE.html", "OTHER.html"), "two pages side by side, and what differs"
+    parser.add_argument("--compare", type=given_path, nargs=2, metavar=pages, help=how)
+    parser.add_argument("-o", "--output", type=given_path, metavar="FILE.html", help="default: FUNCTION.html")
 
 
 def run_inspect(options: argparse.Namespace) -> int:
@@ -133,18 +122,18 @@ def inspect_to_file(options: argparse.Namespace) -> Path:
                 lambda text: compiled_kernel(function, text, capabilities, choices)[0].asm["spv"],
             )
     elif options.kernel.endswith(".spv"):
-        raise RequestError(
-            f"{options.kernel} is a module: `triton-spirv disassemble` shows one; a page is about FILE.py:FUNCTION, "
-            "or a kernel of Triton's cache"
-        )
+        instead = "`triton-spirv disassemble` shows one; a page is about FILE.py:FUNCTION, or a kernel of the cache"
+        raise RequestError(f"{options.kernel} is a module: {instead}")
     else:
-        kernel = find(options.kernel)
+        kernel = find(options.kernel, modules=launched(options.launches) if options.launches is not None else ())
         name, module = kernel.name, kernel.path("spv").read_bytes()
         known = of_cache(kernel, module)
     timed = speed(options.launches, name, module) if options.launches is not None else None
     known["verdict"] = verdict(known, timed)
     known.pop("wider", None)
-    return _written(options.output or Path(f"{name}.html"), page(known | {"speed": timed}))
+    written = _written(options.output or Path(f"{name}.html"), page(known | {"speed": timed}))
+    print(known["verdict"], file=sys.stderr)
+    return written
 
 
 def _written(output: Path, text: str) -> Path:

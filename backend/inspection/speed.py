@@ -22,17 +22,9 @@ def module_digest(spirv: bytes) -> str:
 
 
 def speed(trace: Path, name: str, spirv: bytes | None) -> dict[str, Any]:
-    """speed_of() launches of the kernel ``name`` in a trace, of the module ``spirv`` alone where it has such.
-
-    Raises RequestError if the trace cannot be read or has no launch of the kernel.
-    """
-    try:
-        known = json.loads(trace.read_text(encoding="utf-8"))
-        events = [event for event in known["traceEvents"] if event.get("cat") == "kernel"]
-    except OSError as error:
-        raise RequestError(f"{trace} cannot be read: {error.strerror}") from None
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise RequestError(f"{trace} is not a trace: make one with triton-spirv profile --trace") from None
+    """speed_of() launches of the kernel ``name`` in a trace, of the module ``spirv`` alone where it has such. Raises
+    RequestError if the trace cannot be read or has no launch of the kernel."""
+    known, events = _launches(trace)
     named = [event for event in events if event["args"].get("kernel", event["name"]) == name]
     digest = module_digest(spirv) if spirv is not None else ""
     members = [event for event in named if event["args"].get("module") == digest] or named
@@ -42,10 +34,25 @@ def speed(trace: Path, name: str, spirv: bytes | None) -> dict[str, Any]:
     return speed_of(members, (known.get("otherData") or {}).get(PEAKS))
 
 
+def launched(trace: Path) -> frozenset[str]:
+    """module_digest() of each module of a trace. Raises RequestError if it cannot be read."""
+    return frozenset(event["args"].get("module", "") for event in _launches(trace)[1])
+
+
+def _launches(trace: Path) -> tuple[Mapping[str, Any], list[Mapping[str, Any]]]:
+    try:
+        known = json.loads(trace.read_text(encoding="utf-8"))
+        return known, [event for event in known["traceEvents"] if event.get("cat") == "kernel"]
+    except OSError as error:
+        raise RequestError(f"{trace} cannot be read: {error.strerror}") from None
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise RequestError(f"{trace} is not a trace: make one with triton-spirv profile --trace") from None
+
+
 def speed_of(events: Sequence[Mapping[str, Any]], peaks: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Facts of launches, which are events of a trace: how many, their median in seconds, the bytes, the distinct bytes
-    and the operations of the launch at the median, whether those are estimates, and the device's peaks."""
-    middle = sorted(events, key=lambda event: event["dur"])[len(events) // 2]
+    """Facts of launches, events of a trace in their order, without the first of several: how many, their median in
+    seconds, the median launch's bytes, distinct bytes and operations, whether these are estimates, and the peaks."""
+    middle = sorted(events := events[1:] or events, key=lambda event: event["dur"])[len(events) // 2]
     facts = middle["args"]
     return {
         "launches": len(events),

@@ -21,9 +21,9 @@ def verdict(known: Facts, speed: Facts | None) -> str:
     """What limits the kernel, in a sentence or two. ``known``: what report.collected() found; ``speed``: of launches,
     where some were timed."""
     shares = _shares(speed) if speed is not None else {}
-    if speed is not None and max(shares.values(), default=0) >= _NEAR:
-        return limits(speed)
     machine = known.get("machine")
+    if speed is not None and max(shares.values(), default=0) >= _NEAR:
+        return f"{limits(speed)}{_lines(known) if machine else ''}"
     text = next(filter(None, (found(known) for found in (_SIGNS if machine is None else _SIGNS_OF_PROCESSOR))), "")
     if speed is not None and shares:
         small = _SMALL if machine is None else f"Nothing in the machine code explains it: {_summary(machine)}."
@@ -82,7 +82,8 @@ def limits(speed: Facts) -> str:
         text = f"No peak limits it: {launches} {about}{', '.join(most)} and {last} on {_device(speed)}."
     again = speed["bytes"] / speed["distinct"] if speed.get("distinct") else 1.0
     if again * AGAIN > 1:
-        text += f" It moves each byte {again:.1f} times: caches serve all but the first, and one pass would need none."
+        then = "" if limit == "memory" and share >= _NEAR else ", and one pass would need none"
+        text += f" It moves each byte {again:.1f} times: caches serve all but the first{then}."
     return text
 
 
@@ -148,14 +149,22 @@ def _summary(machine: Facts) -> str:
 
 
 def _gathers(known: Facts) -> str:
-    worst = max(known["machine"]["loops"], key=lambda loop: loop["gathers"], default={"gathers": 0})
-    if not worst["gathers"]:
+    if not (worst := _gathering(known)):
         return ""
     return (
         f"Most likely, accesses to memory limit it: a round of the loop at {_place(worst)} gathers or scatters "
         f"{worst['gathers']} vectors, {worst['instructions']} instructions in all, since neighbouring elements of a "
-        "tile have places that are not known to be neighbours."
+        "tile have places that are not known to be neighbours. Places that data says are best sorted."
     )
+
+
+def _lines(known: Facts) -> str:
+    moves = "an element apart moves a whole cache line, more than was counted, and less if the data lie closer"
+    return f" The loop at {_place(worst)} gathers or scatters: {moves}." if (worst := _gathering(known)) else ""
+
+
+def _gathering(known: Facts) -> Facts:
+    return max((one for one in known["machine"]["loops"] if one["gathers"]), key=lambda one: one["gathers"], default={})
 
 
 def _spilling_loops(known: Facts) -> str:

@@ -14,6 +14,7 @@ import triton.language as tl
 from triton import knobs
 from triton.backends.spirv import cli
 from triton.backends.spirv.inspection.kernels import CachedKernel, NotInCache, cached, find
+from triton.backends.spirv.inspection.speed import module_digest
 
 
 @triton.jit
@@ -62,9 +63,12 @@ def test_none_is_found(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == f"{cache} has no kernel of this backend named like 'triples'\n"
 
 
-def test_a_kernel_is_found_by_name_and_key(cache: Path) -> None:
+def test_a_kernel_is_found_by_name_and_key(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
     newest, older = cached()
     assert find("doubles").key == newest.key
+    assert f"{newest.key[:12]} of 2 kernels named 'doubles', the one that was comp" in capsys.readouterr().err
+    launched = module_digest(older.path("spv").read_bytes())
+    assert find("doubles", modules={launched}).key == older.key and capsys.readouterr().err == ""
     assert find(older.key[:20].lower()).key == older.key
     with pytest.raises(NotInCache, match="has the name or key 'x!': it has doubles$"):
         find("x!")

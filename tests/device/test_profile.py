@@ -306,7 +306,7 @@ def test_the_roofline_and_the_page_about_a_kernel(tmp_path: Path, capsys: pytest
     found = re.search(r'<script id="data" type="application/json">(.*?)</script>', page.read_text(), re.S)
     assert found is not None
     speed = json.loads(found[1])["speed"]
-    assert (speed["launches"], speed["grid"], speed["bytes"], speed["flops"]) == (4, [16], 8000, 1000)
+    assert (speed["launches"], speed["grid"], speed["bytes"], speed["flops"]) == (3, [16], 8000, 1000)
     assert not speed["estimated"] and speed["seconds"] > 0
     assert speed["peaks"]["bytes_a_second"] > 0 and speed["peaks"]["operations_a_second"] > 0
     for text, message in (

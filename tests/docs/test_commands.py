@@ -135,7 +135,7 @@ def _python(words: Sequence[str], command: Command, parsed: Callable[..., None])
             _run_tools(tuple(rest), command, parsed)
         elif name == "pytest":
             _pytest(rest)
-        else:
+        elif name != "venv":  # Python's own
             _module(name, rest, command, parsed)
     elif first == "setup.py":
         _setup(rest)
