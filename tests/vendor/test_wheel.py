@@ -100,7 +100,7 @@ def test_entry_points_are_upstreams_and_ours(wheel: Path, release: tuple[Release
     assert dict(found["triton.backends"]) == expected
     assert {"nvidia", "amd"} <= set(expected)
     assert dict(found["torch.backends"]) == {"spirv": "triton_spirv_autoload:autoload"}
-    assert dict(found["pytest11"]) == {"spirv": "triton_spirv_pytest_plugin"}
+    assert dict(found["pytest11"]) == {"spirv": "triton_spirv_pytest_plugin.pytest_hooks"}
 
 
 def test_every_upstream_file_is_there_and_unchanged_but_for_patches(
@@ -300,7 +300,7 @@ def test_the_plugin_alone(plugin_wheel: Path) -> None:
         ]
         assert dict(entry_points(archive)["triton.backends"]) == {"spirv": "triton_spirv"}
         assert dict(entry_points(archive)["torch.backends"]) == {"spirv": "triton_spirv_autoload:autoload"}
-        assert dict(entry_points(archive)["pytest11"]) == {"spirv": "triton_spirv_pytest_plugin"}
+        assert dict(entry_points(archive)["pytest11"]) == {"spirv": "triton_spirv_pytest_plugin.pytest_hooks"}
         for path in (ROOT / "backend" / "autoload").glob("*.py"):
             assert archive.read(f"triton_spirv_autoload/{path.name}") == path.read_bytes()
         assert read(archive, "licenses/LICENSE") == (ROOT / "LICENSE").read_text()

@@ -17,8 +17,8 @@ from ..project import ROOT
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 #: Modules of a plugin's backend/ that are installed outside of triton as well, as `triton_NAME_MODULE`, because others
-#: import them before triton: module → their group of entry points, and what they call in it, if not the module alone.
-OUTSIDE = {"autoload": ("torch.backends", ":autoload"), "pytest_plugin": ("pytest11", "")}
+#: import them before triton: module → their group of entry points, and what of the module they import or call.
+OUTSIDE = {"autoload": ("torch.backends", ":autoload"), "pytest_plugin": ("pytest11", ".pytest_hooks")}
 _SKIPPED_FOLDERS = frozenset({"__pycache__", ".git", ".mypy_cache", ".ruff_cache", ".pytest_cache"})
 _SKIPPED_SUFFIXES = (".pyc", ".pyo")
 # An extension module in the folder of a plugin that CMake builds is left over from some other build.

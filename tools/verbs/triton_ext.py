@@ -39,7 +39,7 @@ spirv = "triton_spirv"
 spirv = "triton_spirv_autoload:autoload"
 
 [project.entry-points.pytest11]
-spirv = "triton_spirv_pytest_plugin"
+spirv = "triton_spirv_pytest_plugin.pytest_hooks"
 
 [project.scripts]
 triton-spirv = "triton_spirv.cli:main"
