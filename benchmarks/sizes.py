@@ -21,8 +21,10 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 
 _WIDTH, _CLASSES = 64, 512
-#: Sizes up to the first are for warming up. They are of all kinds: multiples of 16, others, fewer than a tile's.
+#: Sizes up to the first are for warming up. They are of all kinds: multiples of 16, others, fewer than a tile's. So are
+#: these above it, of rows that fit other tiles.
 _FIRST = 40
+_WARM = {*range(1, _FIRST), *(2**k + more for k in range(5, 12) for more in (-1, 2, 16))}
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 #: Of a size on a device: the operation's tensors. Then the operation.
@@ -73,9 +75,9 @@ def _round(operation: Callable[..., Any], given: list[Sequence[torch.Tensor]], d
 def measured(operation: _Operation, device: str, count: int) -> list[tuple[float, float]]:
     """(milliseconds, kilobytes) of a new size, and of the same again once calls of it are prepared."""
     make, run = operation
-    for n in range(1, _FIRST):
+    for n in _WARM:
         run(*make(n))
-    given = [make(n) for n in range(_FIRST, _FIRST + count)]
+    given = [make(n) for n in range(_FIRST, _FIRST + count) if n not in _WARM]
     new = _round(run, given, device)
     _round(run, given, device)
     return [new, _round(run, given, device)]

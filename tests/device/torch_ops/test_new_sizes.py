@@ -28,13 +28,15 @@ _OPERATIONS: dict[str, Callable[[int], Any]] = {
     "embedding": lambda n: F.embedding(torch.zeros(n, dtype=torch.long, device="spirv"), _rows(8)),
     "cross entropy": lambda n: F.cross_entropy(_rows(n), torch.zeros(n, dtype=torch.long, device="spirv")),
     "dropout": lambda n: F.dropout(_rows(n)),
+    "softmax": lambda n: torch.randn(4, n, device="spirv").softmax(-1),
+    "attention": lambda n: F.scaled_dot_product_attention(*torch.randn(3, 1, 2, n, 32, device="spirv")),
 }
 
 
 @pytest.mark.parametrize("name", _OPERATIONS)
 def test_new_sizes_load_no_kernels(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     operation = _OPERATIONS[name]
-    for n in (65, 80, 97, 112, 128):  # sizes that are multiples of 16, and others
+    for n in (65, 66, 80, 97, 112, 128):  # of 16, of 2, and others
         operation(n)
     loaded = []
     load = typed_kernels.KernelOfType
@@ -47,7 +49,7 @@ def test_new_sizes_load_no_kernels(name: str, monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize("shape", [(2,), (1, 16), (3, 5), (7, 1, 64), (33, 100), (40, 2048)])
 def test_what_is_counted_is_what_is_planned(shape: tuple[int, ...]) -> None:
     """Plans of tensors without gaps are counted from those of other sizes: the same kernel, grid and integers."""
-    for size in (shape, (shape[0] * 3, *shape[1:])):
+    for size in (shape, (shape[0] * 3, *shape[1:]), (*shape[:-1], shape[-1] + shape[-1] % 2)):
         x, y = torch.ones(size, device="spirv"), torch.empty(size, dtype=torch.bfloat16, device="spirv")
         given = Operands.of({"out": y}, {"self": x, "other": 2.0})
         body = elementwise.Body.of("self * other")
@@ -57,6 +59,17 @@ def test_what_is_counted_is_what_is_planned(shape: tuple[int, ...]) -> None:
         text, dims = "mean = fn.row_sum(self, mask)\nout = (self - mean) * weight", (len(size) - 1,)
         counted, planned = (plan(text, given, y.shape, dims, x.dtype) for plan in (rows._plan, rows._planned))
         assert counted == planned
+
+
+def test_rows_of_a_width_share_a_kernel() -> None:
+    """However many there are, and for all widths that one tile holds; those of multiples of 16 have another."""
+    kernels: dict[bool, set[int]] = {True: set(), False: set()}
+    for n in (2, 3, 16, 300):
+        for columns in (65, 80, 96, 99):
+            x = torch.empty(n, columns, device="spirv")
+            plan = rows._plan("out = row", Operands.of({"out": x}, {}), x.shape, (1,), x.dtype)
+            kernels[columns % 16 == 0].add(id(plan.kernel))
+    assert [len(found) for found in kernels.values()] == [1, 1]
 
 
 def test_what_was_not_used_for_longest_is_dropped() -> None:
