@@ -86,9 +86,31 @@ def _gpu_driver_active() -> bool:
     return any(name in backends and other_is_active(name, backends[name].driver) for name in ("nvidia", "amd"))
 
 
+def named() -> bool:
+    """Whether the environment names this backend. Raises SettingError."""
+    return requested() or os.environ.get("TRITON_DEFAULT_BACKEND") == "spirv"
+
+
 def chosen() -> bool:
     """Whether kernels go here as far as that is known without a look at the devices."""
-    return requested() or os.environ.get("TRITON_DEFAULT_BACKEND") == "spirv" or not _gpu_driver_active()
+    return named() or not _gpu_driver_active()
+
+
+def other_active_drivers() -> tuple[str, str] | None:
+    """What it means that drivers of other backends of Triton are active, and what to do; None if none is.
+
+    Triton asks for one active driver, and so do libraries that count them. Raises SettingError.
+    """
+    from triton.backends import backends
+
+    others = [name for name, one in backends.items() if name != "spirv" and other_is_active(name, one.driver)]
+    if not others:
+        return None
+    names = " and ".join(others)
+    if not named():
+        return f"Triton's kernels do not go to spirv, because {names} is active", "set TRITON_SPIRV_BACKEND=1"
+    several = f"Triton's drivers {names} and spirv are active: kernels go to spirv, and libraries that want exactly one"
+    return f"{several}, as vLLM, do without Triton", "hide that GPU from the other driver (CUDA_VISIBLE_DEVICES=-1)"
 
 
 def is_active() -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import json
 import math
@@ -18,6 +19,7 @@ from pathlib import Path
 from .. import settings, system
 from ..autoload.others import HOW_TO_CLAIM, other_accelerator
 from ..autoload.versions import OLDEST_TORCH, is_too_old
+from ..availability import other_active_drivers
 from ..capabilities import FEATURES, Capabilities
 from ..runtime import context
 from ..runtime.device_choice import choose, devices, installed
@@ -201,10 +203,8 @@ def _time_limits(found: Sequence[DeviceInfo]) -> Iterator[Finding]:
 def _size(folder: Path) -> int:
     total = 0
     for path in folder.rglob("*"):
-        try:
+        with contextlib.suppress(OSError):  # another process replaces its files meanwhile
             total += path.stat().st_size if path.is_file() else 0
-        except OSError:
-            continue  # another process replaces its files meanwhile
     return total
 
 
@@ -218,14 +218,11 @@ def _has_temporary_folder() -> bool:
 def _caches() -> Iterator[Finding]:
     cache = Path(asked_cache())
     if why := unusable(cache):
-        again = "each process compiles its kernels again"
-        where = "set TRITON_CACHE_DIR to a writable folder"
-        if _has_temporary_folder():
-            yield Finding(NOTE, f"Triton's cache {cache} cannot be used ({why}): {again}", where)
-        else:
-            yield Finding(
-                FAULT, f"Triton's cache {cache} cannot be used ({why}), and no temporary folder, either", where
-            )
+        state, rest = NOTE, ": each process compiles its kernels again"
+        if not _has_temporary_folder():
+            state, rest = FAULT, ", and no temporary folder, either"
+        what = f"Triton's cache {cache} cannot be used ({why}){rest}"
+        yield Finding(state, what, "set TRITON_CACHE_DIR to a writable folder")
         return
     if why := distrusted(str(cache)):
         yield Finding(NOTE, f"{why}: each process compiles its kernels again", MAKE_OURS[0].lower() + MAKE_OURS[1:])
@@ -262,6 +259,8 @@ def _tools() -> Iterator[Finding]:
 def _trial() -> Iterator[Finding]:
     if _triton() is None:
         return
+    if told := other_active_drivers():
+        yield Finding(NOTE, *told)
     if _version("numpy") is None:
         yield Finding(NOTE, "no kernel was tried: that takes NumPy", "pip install numpy")
         return

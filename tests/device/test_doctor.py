@@ -51,6 +51,31 @@ def test_a_wrong_variable(variables: dict[str, str], fault: str) -> None:
     assert status == 1 and fault in output and output.count("FAULT") == 1, output
 
 
+@pytest.mark.parametrize(
+    ("variables", "told"),
+    [
+        ({}, "Triton's kernels do not go to spirv, because other is active\n       → set TRITON_SPIRV_BACKEND=1"),
+        ({"TRITON_SPIRV_BACKEND": "1"}, "Triton's drivers other and spirv are active: kernels go to spirv, and"),
+    ],
+)
+def test_another_active_driver(variables: dict[str, str], told: str) -> None:
+    """As beside CUDA: doctor names the drivers that a library counts, and the one that is chosen."""
+    program = """
+import triton
+from registered import OpListBackend, OpListDriver
+from triton.backends.spirv.cli import main
+triton.backends.backends["other"] = triton.backends.Backend(
+    OpListBackend, type("OtherDriver", (OpListDriver,), {"is_active": classmethod(lambda cls: True)}))
+print(type(triton.runtime.driver.active).__name__)
+main(["doctor"])
+"""
+    given = {name: value for name, value in os.environ.items() if not name.startswith("TRITON_SPIRV_BACKEND")}
+    given |= {"PYTHONPATH": str(Path(__file__).parents[2] / "examples/plugins"), **variables}
+    done = subprocess.run([sys.executable, "-c", program], env=given, capture_output=True, text=True, check=False)
+    assert f" note  {told}" in done.stdout, done.stdout + done.stderr
+    assert done.stdout.splitlines()[0] == ("SPIRVDriver" if variables else "OtherDriver")
+
+
 def test_a_misspelt_variable() -> None:
     status, output = doctor(TRITON_SPIRV_DEVISE="0")
     assert status == 0 and "TRITON_SPIRV_DEVISE is not known" in output and "TRITON_SPIRV_DEVICE?" in output
