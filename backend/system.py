@@ -29,9 +29,8 @@ ZSTANDARD = ("libzstd.dll", "zstd.dll") if WINDOWS else ("libzstd.so.1",)
 
 #: How a Vulkan driver is installed and brought up to date. On Windows the GPU's maker has it, the loader included.
 _MAKERS = "amd.com/support, intel.com/support, nvidia.com/drivers or the computer's maker"
-INSTALL_VULKAN = (
-    f"the driver of the GPU's maker ({_MAKERS})" if WINDOWS else "apt-get install mesa-vulkan-drivers libvulkan1"
-)
+_MESA = "apt-get install mesa-vulkan-drivers libvulkan1, or NVIDIA's own driver"
+INSTALL_VULKAN = f"the driver of the GPU's maker ({_MAKERS})" if WINDOWS else _MESA
 UPDATE_DRIVER = f"update the driver from {_MAKERS}" if WINDOWS else "update the driver"
 #: How spirv-val, the validation layers and Zstandard are installed.
 _SDK = "the Vulkan SDK (vulkan.lunarg.com)"

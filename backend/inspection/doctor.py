@@ -134,17 +134,15 @@ def _devices() -> Iterator[Finding]:
         if device.capabilities is not None and (said := small(device.capabilities)):
             yield Finding(NOTE, f"device {number}: {said}")
     yield from _time_limits(found)
+    driver = f"a GPU that is not listed wants its Vulkan driver: {system.INSTALL_VULKAN}"
     try:
         chosen, reason = choose(devices())
     except (DeviceUnavailable, ValueError) as error:
-        yield Finding(FAULT, str(error))
+        other = f"choose another device, or unset {settings.DEVICE.name}; {driver}" if settings.DEVICE.get() else ""
+        yield Finding(FAULT, str(error), other)
         return
     if chosen.kind == "cpu":
-        yield Finding(
-            NOTE,
-            f"kernels run on the CPU: {chosen.name}",
-            f"with a GPU in this machine, install its Vulkan driver: {system.INSTALL_VULKAN}",
-        )
+        yield Finding(NOTE, f"kernels run on the CPU: {chosen.name}", driver)
     else:
         yield Finding(GOOD, f"kernels run on {chosen.name}, because: {reason}")
 

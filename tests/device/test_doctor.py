@@ -49,6 +49,10 @@ def test_hidden_drivers_are_the_reason() -> None:
 def test_a_wrong_variable(variables: dict[str, str], fault: str) -> None:
     status, output = doctor(**variables)
     assert status == 1 and fault in output and output.count("FAULT") == 1, output
+    missing = (
+        "→ choose another device, or unset TRITON_SPIRV_DEVICE; a GPU that is not listed wants its Vulkan driver: "
+    )
+    assert (missing in output) == ("TRITON_SPIRV_DEVICE" in variables), output
 
 
 @pytest.mark.parametrize(
