@@ -1,4 +1,5 @@
-"""Environments of one interpreter share what CMake compiled: `pip install .`, and `tools wheel` after it."""
+"""Environments of one interpreter share what CMake compiled: `pip install .`, and `tools wheel` or `tools dev` after
+it."""
 
 from __future__ import annotations
 
@@ -14,14 +15,15 @@ from vendor_support import ROOT
 _BUILD = """
 import sys
 from pathlib import Path
-from tools.packaging.native import build_native
+from tools.packaging.native import DEVELOPMENT, WHEEL, build_native
 from tools.packaging.plugins import load_plugin
-(library,) = build_native(load_plugin(Path(sys.argv[1])), Path(sys.argv[2])).values()
+form = DEVELOPMENT if sys.argv[3:] else WHEEL
+(library,) = build_native(load_plugin(Path(sys.argv[1])), Path(sys.argv[2]), form).values()
 print(library)
 """
 
 
-def test_a_second_environment_compiles_nothing(tmp_path: Path) -> None:
+def test_a_second_environment_and_a_development_build_compile_nothing(tmp_path: Path) -> None:
     plugin = tmp_path / "plugin"
     shutil.copytree(ROOT / "tests/vendor/plugins/native-toy", plugin)
     packages, scripts = sysconfig.get_path("purelib"), sysconfig.get_path("scripts")
@@ -36,3 +38,12 @@ def test_a_second_environment_compiles_nothing(tmp_path: Path) -> None:
         messages.append("was up to date" in done.stderr)
     assert libraries[0] == libraries[1]
     assert messages == [False, True]
+    places = []
+    for change in ("", "// changed\n"):
+        with (plugin / "src/library.cc").open("a") as source:
+            source.write(change)
+        done = subprocess.run([*command, "dev"], env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        assert ("build the native part" in done.stderr) == bool(change), done.stderr
+        places.append(done.stdout)
+    assert places[0] == places[1] != libraries[0]

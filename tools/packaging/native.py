@@ -102,6 +102,11 @@ def build_native(plugin: Plugin, build: Path, form: str = WHEEL) -> dict[str, Pa
     # A compiler for another system is told where that one's Python is.
     chosen = windows.configuration(folder / "python") if for_windows else []
     stage, fresh = folder / "stage", folder / "stage.new"
+    released = native_folder(plugin, build, WHEEL)
+    if form == DEVELOPMENT and not stage.exists() and refresh.is_current(plugin.folder, released):
+        shutil.copytree(released / "stage", stage)  # the same sources: nothing is compiled before one of them changes
+        shutil.copy(released / refresh.STAMP, folder)
+        return _libraries(plugin, stage, "*.so")
     chosen += _FAST if form == DEVELOPMENT else []
     if cache := shutil.which("ccache"):
         chosen.append(f"-DCMAKE_CXX_COMPILER_LAUNCHER={cache}")
@@ -135,7 +140,12 @@ def build_native(plugin: Plugin, build: Path, form: str = WHEEL) -> dict[str, Pa
         refresh.end(plugin.folder, folder)
     if not edges:
         note(f"the native part of {plugin.name} was up to date")
-    modules = sorted(stage.rglob("*.pyd" if for_windows else "*.so"))
+    return _libraries(plugin, stage, "*.pyd" if for_windows else "*.so")
+
+
+def _libraries(plugin: Plugin, stage: Path, pattern: str) -> dict[str, Path]:
+    """Path in the wheel → file of what a build installed."""
+    modules = sorted(stage.rglob(pattern))
     built = {f"{plugin.package}/{path.relative_to(stage).as_posix()}": path for path in modules}
     if not built:
         raise ToolError(f"plugin {plugin.folder}: its CMakeLists.txt installed no library")
