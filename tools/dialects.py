@@ -100,7 +100,7 @@ def compare(project: Project, old: Path, new: Path) -> list[str]:
         if missing := [place.name for place, found in ((old, before), (new, after)) if not found]:
             lines.append(f"{kind}: not compared: there are none in {missing[0]}")
             continue
-        lines.append(f"{kind}: {len(before)}, {len(after)} in {new.name}")
+        lines.append(f"{kind}: {len(before)} in {old.name}, {len(after)} in {new.name}")
         for name, mark in _differences(before, after):
             in_table = f" ({'known to' if name in known else 'not in'} the table of operations)"
             lines.append(f"  {mark:<7} {name}{in_table if read is operations else ''}")
