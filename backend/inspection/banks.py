@@ -20,7 +20,7 @@ from ..planning.kernel_plan import KernelPlan
 from ..planning.plans import BufferAccess, Conversion
 from ..ttgir.ir import Function, Operation
 from ..ttgir.types import MemDescType, TensorType, Type
-from .lines import frames
+from .stage_lines import frames
 
 
 def _at_once(size: int, banks: int) -> int:

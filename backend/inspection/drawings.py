@@ -25,7 +25,7 @@ from ..ttgir.ir import Function, Operation, Value
 from ..ttgir.operations import in_loop, masks
 from ..ttgir.spelling import Spelling
 from ..ttgir.types import FloatType, PointerType, TensorType, Type
-from .lines import frames
+from .stage_lines import frames
 
 #: The most rows and columns of a tensor that are drawn.
 SHOWN = (32, 64)

@@ -11,7 +11,7 @@ from ..planning.plans import GlobalAccess
 from ..ttgir.ir import Block, Function, Operation, Value
 from ..ttgir.spelling import Spelling
 from ..ttgir.types import TensorType
-from .lines import frames
+from .stage_lines import frames
 
 #: The most steps that are followed from a dot, either way.
 _STEPS = 12

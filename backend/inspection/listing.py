@@ -14,9 +14,9 @@ from ..spirv import opcodes as op
 from ..spirv.decode import DecodedInstruction, decode
 from ..spirv.disassemble import heading_lines
 from .compilers import asked
-from .instructions import placed
 from .kernels import STAGES, CachedKernel, NotInCache, NotPlannable, find
 from .nvidia_code import NoMachineCode
+from .placed_instructions import placed
 
 #: What was decided of a kernel before it was emitted (planning/show.py).
 PLAN = "plan"

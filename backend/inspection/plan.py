@@ -18,7 +18,7 @@ from ..stages import plan
 from ..transforms.kernel import kernel_of
 from ..transforms.schedule import Schedule
 from .kernels import CachedKernel, NotPlannable
-from .lines import Line, frames
+from .stage_lines import Line, frames
 
 _OTHER_VERSION = "it was compiled by another version of this backend: launch it again"
 

@@ -18,7 +18,7 @@ from ..cpu.kernel import translate
 from ..cpu.machine import assembly
 from ..driver_quirks import DRIVERS
 from ..runtime.vulkan.statistics import Executable, Representation, Statistic
-from .lines import Line
+from .stage_lines import Line
 
 _FILE = re.compile(r'\t\.file\t(\d+) "(.*?)"(?: "(.*?)")?')
 _PLACE = re.compile(r"\t\.loc\t(\d+) (\d+)")

@@ -32,9 +32,9 @@ from .compare import compared
 from .compilers import asked
 from .flows import dots
 from .kernels import CachedKernel, NotInCache, NotPlannable, find
-from .lines import Line, mlir_lines, source_lines, spirv_lines
 from .processor_code import code_lines, machine_accesses, machine_facts
 from .speed import launched, speed
+from .stage_lines import Line, mlir_lines, source_lines, spirv_lines
 from .verdict import verdict
 
 PAGE = Path(__file__).with_name("page")

@@ -11,7 +11,7 @@ from ..spirv.decode import decode
 from ..ttgir.ir import Location
 from ..ttgir.lexer import Tokens, TTGIRSyntaxError
 from ..ttgir.locations import Locations
-from .instructions import placed
+from .placed_instructions import placed
 
 _ALIAS = re.compile(r"^(#loc\w*) = (loc\(.*\))$")
 _AT_END = re.compile(r" (loc\((?:[^()\"]|\"(?:[^\"\\]|\\.)*\"|\([^()]*\))*\))$")
