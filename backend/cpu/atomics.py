@@ -67,6 +67,18 @@ def _update(t: Translation, item: ModuleInstruction) -> None:
         code.label(after)
 
 
+def make_kept(t: Translation) -> bool:
+    """Has a program make the updates of its log. Gives whether the log may have any, which it does not."""
+    if t.delayed.most:
+        several, after = t.code.name("several"), t.code.name("after")
+        t.code.branch(ALONE, after, several)
+        t.code.label(several)
+        t.code.call("make_delayed", "void", [("ptr", LOG), ("ptr", "%stop"), ("i1", "true")], declared=True)
+        t.code.jump(after)
+        t.code.label(after)
+    return False
+
+
 #: Neighbouring elements of these types are added to by one load, sum and store, where no other thread updates them.
 _TOGETHER = ("i32", "float")
 

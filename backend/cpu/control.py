@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from ..spirv import opcodes as op
 from ..spirv.grammar import opcodes
 from .array_order import in_groups
+from .atomics import make_kept
 from .code import literal
+from .delayed_updates import ends_delay
 from .divergence import Key, Loop
 from .errors import Untranslatable
 from .program import BasicBlock, ModuleInstruction
@@ -79,10 +81,17 @@ class Control:
                 raise Untranslatable(self._program.name, f"{end.name} outside of structured control flow")
 
     def _body(self, block: BasicBlock) -> None:
-        count_instructions(self._t, block)
+        t = self._t
+        count_instructions(t, block)
+        kept = block.label in t.delayed.kept
+        if kept and block.following:
+            kept = make_kept(t)
         for item in in_groups(self._program, block.body):
-            self._t.code.cut(_LONGEST, NEVER, "end")
+            t.code.cut(_LONGEST, NEVER, "end")
+            if kept and ends_delay(self._program, item):
+                kept = make_kept(t)
             self._one(item)
+            kept |= item.name.startswith("OpAtomic") and bool(t.delayed.most)
 
     def _one(self, item: ModuleInstruction) -> None:
         t = self._t

@@ -32,8 +32,7 @@ def scatter(index, x, out, n, rounds, BLOCK: tl.constexpr):
 def rows(index, x, out, n, rounds, BLOCK: tl.constexpr):
     """Neighbouring elements, from an odd one on."""
     at = tl.arange(0, BLOCK)
-    row = tl.program_id(0) % 37
-    tl.atomic_add(out + 3 + row * n + at, tl.load(x + at, mask=at < n, other=5), mask=at < n)
+    tl.atomic_add(out + 3 + tl.program_id(0) % 37 * n + at, tl.load(x + at, mask=at < n, other=5), mask=at < n)
 
 
 @triton.jit
@@ -60,8 +59,8 @@ def read_after(index, x, out, n, rounds, BLOCK: tl.constexpr):
 
 @triton.jit
 def in_a_loop(index, x, out, n, rounds, BLOCK: tl.constexpr):
-    for _ in range(rounds):
-        tl.atomic_add(out + tl.arange(0, BLOCK), 1.0)
+    for _ in range(rounds):  # two registers
+        tl.atomic_add(out + tl.arange(0, BLOCK // 2), 1.0)
 
 
 @triton.jit
@@ -83,17 +82,32 @@ def _log(kernel: Any) -> tuple[KernelModule, DelayedUpdates]:
     return program, DelayedUpdates(program, 16)
 
 
-@pytest.mark.parametrize("kernel", [scatter, rows], ids=lambda kernel: kernel.fn.__name__)
+@triton.jit
+def rows_in_a_loop(index, x, out, n, rounds, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    for row in range(tl.program_id(0), rounds, tl.num_programs(0)):
+        value = tl.load(x + row * n + at, mask=at < n, other=5)
+        tl.atomic_add(out + 3 + row % 3 * n + at, value, mask=at < n)
+        tl.atomic_add(out + 3 + 3 * n + at * 5 % BLOCK, value, mask=at < n)
+
+
+@triton.jit
+def read_in_a_loop(index, x, out, n, rounds, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    for _ in range(rounds):
+        tl.atomic_add(out + at, 1.0, mask=at < n)
+        tl.store(out + at, tl.load(out + at, mask=at < n) * 2, mask=at < n)
+
+
+@pytest.mark.parametrize("kernel", [scatter, rows, read_after, rows_in_a_loop], ids=lambda kernel: kernel.fn.__name__)
 def test_each_register_is_an_update(kernel: Any) -> None:
     program, log = _log(kernel)
-    assert log.most == 4 and log.bytes > 0
+    assert log.most == (8 if kernel is rows_in_a_loop else 4) and log.bytes > 0
     program.without = frozenset({DELAYED_UPDATES})
     assert DelayedUpdates(program, 16).bytes == 0
 
 
-@pytest.mark.parametrize(
-    "kernel", [found, read_after, in_a_loop, volatile, exchanged], ids=lambda kernel: kernel.fn.__name__
-)
+@pytest.mark.parametrize("kernel", [found, in_a_loop, volatile, exchanged], ids=lambda kernel: kernel.fn.__name__)
 def test_updates_that_a_program_could_see_are_made_at_once(kernel: Any) -> None:
     assert _log(kernel)[1].most == 0
 
@@ -121,10 +135,7 @@ def test_sums_of_scattered_elements(profile: str, dtype: str, block: int) -> Non
     index, x = RANDOM.integers(0, bins, n).astype(np.int32), RANDOM.integers(-4, 5, n).astype(dtype)
     out = np.full(bins + 9, 7, dtype)
     _Launches(profile, scatter, [index, x, out, n, 0], block).run(-(-n // block), times)
-    expected = np.full(bins + 9, 7.0)
-    for _ in range(times):
-        np.add.at(expected, index, x.astype(np.float64))
-    assert np.array_equal(out.astype(np.float64), expected)
+    assert np.array_equal(out, 7 + times * np.bincount(index, x, bins + 9))
 
 
 @pytest.mark.parametrize("n", [1, 16, 45, 64])
@@ -136,6 +147,22 @@ def test_neighbours_keep_their_bits(profile: str, n: int) -> None:
     _Launches(profile, rows, [INT, x, out, n, 0], 64).run(37 * 200, 5)
     assert np.array_equal(out[3 : 3 + 37 * n].reshape(37, n), np.tile(x[:n] * 1000, (37, 1)))
     assert (np.r_[bits[:3], bits[3 + 37 * n :]] == 0x7F800001).all()
+
+
+@pytest.mark.parametrize(("dtype", "n"), [("int32", 45), ("float32", 1), ("float32", 45), ("float64", 64)])
+def test_updates_in_a_loop(profile: str, dtype: str, n: int) -> None:
+    count, times = 60_001, 3
+    x, out = RANDOM.integers(-4, 5, count * n).astype(dtype), np.full(3 * n + 73, 7, dtype)
+    _Launches(profile, rows_in_a_loop, [INT, x, out, n, count], 64).run(16, times)
+    sums = times * np.stack([x.reshape(count, n)[row::3].sum(0) for row in range(3)])
+    expected = np.r_[[0] * 3, sums.reshape(-1), [0] * 70] + 7.0
+    expected[3 + 3 * n + np.arange(n) * 5 % 64] += sums.sum(0)
+    assert np.array_equal(out, expected)
+
+
+def test_a_program_reads_what_it_updated_in_a_loop(profile: str) -> None:
+    _Launches(profile, read_in_a_loop, [INT, FLOAT, out := np.zeros(40_008, np.float32), 40_003, 10], 64).run(626)
+    assert (out[:40_003] == 2**11 - 2).all() and not out[40_003:].any()
 
 
 def test_updates_of_a_program_keep_their_order(profile: str) -> None:
