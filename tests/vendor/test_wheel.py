@@ -28,6 +28,7 @@ from tools.packaging import sbom, targets
 from tools.packaging.plugins import load_plugin
 from tools.project import Project, ReleaseWheel
 from tools.queue import overlay_files, series_names
+from tools.verbs.try_wheel import try_wheel
 
 
 def dist_info(archive: zipfile.ZipFile) -> str:
@@ -220,6 +221,11 @@ def test_the_bill_of_materials(wheel: Path, release: tuple[ReleaseWheel, Path]) 
 def slim_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel with the SPIR-V backend and no other."""
     return build_wheel(tmp_path_factory.mktemp("slim"), "--backends", "spirv")
+
+
+@pytest.mark.parametrize("which", ["wheel", "slim_wheel"])
+def test_it_runs_in_an_empty_environment(which: str, request: pytest.FixtureRequest) -> None:
+    assert try_wheel(request.getfixturevalue(which)).startswith("a kernel ran on ")
 
 
 def test_other_vendors_tool_chains_can_be_left_out(
