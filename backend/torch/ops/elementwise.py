@@ -18,7 +18,7 @@ from .addressing import NARROW, PLANS, Addresses, Operands, PlannedLaunch, Walk,
 from .devices import DeviceFacts, kind_of
 from .kept import Kept
 from .launching import OperationKernel, grid_of
-from .shapes import Dims, collapsed, expanded, power_of_two, same_view, share_memory, touch
+from .shapes import Dims, broadcast, collapsed, expanded, power_of_two, same_view, share_memory, touch
 from .types import IN_SOURCE, NAMES, OnHost, converted
 
 #: Elements of a program's tile.
@@ -112,7 +112,7 @@ def _kernel_of(plan: PlannedLaunch | None) -> OperationKernel:
 def _planned(body: Body, operands: Operands, compute: torch.dtype) -> PlannedLaunch | None:
     operands.check(compute)
     everything = (*operands.outputs.values(), *operands.tensors.values())
-    shape = everything[0].shape if operands.outputs else torch.broadcast_shapes(*(t.shape for t in everything))
+    shape = everything[0].shape if operands.outputs else broadcast(*(t.shape for t in everything))
     if math.prod(shape) == 0:
         return None
     sizes, steps = collapsed(shape, [expanded(t.shape, t.stride(), shape) for t in everything])

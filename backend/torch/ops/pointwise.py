@@ -24,7 +24,7 @@ from .elementwise import TILE, Body
 from .expressions import BITWISE, BY_TEXT, DEFAULT, EXPRESSIONS, INTEGERS, INTEGERS_ONLY, PROMOTIONS, TO_BOOL
 from .kept import Kept
 from .library import composed, enter, overloads
-from .shapes import resized
+from .shapes import broadcast, resized
 from .splitting import lines_of, parts, split
 from .types import OnHost, computed_in
 
@@ -157,7 +157,7 @@ def apply(name: str, given: dict[str, Any], out: torch.Tensor | None) -> torch.T
         elif value is not None or key != "rounding_mode":
             raise OnHost(f"{key}={value!r}")
     resolved = _resolved.get(tuple(what), lambda: _resolve(name, texts, operands))
-    shape = broadcast(tensors)
+    shape = broadcast(*(tensor.shape for tensor in tensors))
     if resolved.split and out is not None and out.dtype != resolved.dtype:
         raise OnHost("an output of another type")
     if out is None:
@@ -213,15 +213,6 @@ def _resolve(name: str, texts: list[str], operands: dict[str, Any]) -> Resolved:
         return Resolved(compute, dtype, Body(lines), split=True)
     compute = torch.bool if name in BITWISE and dtype == torch.bool else computed_in(compute)
     return Resolved(compute, dtype, _body(name, texts, compute))
-
-
-def broadcast(tensors: Sequence[torch.Tensor]) -> torch.Size:
-    """The shape that tensors have together. Raises RuntimeError, as torch does, if they have none."""
-    shape = tensors[0].shape
-    for tensor in tensors:
-        if tensor.shape != shape:
-            return torch.broadcast_shapes(*(one.shape for one in tensors))
-    return shape
 
 
 def output_strides(tensors: Sequence[torch.Tensor], shape: torch.Size) -> tuple[int, ...]:

@@ -18,7 +18,7 @@ import torch
 from .addressing import Addresses, Operands, PlannedLaunch, Walk, conversion
 from .devices import DeviceFacts, kind_of, share_out
 from .launching import grid_of
-from .shapes import Dims, collapsed, expanded, power_of_two
+from .shapes import Dims, broadcast, collapsed, expanded, power_of_two
 from .types import IN_SOURCE, NAMES, computed_in, converted
 
 #: Elements of a program's tile, how many of them are along the reduced dimensions at most, and the elements of a tile
@@ -157,8 +157,7 @@ def reduce_together(
 
 
 def _shape(operands: Mapping[str, Any]) -> torch.Size:
-    shapes = [value.shape for value in operands.values() if isinstance(value, torch.Tensor)]
-    return shapes[0] if len(shapes) == 1 else torch.broadcast_shapes(*shapes)
+    return broadcast(*(value.shape for value in operands.values() if isinstance(value, torch.Tensor)))
 
 
 def _kept(shape: torch.Size, dims: tuple[int, ...]) -> list[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any
 
 import torch
@@ -12,6 +13,11 @@ from torch._prims_common import suggest_memory_format
 Dims = tuple[int, ...]
 _torch: Any = torch._C
 _prims: Any = torch._prims_common.wrappers
+
+
+def broadcast(*shapes: Sequence[int]) -> torch.Size:
+    """What torch.broadcast_shapes() gives, in a tenth of its time; the error of other shapes is an operation's."""
+    return reduce(_torch._infer_size, shapes, torch.Size())
 
 
 def expanded(shape: Sequence[int], strides: Sequence[int], to: Sequence[int]) -> Dims:
