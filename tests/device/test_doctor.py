@@ -140,12 +140,8 @@ def test_remedies_on_windows_are_those_of_windows(monkeypatch: pytest.MonkeyPatc
     assert windows.WINDOWS and not inspection_doctor.system.WINDOWS
 
     def remedies() -> list[str]:
-        return [
-            finding.remedy
-            for check in (inspection_doctor._devices, inspection_doctor._tools)
-            for finding in check()
-            if finding.remedy
-        ]
+        checks = (inspection_doctor._devices, inspection_doctor._tools)
+        return [finding.remedy for check in checks for finding in check() if finding.remedy]
 
     old = SimpleNamespace(
         describe=lambda: "an old GPU", driver="its driver", driver_version="1", details=dict, capabilities=None
