@@ -1,8 +1,9 @@
 """Sorting along a dimension, with the places that elements come from, and operations built on it: topk, kthvalue,
 median.
 
-Runs of a few elements are sorted by counting what goes before each; then pairs of runs are merged, each element finding
-its place by a binary search in the other run. Both are stable, and one kernel each, whatever the length.
+A program sorts a run of a row, as numbers of 64 bits that have an element's rank and its place. Then pairs of runs are
+merged, each element finding its place by a binary search in the other run. Both are stable. For topk the first elements
+of each run are enough.
 """
 
 # mypy: allow-untyped-defs
@@ -19,48 +20,53 @@ from .launching import grid_of, launch
 from .pointwise import of_type
 from .types import OnHost, require
 
-#: Elements of the runs that are sorted by counting, and of a program.
-_RUN, _BLOCK = 32, 256
+#: Elements of the runs that a program sorts: of short rows, of others, and where an element has 64 bits. 64 rows of
+#: 1,000 took 505 µs of a processor in runs of 1,024, and 4,300 in runs of 32 that were then merged.
+_SHORT_RUN, _LONG_RUN, _WIDE_RUN = 128, 1024, 256
+#: Elements that a program merges.
+_BLOCK = 256
 
 
 @triton.jit
-def _number(x):
-    """What is compared: 16-bit floats as float32, bool as an integer."""
-    return (
-        x.to(tl.int32)
-        if x.dtype == tl.int1
-        else x.to(tl.float32)
-        if x.dtype.is_floating() and x.dtype.primitive_bitwidth == 16
-        else x
-    )  # noqa: E501
-
-
-@triton.jit
-def _before(a, b, DESCENDING: tl.constexpr):  # noqa: N803
-    """Whether a goes before b and is not equal to it; NaN is the greatest."""
-    if DESCENDING:
-        return (a > b) | ((a != a) & (b == b))
+def _rank(x, DESCENDING: tl.constexpr):  # noqa: N803
+    """An integer that is less the earlier x comes, of 64 bits if x is and else of 32. NaN is the greatest."""
+    WIDE: tl.constexpr = x.dtype.primitive_bitwidth == 64  # noqa: N806
+    INTEGER: tl.constexpr = tl.int64 if WIDE else tl.int32  # noqa: N806
+    MOST: tl.constexpr = 0x7FFFFFFFFFFFFFFF if WIDE else 0x7FFFFFFF  # noqa: N806
+    if x.dtype.is_floating():
+        x = x if WIDE else x.to(tl.float32)
+        bits = x.to(INTEGER, bitcast=True)
+        rank = tl.where(x != x, MOST, tl.where(x == 0, 0, tl.where(bits < 0, bits ^ MOST, bits)))
+    elif x.dtype == tl.uint32 or x.dtype == tl.uint64:
+        rank = x.to(INTEGER, bitcast=True) ^ (-1 - MOST)
     else:
-        return (a < b) | ((b != b) & (a == a))
+        rank = x.to(INTEGER)
+    return -1 - rank if DESCENDING else rank
 
 
 @triton.jit
-def count_kernel(keys, places, x, total, n, RUN: tl.constexpr, DESCENDING: tl.constexpr, BLOCK: tl.constexpr):  # noqa: N803
-    """Sort runs of RUN elements of rows of n of contiguous x."""
-    i = (tl.program_id(1) * tl.num_programs(0) + tl.program_id(0)) * BLOCK + tl.arange(0, BLOCK)
-    mask = i < total
-    j = i % n
-    stored = tl.load(x + i, mask=mask)
-    key = _number(stored)
-    first = j // RUN * RUN
-    rank = first
-    for k in range(RUN):
-        inside = mask & (first + k < n)
-        other = _number(tl.load(x + (i - j) + first + k, mask=inside))
-        earlier = _before(other, key, DESCENDING) | ((first + k < j) & (_before(key, other, DESCENDING) == 0))
-        rank += (inside & earlier).to(tl.int32)
-    tl.store(keys + (i - j) + rank, stored, mask=mask)
-    tl.store(places + (i - j) + rank, j, mask=mask)
+def run_kernel(keys, places, x, rows, n, RUN: tl.constexpr, DESCENDING: tl.constexpr):  # noqa: N803
+    """Sort runs of RUN elements of rows of n of contiguous x; elements of 64 bits by their low halves first."""
+    program = tl.program_id(1) * tl.num_programs(0) + tl.program_id(0)
+    runs = tl.cdiv(n, RUN)
+    row, first = program // runs, program % runs * RUN
+    lane = tl.arange(0, RUN)
+    j = first + lane
+    inside = (j < n) & (row < rows)
+    keys, places, x = keys + row * n, places + row * n, x + row * n
+    rank = _rank(tl.load(x + j, mask=inside, other=0), DESCENDING)
+    # What is outside goes last: it is equal to the last elements at most, which have lower places.
+    if rank.dtype == tl.int64:
+        rank = tl.where(inside, rank, 0x7FFFFFFFFFFFFFFF)
+        low = rank.to(tl.int32) ^ (-0x80000000)
+        at = tl.sort((low.to(tl.int64) << 32) | lane).to(tl.int32)
+        high = tl.gather((rank >> 32).to(tl.int32), at, 0)
+        at = tl.gather(at, tl.sort((high.to(tl.int64) << 32) | lane).to(tl.int32), 0)
+    else:
+        rank = tl.where(inside, rank, 0x7FFFFFFF)
+        at = tl.sort((rank.to(tl.int64) << 32) | lane).to(tl.int32)
+    tl.store(places + j, first + at, mask=inside)
+    tl.store(keys + j, tl.load(x + first + at, mask=inside), mask=inside)
 
 
 @triton.jit
@@ -72,7 +78,7 @@ def merge_kernel(
     mask = i < total
     j = i % n
     stored = tl.load(from_keys + i, mask=mask)
-    key = _number(stored)
+    key = _rank(stored, DESCENDING)
     pair = j // (2 * run) * (2 * run)
     second = (j - pair) >= run
     low = tl.minimum(tl.where(second, pair, pair + run), n)
@@ -81,9 +87,9 @@ def merge_kernel(
     while left > 0:
         middle = (low + end) // 2
         search = mask & (low < end)
-        other = _number(tl.load(from_keys + (i - j) + middle, mask=search))
+        other = _rank(tl.load(from_keys + (i - j) + middle, mask=search), DESCENDING)
         # Among equal elements, the elements of the first run come first.
-        earlier = tl.where(second, _before(key, other, DESCENDING) == 0, _before(other, key, DESCENDING))
+        earlier = (other < key) | (second & (other == key))
         low = tl.where(search & earlier, middle + 1, low)
         end = tl.where(search & (earlier == 0), middle, end)
         left = left // 2
@@ -92,27 +98,60 @@ def merge_kernel(
     tl.store(places + (i - j) + place, tl.load(from_places + i, mask=mask), mask=mask)
 
 
-def ordered(x: torch.Tensor, dim: int, descending: bool) -> tuple[torch.Tensor, torch.Tensor]:
-    """(values, int32 places they come from) of ``x`` sorted along ``dim``, stable, NaN as the greatest; the sorted
-    dimension is the last in memory. Raises OnHost."""
+def _contiguous(x: torch.Tensor, dim: int) -> torch.Tensor:
+    """``x`` with the dimension as the last in memory. Raises OnHost."""
     require(x.dtype, x.device.index or 0)
     if x.numel() >= 2**31 or x.is_neg():
         raise OnHost("a sort of that many elements")
-    x = (x.movedim(dim, -1) if x.dim() else x.view(1)).contiguous()
-    n, total = x.shape[-1], x.numel()
+    return (x.movedim(dim, -1) if x.dim() else x.view(1)).contiguous()
+
+
+def _run(x: torch.Tensor) -> int:
+    return _WIDE_RUN if x.element_size() == 8 else _SHORT_RUN if x.shape[-1] <= _SHORT_RUN else _LONG_RUN
+
+
+def _in_runs(x: torch.Tensor, descending: bool) -> tuple[torch.Tensor, torch.Tensor]:
+    """(values, int32 places) of the rows of contiguous ``x``, each run of which is sorted."""
+    n, rows = x.shape[-1], x.numel() // x.shape[-1]
     keys, places = torch.empty_like(x), torch.empty_like(x, dtype=torch.int32)
-    if total:
-        grid, how = grid_of(-(-total // _BLOCK)), {"DESCENDING": descending, "BLOCK": _BLOCK}
-        sizes = {"total": total, "n": n}
-        launch(count_kernel, grid, {"keys": keys, "places": places, "x": x, **sizes}, {"RUN": _RUN, **how})
-        run = _RUN
-        other = (torch.empty_like(keys), torch.empty_like(places)) if run < n else (keys, places)
-        while run < n:
-            tensors = {"keys": other[0], "places": other[1], "from_keys": keys, "from_places": places}
-            launch(merge_kernel, grid, {**tensors, **sizes, "run": run}, how)
-            (keys, places), other = other, (keys, places)
-            run *= 2
+    arguments = {"keys": keys, "places": places, "x": x, "rows": rows, "n": n}
+    grid = grid_of(rows * -(-n // _run(x)))
+    launch(run_kernel, grid, arguments, {"RUN": _run(x), "DESCENDING": descending})
     return keys, places
+
+
+def ordered(x: torch.Tensor, dim: int, descending: bool) -> tuple[torch.Tensor, torch.Tensor]:
+    """(values, int32 places they come from) of ``x`` sorted along ``dim``, stable, NaN as the greatest; the sorted
+    dimension is the last in memory. Raises OnHost."""
+    x = _contiguous(x, dim)
+    n, total = x.shape[-1], x.numel()
+    if not total:
+        return x, torch.empty_like(x, dtype=torch.int32)
+    keys, places = _in_runs(x, descending)
+    run = _run(x)
+    other = (torch.empty_like(keys), torch.empty_like(places)) if run < n else (keys, places)
+    while run < n:
+        tensors = {"keys": other[0], "places": other[1], "from_keys": keys, "from_places": places}
+        sizes = {"total": total, "n": n, "run": run}
+        launch(merge_kernel, grid_of(-(-total // _BLOCK)), tensors | sizes, {"DESCENDING": descending, "BLOCK": _BLOCK})
+        (keys, places), other = other, (keys, places)
+        run *= 2
+    return keys, places
+
+
+def _first(x: torch.Tensor, k: int, dim: int, descending: bool) -> tuple[torch.Tensor, torch.Tensor]:
+    """The first k elements that ordered() finds, and their places. Each run has k candidates."""
+    x = _contiguous(x, dim)
+    whole, rest = divmod(n := x.shape[-1], _run(x))
+    if whole < 2 or 2 * k > _run(x) or not x.numel():
+        keys, places = ordered(x, -1, descending)
+        return keys[..., :k], places[..., :k]
+    keys, places = (
+        torch.cat((runs[..., : n - rest].unflatten(-1, (whole, -1))[..., :k].flatten(-2), runs[..., n - rest :]), -1)
+        for runs in _in_runs(x, descending)
+    )
+    keys, at = _first(keys, k, -1, descending)
+    return keys, places.gather(-1, at.long())
 
 
 def _back(tensor: torch.Tensor, like: torch.Tensor, dim: int) -> torch.Tensor:
@@ -146,7 +185,7 @@ def _topk(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     if not 0 <= k <= (self.shape[dim] if self.dim() else 1) or not (k or self.dim()):
         raise OnHost("a k that is refused")
-    keys, places = (_back(tensor[..., :k], self, dim) for tensor in ordered(self, dim, largest))
+    keys, places = (_back(found, self, dim) for found in _first(self, k, dim, largest))
     of_type(values, self.dtype, keys.shape)
     of_type(indices, torch.int64, keys.shape)
     return values.copy_(keys), indices.copy_(places)
