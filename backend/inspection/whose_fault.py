@@ -23,8 +23,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import triton
-
 from .. import settings
 from ..availability import requested_here
 from ..runtime.device_choice import selected
@@ -362,6 +360,8 @@ def _place(error: BaseException) -> str:
 
 
 def _of_a_package(file: str) -> bool:
+    import triton  # a runtime alone does without it
+
     own = str(Path(triton.__file__).parent), str(Path(__file__).parents[1])  # anywhere, by pip install --target
     return file.startswith(("<", *own)) or any(
         part in ("site-packages", "dist-packages", f"python{sys.version_info[0]}.{sys.version_info[1]}")

@@ -197,6 +197,7 @@ def test_compiled_kernels_are_loaded_on_the_gpu_that_cuda_shows(monkeypatch: pyt
     if not interface.is_active():
         pytest.skip("Triton's active driver is another one")
     first = interface.properties_of(torch.device("cpu"))
+    monkeypatch.setattr(context._chosen, "index", None)
     monkeypatch.setattr(current_gpu, "uuid_of", lambda ordinal: "second")
     monkeypatch.setattr(context, "_followed", current_gpu.FollowedGpu("spirv", lambda: ["first", "second"]))
     monkeypatch.setattr(context._followed, "_cuda", lambda: torch.cuda)
