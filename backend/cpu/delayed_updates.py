@@ -142,7 +142,7 @@ have:
 
     def function(self, arch: str) -> str:
         """The function that makes the updates of a log if it gets the launch's lock. It waits for the lock if it is
-        told to, unless the launch is to stop."""
+        told to; if the launch is to stop meanwhile, it drops them, as a loop that goes on would have no room."""
         if not self._kinds:  # the code may have calls where none of its updates is reached
             none = "define internal void @make_delayed(ptr %log, ptr %stop, i1 %waits) {\n  ret void\n}"
             return none if self.most else ""
@@ -183,7 +183,10 @@ wait:
   %taken = load atomic i32, ptr %lock monotonic, align 4
   %stops = load atomic i32, ptr %stop monotonic, align 4
   %leaves = icmp ne i32 %stops, 0
-  br i1 %leaves, label %end, label %again
+  br i1 %leaves, label %drop, label %again
+drop:
+  store i64 0, ptr %log, align 64
+  br label %end
 again:
   %free = icmp eq i32 %taken, 0
   br i1 %free, label %try, label %wait

@@ -101,7 +101,7 @@ def merge_kernel(
 def _contiguous(x: torch.Tensor, dim: int) -> torch.Tensor:
     """``x`` with the dimension as the last in memory. Raises OnHost."""
     require(x.dtype, x.device.index or 0)
-    if x.numel() >= 2**31 or x.is_neg():
+    if x.numel() >= 2**30 or x.is_neg():  # the end of a pair of runs is a number of 32 bits, too
         raise OnHost("a sort of that many elements")
     return (x.movedim(dim, -1) if x.dim() else x.view(1)).contiguous()
 
