@@ -49,7 +49,10 @@ VERBS = {
     "try-wheel": ("install wheels into environments of their own, and launch a kernel with each [WHEEL…]", "build"),
     "audit": ("have auditwheel check what platform wheels run on [WHEEL…]", "release"),
     "index": ("write the pages of a package index for releases' wheels [OUT URL=SHA256SUMS…]", ""),
-    "release": ("check a release's wheels, and write sums, notes and bills of materials [DIST OUT]", "release"),
+    "release": (
+        "check a release's wheels, and write what is published beside them [DIST OUT, --dry-run OUT]",
+        "release",
+    ),
     "wheel": ("build the wheel into dist/ [setup.py bdist_wheel arguments]", "build"),
 }
 

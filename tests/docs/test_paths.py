@@ -62,6 +62,7 @@ OTHERS = {
     "llvm-c/IRReader.h",
     "nir_opt_algebraic.py",
     "notes.md",
+    "provenance.json",
     "script.py",
     "semantic.py",
     "src/video_core/renderer_vulkan/pipeline_statistics.cpp",

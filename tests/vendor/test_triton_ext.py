@@ -69,11 +69,42 @@ def test_the_whole_is_configured_with_it(checkout: Path, tmp_path: Path) -> None
     assert "triton_spirv_native" in targets.stdout
 
 
-def test_its_own_tests_pass_beside_stock_triton(checkout: Path, tmp_path: Path) -> None:
-    # What `make build install` would do: the package, its entry point, and the launcher that is built here already.
+# How upstream's libtriton takes an extension, a library with the C function tritonGetPluginInfo, after 3.9: by three
+# functions (triton#10775), or by one (triton#11167). Here another extension has been loaded before the backend.
+STAND_IN = """
+import ctypes, os, types
+from triton._C import libtriton
+
+calls, one = [], os.environ["EXTENSION_FORM"] == "one"
+
+
+def extend_with(path):
+    calls.append(path)
+    ctypes.CDLL(path).tritonGetPluginInfo
+    place = types.SimpleNamespace(add_nothing=lambda manager, arguments=(): None, extend_with=extend_with)
+    setattr(libtriton.passes, "another" if one else "plugin", place)
+
+
+if one:
+    libtriton.extend_with = extend_with
+else:
+    libtriton.ir.extend_dialects_with = extend_with
+    libtriton.ir.builder.extend_with = staticmethod(extend_with)
+extend_with(os.environ["EXTENSION"])
+
+
+def pytest_unconfigure(config):
+    print("extended with", calls)
+"""
+
+
+@pytest.fixture(scope="module")
+def installed(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Venv:
+    """What `make build install` makes: the package, its entry point, and the launcher, which is built here already,
+    beside stock triton."""
     project = Project(ROOT)
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "venv")], check=True)
-    venv = Venv(tmp_path / "venv")
+    venv = Venv(tmp_path_factory.mktemp("installed") / "venv")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(venv.folder)], check=True)
     site = venv.site_packages
     stock = project.cache / "wheels" / project.lock().wheel_for_this_python().file
     shutil.unpack_archive(stock, site, "zip")
@@ -91,13 +122,27 @@ def test_its_own_tests_pass_beside_stock_triton(checkout: Path, tmp_path: Path) 
     for path in running.iterdir():
         if not path.name.startswith(("triton", "_triton")) and path.suffix != ".pth":
             (site / path.name).symlink_to(path)
-    command = [str(venv.python), "-m", "pytest", "-q", "-p", "no:cacheprovider", "test"]
+    return venv
+
+
+@pytest.mark.parametrize("form", ["three", "one"])
+def test_its_own_tests_pass_however_libtriton_is_extended(
+    form: str, checkout: Path, installed: Venv, tmp_path: Path
+) -> None:
+    """The backend is Python and a launcher: it is found by its entry point, and extends libtriton with nothing."""
+    (tmp_path / "stand_in.py").write_text(STAND_IN)
+    (tmp_path / "another.c").write_text("void *tritonGetPluginInfo(void) { return 0; }\n")
+    another = tmp_path / "another.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", str(another), str(tmp_path / "another.c")], check=True)
+    command = [str(installed.python), "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "stand_in", "test"]
     environment = {
         key: value for key, value in os.environ.items() if not key.startswith(("TRITON_", "PYTHON", "PYTEST"))
     }
-    environment["TRITON_CACHE_DIR"] = str(tmp_path / "cache")
+    environment |= {"TRITON_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": str(tmp_path)}
+    environment |= {"EXTENSION_FORM": form, "EXTENSION": str(another)}
     done = subprocess.run(
         command, cwd=checkout / "backend/SPIRV", env=environment, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "2 passed" in done.stdout
+    assert f"extended with {[str(another)]}" in done.stdout

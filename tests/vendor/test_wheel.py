@@ -28,7 +28,6 @@ from tools.packaging import sbom, targets
 from tools.packaging.plugins import load_plugin
 from tools.project import Project, ReleaseWheel
 from tools.queue import overlay_files, series_names
-from tools.verbs.try_wheel import try_wheel
 
 
 def dist_info(archive: zipfile.ZipFile) -> str:
@@ -223,12 +222,7 @@ def slim_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_wheel(tmp_path_factory.mktemp("slim"), "--backends", "spirv")
 
 
-@pytest.mark.parametrize("which", ["wheel", "slim_wheel"])
-def test_it_runs_in_an_empty_environment(which: str, request: pytest.FixtureRequest) -> None:
-    assert try_wheel(request.getfixturevalue(which)).startswith("a kernel ran on ")
-
-
-def test_other_vendors_tool_chains_can_be_left_out(slim_wheel: Path, wheel: Path, tmp_path: Path) -> None:
+def test_other_vendors_tool_chains_can_be_left_out(slim_wheel: Path, wheel: Path) -> None:
     assert ".only.spirv.h" in slim_wheel.name
     with zipfile.ZipFile(slim_wheel) as slim, zipfile.ZipFile(wheel) as full:
         gone = set(full.namelist()) - set(slim.namelist())
@@ -239,12 +233,7 @@ def test_other_vendors_tool_chains_can_be_left_out(slim_wheel: Path, wheel: Path
         assert list(entry_points(slim)["triton.backends"]) == ["spirv"]
         inside = {file["name"] for file in bill(slim)["components"][0]["components"]}
         assert not [name for name in inside if "nvidia" in name]
-        slim.extractall(tmp_path)
     assert slim_wheel.stat().st_size < 0.4 * wheel.stat().st_size
-    code = "import triton, triton.language, triton.profiler; print(sorted(triton.backends.backends))"
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("TRITON_")} | {"PYTHONPATH": str(tmp_path)}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
-    assert done.stdout.strip() == "['spirv']", done.stderr
 
 
 @pytest.mark.parametrize(
@@ -337,8 +326,9 @@ def test_the_matrix_with_compiled_plugins() -> None:
     assert rows["cp313-x86_64"] == ["no", f"{part} with that Python: /usr/bin/python3.13 -m tools wheel"]
     assert rows["cp313t-x86_64"] == ["no", "upstream released no wheel for it"]
     assert rows["cp314t-x86_64"] == ["no", f"{part} with Python 3.14 (free-threaded), which is not on PATH"]
+    assert rows["cp315t-x86_64"] == ["no", f"{part} with Python 3.15 (free-threaded), which is not on PATH"]
     assert rows["cp314-aarch64"] == ["no", f"{part} on aarch64"]
-    assert len(rows) == 12
+    assert len(rows) == 16
 
 
 @pytest.mark.usefixtures("on_x86_64")

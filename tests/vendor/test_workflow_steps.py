@@ -77,7 +77,7 @@ def runner(tmp_path: Path) -> Runner:
     project = checkout.project
     root = project.root
     shutil.copytree(TOY_PLUGIN / "backend", root / "backend", dirs_exist_ok=True)
-    (root / "backend/name.conf").write_text("own")
+    (root / "backend/name.conf").write_text("spirv")
     shutil.copy(ROOT / "setup.py", root)
     (root / "CHANGELOG.md").write_text("## 0.1.0 (2026-11-23)\n\n- the toy\n")
     facts = root / "pyproject.toml"
@@ -115,14 +115,16 @@ def test_from_a_tag_to_a_draft_and_the_index(runner: Runner) -> None:
         if name not in audits:  # the toy compiles nothing
             runner.run(script, PYTHON="cp311-cp311", OPTIONS="--release", TRITON_PLUGIN_DIRS=str(root))
     assert runner.path.read_text() == "/opt/python/cp311-cp311/bin\n"
-    (main,) = (root / "dist").glob("*.whl")
+    slim, main = sorted((root / "dist").glob("*.whl"), key=lambda wheel: ".only." not in wheel.name)
     (alone,) = (root / "dist/plugin").glob("*.whl")
-    assert main.name.startswith(f"triton-1.0+own.0.1.0-{TAG}-{ABI}-")
-    assert alone.name == "triton_own-0.1.0-py3-none-any.whl"
-    for arch in ("x86_64", "aarch64"):
-        as_manylinux(main, arch)
-    if f"linux_{machine()}" in main.name:
-        main.unlink()
+    assert main.name.startswith(f"triton-1.0+spirv.0.1.0-{TAG}-{ABI}-")
+    assert slim.name.startswith(f"triton-1.0+spirv.0.1.0.only.spirv-{TAG}-{ABI}-")
+    assert alone.name == "triton_spirv-0.1.0-py3-none-any.whl"
+    for wheel in (main, slim):
+        for arch in ("x86_64", "aarch64"):
+            as_manylinux(wheel, arch)
+        if f"-linux_{machine()}" in wheel.name:
+            wheel.unlink()
     publish = scripts("release.yml", "publish")
     for script in publish.values():
         runner.run(script, TAG="v0.1.0", GH_TOKEN="none")
@@ -131,20 +133,13 @@ def test_from_a_tag_to_a_draft_and_the_index(runner: Runner) -> None:
         "gh release create v0.1.0 --draft --verify-tag --title v0.1.0 --notes-file release/notes.md "
     )
     files = [word for word in created.split() if word.startswith(("dist/", "release/")) and word != "release/notes.md"]
-    assert len(files) == 3 + 1 + 3 and all((root / file).is_file() for file in files)
+    assert len(files) == 5 + 2 + 5 and all((root / file).is_file() for file in files)
     # What the pages list is what was released.
     (root / "sums/v0.1.0").mkdir(parents=True)
     shutil.copy(root / "release/SHA256SUMS", root / "sums/v0.1.0")
     for script in scripts("pages.yml", "index").values():
         runner.run(script, GH_TOKEN="none")
-    page = (root / "site/simple/triton/index.html").read_text()
-    assert f'"https://example.org/a/b/releases/download/v0.1.0/triton-1.0%2Bown.0.1.0-{TAG}-{ABI}-manylinux' in page
-
-
-def test_a_release_of_another_commit_stops_at_the_build(runner: Runner) -> None:
-    (runner.root / "CHANGELOG.md").write_text("## 0.1.0 (2026-11-24)\n\n- more\n")
-    git(runner.root, "commit", "-qam", "two")
-    script = scripts("wheels.yml", "wheel")["build"]
-    with pytest.raises(AssertionError, match="the commit that is checked out has no tag v0.1.0"):
-        runner.run(script, OPTIONS="--release", TRITON_PLUGIN_DIRS=str(runner.root))
-    assert not list((runner.root / "dist").glob("**/*.whl"))
+    for place, version in (("", "1.0%2Bspirv.0.1.0"), ("only-spirv/", "1.0%2Bspirv.0.1.0.only.spirv")):
+        page = (root / f"site/{place}simple/triton/index.html").read_text()
+        address = f"https://example.org/a/b/releases/download/v0.1.0/triton-{version}-{TAG}-{ABI}-manylinux"
+        assert page.count(f'"{address}') == page.count("<a ") == 2

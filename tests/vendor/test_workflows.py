@@ -178,11 +178,15 @@ def test_a_release_has_the_plugin_for_windows(
     (plugin.folder / "CMakeLists.txt").touch()
     monkeypatch.setattr(release, "is_own", lambda *_: True)
     monkeypatch.setattr(plugin_wheel, "identity", lambda *_, **__: Identity("triton-toy", "0.1.0"))
-    monkeypatch.setattr(release, "identity", lambda *_, **__: Identity("triton", "1.0+patched"))
+    versions = {True: "1.0+patched.only.toy", False: "1.0+patched"}
+    monkeypatch.setattr(release, "identity", lambda *words, **__: Identity("triton", versions[len(words) > 2]))
     facts = project.root / "pyproject.toml"
     facts.write_text(re.sub("release-windows = .*", f'release-windows = ["{ABI}"]', facts.read_text()))
     wheels = [wheel_of(project, tmp_path / "dist")]
     wheels.append(wheel_of(project, tmp_path / "dist", name="triton_toy", version="0.1.0"))
+    with pytest.raises(ToolError, match=rf"no wheel triton-1.0.patched.only.toy for {TAG}-{ABI}-{machine()}"):
+        release.check_wheels(project, [plugin], wheels)
+    wheels.append(wheel_of(project, tmp_path / "dist", version=versions[True]))
     with pytest.raises(ToolError, match=rf"no wheel triton_toy-0.1.0 for {TAG}-{ABI}-win_amd64"):
         release.check_wheels(project, [plugin], wheels)
     wheels.append(wheel_of(project, tmp_path / "dist", "win_amd64", "0.1.0", name="triton_toy"))

@@ -15,10 +15,9 @@ from dataclasses import dataclass
 
 from ..errors import ToolError
 from ..project import Lock, Project, ReleaseWheel, is_free_threaded
-from ..registry import ARCHITECTURES, pip_choice
+from ..registry import ARCHITECTURES, PYTHONS, pip_choice
 from .plugins import Plugin
 
-PYTHONS = ((11, False), (12, False), (13, False), (13, True), (14, False), (14, True))
 _NAME = re.compile(r"cp3(\d+)(t?)-(\w+)")
 _ASK = "import platform, sys, sysconfig; print(sys.version_info[1], sysconfig.get_config_var('Py_GIL_DISABLED') or 0)"
 

@@ -1,7 +1,9 @@
 """`index OUT URL=SHA256SUMS…`: write the pages of a package index (PEP 503 and 691) for the wheels of releases.
 
 Of each release, URL is the folder that its files are served from, and SHA256SUMS the file that `release` wrote. Any
-server of plain files can serve OUT: pip's `--index-url` is the address of OUT/simple/.
+server of plain files can serve OUT: pip's `--index-url` is the address of OUT/simple/. Wheels without some of the
+backends have an index of their own, such as OUT/only-spirv/simple/: by the order of versions pip would take
+`1.0+spirv.0.1.0.only.spirv` for newer than `1.0+spirv.0.1.0`.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from urllib.parse import quote
 from ..errors import ToolError
 from ..project import Project, replace_file
 
+_ONLY = re.compile(r"\.(only(?:\.[a-z][a-z0-9_]*)+?)(?:\.h[0-9a-f]{8})?$")
 _LINE = re.compile(r"([0-9a-f]{64}) [ *](.+\.whl)")
 _PAGE = """<!DOCTYPE html>
 <html><head><meta name="pypi:repository-version" content="1.1"><title>{title}</title></head><body>
@@ -35,9 +38,18 @@ def run(project: Project, arguments: list[str]) -> int:
             if name in files:
                 raise ToolError(f"two releases have a file {name}")
             files[name] = (f"{url.rstrip('/')}/{quote(name)}", digest)
-    count = write_index(Path(arguments[0]), files)
-    print(f"{arguments[0]}: {len(files)} wheels of {count} distributions")
+    out = Path(arguments[0])
+    for folder in sorted({place(name) for name in files}):
+        count = write_index(out / folder, {name: facts for name, facts in files.items() if place(name) == folder})
+        wheels = sum(place(name) == folder for name in files)
+        print(f"{out / folder}: {wheels} wheels of {count} distributions")
     return 0
+
+
+def place(wheel: str) -> str:
+    """The folder in OUT of the index that lists a wheel: '' for whole ones, else such as `only-spirv`."""
+    found = _ONLY.search(wheel.split("-")[1])
+    return found[1].replace(".", "-") if found else ""
 
 
 def _listed(sums: Path) -> dict[str, str]:

@@ -71,6 +71,7 @@ _README = """\
 Compiles TTGIR to Vulkan SPIR-V and runs it on any Vulkan 1.3 device, through Mesa's CPU driver among others. It is
 written in Python but for the launcher (`python/triton_spirv/native`), needs Vulkan's headers to build and a Vulkan
 driver to run, and no part of LLVM or of libtriton's C++. `make build install test` builds, installs and tests it.
+Triton finds it by its entry point; it extends libtriton with nothing, so it needs none of the `extend_with` functions.
 
 This folder is written by `python3 -m tools triton-ext` of the project's own repository, where changes are made.
 """

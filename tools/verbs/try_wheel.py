@@ -28,25 +28,23 @@ def run(project: Project, arguments: list[str]) -> int:
     return 0
 
 
-def try_wheel(wheel: Path) -> str:
-    """What ran; a ToolError where the wheel cannot be installed, imported, or gives wrong values."""
+def try_wheel(wheel: Path, index: Path | None = None, links: Path | None = None) -> str:
+    """What ran; a ToolError where the wheel cannot be installed, imported, or gives wrong values.
+
+    With an `index`, a folder of pages (PEP 503), pip is given the wheel's name and version, and finds it there; what it
+    depends on comes from `links`, a folder of wheels, before the registry.
+    """
     if not wheel.is_file():
         raise ToolError(f"there is no wheel {wheel}")
     environment = {key: value for key, value in pip_environment().items() if not key.startswith("TRITON_")}
+    what = [str(wheel.absolute())]
+    if index is not None:
+        what = ["--extra-index-url", index.resolve().as_uri(), "==".join(wheel.name.split("-")[:2])]
+    what += ["--find-links", str(links)] if links else []
     with tempfile.TemporaryDirectory(prefix="try-wheel-") as scratch, step(f"try {wheel.name}"):
         python = str(Path(scratch, "venv", "bin", "python"))
         environment |= {"TRITON_CACHE_DIR": str(Path(scratch, "cache"))}
-        install = [
-            sys.executable,
-            "-m",
-            "pip",
-            "--python",
-            python,
-            "install",
-            "--quiet",
-            str(wheel.absolute()),
-            "numpy",
-        ]
+        install = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet", *what, "numpy"]
         for command in ([sys.executable, "-m", "venv", "--without-pip", str(Path(scratch, "venv"))], install):
             done = _run(command, scratch, environment)
             if done.returncode:
