@@ -5,6 +5,7 @@ from __future__ import annotations
 import compileall
 import os
 import py_compile
+import re
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from toy_project import git
 from vendor_support import ROOT
 
 from tools.project import Project
+from tools.verbs.mail import SUBJECTS
 
 PATCHES = sorted(path.name for path in (ROOT / "patches/tests").iterdir())
 
@@ -50,25 +52,16 @@ def stock(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_there_is_one_mail_for_each(mails: Path) -> None:
-    assert sorted(path.stem for path in mails.iterdir()) == PATCHES
-    mistakes = {"warmup", "bf16-constants", "whole-loads", "damaged-metadata", "equal-constants", "load-masks"}
-    mistakes |= {"untimed-configurations", "cache-folder", "interpreted-floats", "interpreted-numbers"}
-    mistakes |= {"unsigned-loops", "loop-carries"}
-    hooks = {
-        "binary-stages",
-        "relaunch",
-        "asm-views",
-        "graph-benchmarks",
-        "early-return",
-        "run-time-backends",
-        "interpreted-backends",
-        "known-key",
-        "autotune-store",
-    }
-    assert mistakes | hooks == set(PATCHES)
+    order = [name.split("-", 1)[1].removesuffix(".patch") for name in sorted(path.name for path in mails.iterdir())]
+    assert order == list(SUBJECTS) and sorted(order) == PATCHES
+    # Before the patches that mend mistakes of upstream, none stands that only a backend needs.
+    text = (ROOT / "docs/internals/why-patches.md").read_text()
+    mistakes = text[text.index("patches fix bugs in upstream:") : text.index("are small changes that serve")]
+    assert set(re.findall("`([a-z0-9-]+)`", mistakes)) == set(order[: order.index("early-return")])
 
 
-FIELDS = ("From: ", "Date: ", "Subject: [PATCH] ", "Origin: ", "Forwarded: no", "Last-Update: ", "Applies-To: ")
+HEADERS = ("From: ", "Date: ", "Subject: [PATCH] [")
+FIELDS = ("Origin: ", "Forwarded: no", "Last-Update: ", "Applies-To: ")
 
 
 @pytest.mark.parametrize("name", PATCHES)
@@ -76,9 +69,9 @@ def test_upstream_s_test_fails_without_it_and_passes_with_it(
     name: str, mails: Path, stock: Path, tmp_path: Path
 ) -> None:
     git(stock, "checkout", "-q", "-B", name, "base")
-    mail = mails / f"{name}.patch"
-    head = mail.read_text().split("\n---\n")[0]
-    assert [field for field in FIELDS if f"\n{field}" not in head] == []
+    (mail,) = mails.glob(f"????-{name}.patch")
+    for part, fields in zip(mail.read_text().split("\n---", 1), (HEADERS, FIELDS), strict=True):
+        assert [field for field in fields if f"\n{field}" not in part] == []
     tests = [path for path in (ROOT / "patches/tests" / name).rglob("test_*.py")]
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("TRITON_", "PYTEST"))}
     environment |= {"PYTHONPATH": str(stock / "python"), "TRITON_BACKENDS_IN_TREE": "1"}
@@ -93,7 +86,10 @@ def test_upstream_s_test_fails_without_it_and_passes_with_it(
         return done.returncode
 
     assert run() == 1
-    git(stock, "am", "-q", str(mail))
+    git(stock, "am", "-q", "--keep-non-patch", str(mail))
+    log = subprocess.run(["git", "log", "-1", "--format=%s%n%b"], cwd=stock, capture_output=True, text=True, check=True)
+    subject, *body = log.stdout.strip().splitlines()
+    assert subject == SUBJECTS[name] and len(subject) <= 80 and body and not re.search("Origin:|overlay", log.stdout)
     assert run() == 0
     for test in tests:
         relative = test.relative_to(ROOT / "patches/tests" / name)

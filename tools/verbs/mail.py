@@ -1,11 +1,13 @@
 """`mail OUT`: write the patches that upstream could take as they are, each with its test, for `git am`.
 
 A patch is taken if it has a folder in patches/tests/, which holds files of upstream's tree. Each is one mail: the patch
-alone on the locked upstream, its overlay files and its test in one commit, with DEP-3's fields in the message.
+alone on the locked upstream, its overlay files and its test in one commit, with a subject and a body in upstream's
+form. The files are numbered in the order in which they are best sent. DEP-3's fields stand below the message.
 """
 
 from __future__ import annotations
 
+import re
 import subprocess
 from email.utils import formatdate
 from pathlib import Path
@@ -17,6 +19,32 @@ from ..queue import Patch, load_series, overlay_files, uses_module
 from ..repository import UPSTREAM_REF, Repository
 from ..upstream import sync
 
+#: Patch → its subject there, which begins with upstream's word for the part. Wrong values come first, then what fails
+#: or misleads, then what a backend can have from upstream alone, then what serves backends in other ways.
+SUBJECTS = {
+    "equal-constants": "[RUNTIME] Give constants that compare equal kernels of their own",
+    "bf16-constants": "[FRONTEND] Make bfloat16 constants as precise as the type",
+    "unsigned-loops": "[FRONTEND] Compare bounds of unsigned ranges as unsigned numbers",
+    "loop-carries": "[FRONTEND] Carry each name that enters a loop with a shared value",
+    "whole-loads": "[RUNTIME] Load a kernel in one thread, and set its launcher last",
+    "damaged-metadata": "[RUNTIME] Compile a kernel again whose cached metadata are damaged",
+    "interpreted-floats": "[INTERPRETER] Compute bfloat16 and fp8 with their values",
+    "interpreted-numbers": "[INTERPRETER] Give numbers of loops and arguments their types",
+    "load-masks": "[FRONTEND] Refuse a mask of tl.load that is not boolean",
+    "warmup": "[RUNTIME] Leave out configurations in warmup that the device has no room for",
+    "untimed-configurations": "[AUTOTUNER] Say that no configuration could be timed",
+    "cache-folder": "[RUNTIME] Run kernels where the cache folder cannot be used",
+    "binary-stages": "[RUNTIME] Store and read any backend's binary",
+    "early-return": "[RUNTIME] Return early from a launch that no driver here may make",
+    "relaunch": "[RUNTIME] Let a driver repeat a launch by a shorter way",
+    "known-key": "[RUNTIME] Read the key of an unchanged Triton from the cache",
+    "run-time-backends": "[BACKEND] Let programs add a backend while they run",
+    "asm-views": "[RUNTIME] Show a kernel's code in forms that its backend makes",
+    "graph-benchmarks": "[TESTING] Time do_bench_cudagraph with the graphs of the active driver",
+    "autotune-store": "[AUTOTUNER] Let a driver keep choices outside of the process",
+    "interpreted-backends": "[INTERPRETER] Compile a backend's own kernels, and take its arrays",
+}
+
 
 def run(project: Project, arguments: list[str]) -> int:
     if len(arguments) != 1 or arguments[0].startswith("-"):
@@ -25,10 +53,13 @@ def run(project: Project, arguments: list[str]) -> int:
     out.mkdir(parents=True, exist_ok=True)
     with hold(project):
         sync(project)
-        ready = [patch for patch in load_series(project) if _tests(project, patch).is_dir()]
-        for patch in ready:
-            path = out / patch.name
-            path.write_text(_mail(project, patch))
+        ready = {patch.name.removesuffix(".patch"): patch for patch in load_series(project)}
+        ready = {name: patch for name, patch in ready.items() if _tests(project, patch).is_dir()}
+        if unknown := sorted(ready.keys() - SUBJECTS.keys()):
+            raise ToolError(f"tools/verbs/mail.py has no subject for {', '.join(unknown)}")
+        for number, name in enumerate([name for name in SUBJECTS if name in ready], 1):
+            path = out / f"{number:04}-{name}.patch"
+            path.write_text(_mail(project, ready[name], SUBJECTS[name]))
             print(path)
     return 0
 
@@ -37,7 +68,7 @@ def _tests(project: Project, patch: Patch) -> Path:
     return project.patches / "tests" / patch.name.removesuffix(".patch")
 
 
-def _mail(project: Project, patch: Patch) -> str:
+def _mail(project: Project, patch: Patch, subject: str) -> str:
     text = patch.body + patch.diff
     series = load_series(project)
     queue = series[: [one.name for one in series].index(patch.name) + 1]
@@ -51,7 +82,7 @@ def _mail(project: Project, patch: Patch) -> str:
         except ToolError as error:
             raise ToolError(f"{error}: it does not stand alone on {project.lock().version}") from None
         diff = repository.diff_of(UPSTREAM_REF, commit)
-    why = patch.header("Why")
+    why = re.sub(r"\ban overlay(\s+)module", r"a new\1module", patch.header("Why"))
     fields = [
         f"Origin: vendor, {patch.author}",
         "Forwarded: no",
@@ -62,12 +93,11 @@ def _mail(project: Project, patch: Patch) -> str:
         f"From {'0' * 40} Mon Sep 17 00:00:00 2001",
         f"From: {patch.author}",
         f"Date: {_date(project, patch, '%cD') or formatdate(0)}",
-        f"Subject: [PATCH] {patch.subject}",
+        f"Subject: [PATCH] {subject}",
         "",
         f"{why[:1].upper()}{why[1:]}",
-        "",
-        *fields,
         "---",
+        *fields,
         "",
     ]
     return "\n".join(head) + diff + "-- \ntools mail\n"
