@@ -83,8 +83,8 @@ def _is_overridden(arguments: Any) -> bool:
     return is_enabled and any(getattr(kind, "__torch_function__", plain) is not plain for kind in kinds)
 
 
-def _is_cuda(tensor: torch.Tensor) -> bool:
-    return tensor.device.type in ("cuda", NAME)
+def _is_cuda(tensor_or_storage: Any) -> bool:
+    return tensor_or_storage.device.type in ("cuda", NAME)
 
 
 def _make(operation: Any) -> Callable[..., torch.Tensor]:
@@ -162,7 +162,7 @@ def _begin() -> None:
     made += [(driver, "is_active", staticmethod(lambda: False)) for driver in others if driver is not None]
     made += [
         (torch.version, "cuda", torch.version.cuda or _VERSION),
-        (torch.Tensor, "is_cuda", property(_is_cuda)),
+        *((kind, "is_cuda", property(_is_cuda)) for kind in (torch.Tensor, torch.UntypedStorage, torch.TypedStorage)),
         (torch.autograd, "has_torch_function", _is_overridden),
         (saving, "_package_registry", [(0, lambda _: None, _restored), *saving._package_registry]),
         (threading.Thread, "start", _start(threading.Thread.start)),

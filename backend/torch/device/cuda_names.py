@@ -28,6 +28,7 @@ TAKE_DEVICES = (
     ("torch.amp.autocast_mode", "autocast.__init__"),
     ("torch.amp.autocast_mode", "_cast"),
     ("torch.amp.grad_scaler", "GradScaler.__init__"),
+    ("torch", "UntypedStorage.__new__"),
     ("torch.accelerator", "_get_device_index"),
     ("torch.accelerator.memory", "_get_device_index"),
 )
@@ -106,6 +107,9 @@ def _renaming_class(kind: Any, make: Callable[..., Any] | None = None) -> Any:
         def __instancecheck__(cls, instance: Any) -> bool:
             return isinstance(instance, kind) if cls is made else super().__instancecheck__(instance)
 
+        def __subclasscheck__(cls, subclass: type) -> bool:
+            return issubclass(subclass, kind) if cls is made else super().__subclasscheck__(subclass)
+
     made: Any = NamedClass(kind.__name__, (kind,), {"__doc__": kind.__doc__, "__module__": kind.__module__})
     return made
 
@@ -170,4 +174,5 @@ def takers() -> list[tuple[Any, str, Any]]:
         place = functools.reduce(getattr, [*module.split(".")[1:], *([owner] if owner else [])], torch)
         if hasattr(place, name):
             found.append((place, name, renaming(getattr(place, name))))
+    found += [(torch, name, _renaming_class(getattr(torch, name))) for name in ("Stream", "Event")]
     return [*found, (torch, "Generator", _renaming_class(_Generator, _generator))]

@@ -128,6 +128,10 @@ _WORDS: dict[str, tuple[Callable[[], Any], Any]] = {
     "pinned for": (lambda: _pinned(), [0.0, 1.0, 2.0, 3.0]),
     "profiled": (lambda: _profiled(), True),
     "module of the device": (lambda: torch.get_device_module("cuda") is torch.cuda, True),
+    "storage": (lambda: torch.UntypedStorage(8, device="cuda:0").is_cuda, True),
+    "moved storage": (lambda: torch.ones(2).untyped_storage().cuda().is_cuda, True),
+    "stream": (lambda: torch.Stream("cuda:0").device, torch.device("spirv", 0)),
+    "event": (lambda: (torch.Event("cuda").device.type, issubclass(torch.cuda.Event, torch.Event)), ("spirv", True)),
 }
 
 
