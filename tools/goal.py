@@ -6,8 +6,10 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import tarfile
+import tempfile
 import zipfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from .errors import ToolError
@@ -144,11 +146,22 @@ def python_folder(place: Path) -> Path:
 
 
 def local_goal(project: Project, name: str, commit: str, needs_commit: bool) -> Goal:
-    """A wheel file, or the folder of a checkout or of an unpacked wheel; ``commit`` is that of a wheel, if it is known.
+    """A wheel file, the folder of a checkout or of an unpacked wheel, or `FOLDER@REVISION`, a commit of a checkout that
+    need not be checked out; ``commit`` is that of a wheel, if it is known.
 
     Raises ToolError, which says what the name is not. With ``needs_commit`` a checkout must be as it was committed.
     """
-    place = Path(name)
+    place, (checkout, _, revision) = Path(name), name.rpartition("@")
+    folder = Path(checkout)
+    if checkout and not place.exists() and folder.is_dir():
+        there = _git(folder, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
+        if not there:
+            raise ToolError(f"--to {name}: {folder} has no commit {revision}")
+        if commit not in ("", there):
+            raise ToolError(f"--to {name}: that is commit {there}, --commit names {commit}")
+        goal = local_goal(project, str(_laid_out(project, folder, there)), there, needs_commit)
+        ref = f"{folder.absolute().name}@{revision}"
+        return replace(goal, ref=ref, note=goal.note.replace(there, ref))
     if commit and not is_commit(commit):
         raise ToolError(f"--commit {commit!r} is not a full commit id (40 hexadecimal digits, in lower case)")
     if place.is_dir():
@@ -177,6 +190,21 @@ def local_goal(project: Project, name: str, commit: str, needs_commit: bool) -> 
     return Goal(version, "release", version, ref, commit or NO_COMMIT, said, str(place.absolute()))
 
 
+def _laid_out(project: Project, checkout: Path, commit: str) -> Path:
+    """The files of a commit, in the cache: the checkout stays as it is."""
+    place = project.cache / "checkouts" / commit
+    if not place.is_dir():
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=place.parent, prefix=".commit-") as scratch:
+            fresh, packed = Path(scratch, "tree"), Path(scratch, "tree.tar")
+            fresh.mkdir()
+            _git(checkout, "archive", "--output", str(packed), commit)
+            with tarfile.open(packed) as archive:
+                archive.extractall(fresh, filter="data")
+            fresh.rename(place)
+    return place
+
+
 def _head(folder: Path) -> str:
     """The commit that is checked out in a folder, '' if it is not the top of a git repository."""
     return _git(folder, "rev-parse", "--verify", "--quiet", "HEAD^{commit}") if (folder / ".git").exists() else ""
@@ -189,7 +217,7 @@ def _git(folder: Path, *arguments: str) -> str:
 
 def goal_of(project: Project, name: str, commit: str = "", needs_commit: bool = True) -> Goal:
     """What `--to NAME` means: a version is a release, a path a wheel or a folder, anything else a ref of the
-    submodule. A path begins with `/`, `./` or `../`, or ends with `.whl`."""
+    submodule. A path begins with `/`, `./` or `../`, or ends with `.whl`; `@REVISION` may follow a checkout's."""
     if name.startswith("-") or not name.strip():
         raise ToolError(f"--to {name!r} is neither a version, a path nor a ref")
     if name.endswith(".whl") or name.startswith(("/", "./", "../")) or name in (".", ".."):

@@ -418,9 +418,17 @@ def test_a_queue_moves_to_another_checkout(submodule: Project, tmp_path: Path) -
     with pytest.raises(ToolError, match="the checkout has changes that are not committed"):
         rebase.run(submodule, ["--to", str(place), "--no-test"])
     git(place, "commit", "-q", "-m", "mine")
-    assert rebase.run(submodule, ["--to", str(place), "--no-test"]) == 0
+    before, commit = sources(submodule), git(place, "rev-parse", "HEAD").strip()
+    assert rebase.run(submodule, ["--to", str(place), "--report"]) == 0
+    assert sources(submodule) == before
+    git(place, "checkout", "-q", "main")
+    (place / "python/triton/alpha.py").write_text("neither this")
+    assert rebase.run(submodule, ["--to", f"{place}@moved", "--no-test"]) == 0
     lock = submodule.lock()
-    assert (lock.version, lock.commit, lock.wheels) == ("1.2", git(place, "rev-parse", "HEAD").strip(), ())
+    assert (lock.version, lock.commit, lock.wheels) == ("1.2", commit, ())
+    assert (lock.ref, lock.commit_notes[commit].split(":")[1]) == ("origin@moved", " origin@moved")
+    with pytest.raises(ToolError, match="origin has no commit none"):
+        rebase.run(submodule, ["--to", f"{place}@none", "--no-test"])
     assert "line 0" in (submodule.patches / "first.patch").read_text()
 
 

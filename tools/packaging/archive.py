@@ -67,6 +67,18 @@ def compress_to(source: Path, target: Path, level: int) -> Stream:
     return Stream(target, 0, packed, size, crc, record_digest(digest.digest()))
 
 
+def stored(source: Path) -> Stream:
+    """A file as a member that is not compressed."""
+    digest = hashlib.sha256()
+    crc = 0
+    with source.open("rb") as reader:
+        while chunk := reader.read(_CHUNK):
+            digest.update(chunk)
+            crc = zlib.crc32(chunk, crc)
+    size = source.stat().st_size
+    return Stream(source, 0, size, size, crc, record_digest(digest.digest()), zipfile.ZIP_STORED)
+
+
 class Archive:
     """Writes a zip file member by member; each has the same time stamp and plain permissions."""
 

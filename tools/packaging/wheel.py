@@ -71,8 +71,9 @@ def _record_digests(release: Release) -> dict[str, str]:
         return {row[0]: row[1].removeprefix("sha256=") for row in csv.reader(handle) if row[1]}
 
 
-def _upstream_entries(project: Project, release: Release, arch: str) -> dict[str, Entry]:
-    """The patched text files of the tree, and the rest of the release wheel as it is (libraries stripped)."""
+def _upstream_entries(project: Project, release: Release, arch: str, packed: bool) -> dict[str, Entry]:
+    """The patched text files of the tree, and the rest of the release wheel as it is, with libraries stripped, and
+    compressed again if `packed`."""
     entries: dict[str, Entry] = {}
     python = project.tree / "python"
     foreign = release.tree != project.tree
@@ -93,7 +94,7 @@ def _upstream_entries(project: Project, release: Release, arch: str) -> dict[str
             program = find_strip_for(arch) if name in STRIPPED else None
             if program:
                 source = Path(archive.extract(info, release.tree / "python")) if foreign else python / name
-                library, stream = stripped(project.cache, source, digests[name], program)
+                library, stream = stripped(project.cache, source, digests[name], program, packed)
                 entries[name] = Entry(library, True, stream)
             else:
                 stream = stream_of_member(release.wheel, info, digests[name])
@@ -158,7 +159,7 @@ def collect(
     left_out = choose_backends(plugins, in_tree, backends)
     plugins = [plugin for plugin in plugins if plugin.name not in left_out]
     gone = tuple(f"triton/backends/{name}/" for name in left_out)
-    theirs = _upstream_entries(project, upstream_release, target.arch)
+    theirs = _upstream_entries(project, upstream_release, target.arch, packed=kind is not Kind.EDITABLE)
     entries = {name: entry for name, entry in theirs.items() if not name.startswith(gone)}
     upstream = _describe(project, upstream_release, entries)
     built: dict[str, Path] = {}

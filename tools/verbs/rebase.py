@@ -1,6 +1,6 @@
 """`rebase`: move the queue onto another upstream.
 
-rebase --to VERSION|REF|WHEEL|FOLDER [--commit SHA] [--no-test | --report]
+rebase --to VERSION|REF|WHEEL|FOLDER[@REVISION] [--commit SHA] [--no-test | --report]
 rebase --continue | --skip | --abort
 """
 
@@ -30,7 +30,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python3 -m tools rebase", allow_abbrev=False)
     what = parser.add_mutually_exclusive_group(required=True)
-    names = "a release, `newest`, a wheel file, a folder, or a ref of the submodule"
+    names = "a release, `newest`, a wheel file, a folder, a checkout@revision, or a ref of the submodule"
     what.add_argument("--to", metavar="VERSION|REF|PATH", help=names)
     what.add_argument("--continue", dest="go_on", action="store_true", help="the conflict is resolved in build/rebase")
     what.add_argument("--skip", action="store_true", help="go on without the patch that is in conflict")
