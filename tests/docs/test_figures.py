@@ -50,7 +50,6 @@ _HALF = span(_KERNELS["matmul, fp16"], _KERNELS["matmul, bf16"])
         ("README.md", f"| attention in fp16 on an H100 | {_KERNELS['attention, fp16']} |"),
         ("README.md", f"| training models of torch on an H100 | {span(*_TRAINED)} |"),
         ("README.md", f"matmul in fp32; attention | {_CPU['matmul, fp32']}; {_CPU['attention']} |"),
-        ("docs/faq.md", f"Transformers train at {_TRAINED_ON_CPU and _TRAINED_ON_CPU[1]} of the speed of torch's own"),
         ("backend/torch/ops/launching.py", f'"CPU": "{_TRAINED_ON_CPU and _TRAINED_ON_CPU[1]}"'),
         ("CHANGELOG.md", f"On an H100 models train at {span(*_TRAINED)} of the speed of torch on CUDA"),
         ("CHANGELOG.md", f"{len(MODELS)} small models of transformers"),
