@@ -45,19 +45,19 @@ def _new(ctx: Lowering, operation: Operation) -> None:
 
 @lowers("spirv.spill")
 def _spill(ctx: Lowering, operation: Operation) -> None:
-    registers = ctx.registers(operation.operands[0])
+    registers = ctx.registers(operation["value"])
     array = _made(ctx, operation, ctx.f.type_of(registers[0]))
     for place, register in zip(array.places, registers, strict=True):
         ctx.f.store(_element(ctx, array, ctx.module.uint(place)), register)
 
 
-def _strip_places(ctx: Lowering, operation: Operation, array: RegisterArray, counter: Value) -> list[int]:
-    """Where the registers of the strip that begins at element ``counter`` are in the array."""
-    f, whole = ctx.f, operation.attribute("whole") or operation.operands[0].type
+def _strip_places(ctx: Lowering, operation: Operation, array: RegisterArray) -> list[int]:
+    """Where the registers of the strip that an operation takes or puts are in the array."""
+    f, whole = ctx.f, operation.attribute("whole") or operation["array"].type
     assert isinstance(whole, TensorType)
     strips, dim = int(operation.attribute("strips")), int(operation.attribute("dim"))
     length = whole.shape[dim] // strips
-    number = f.shr(ctx.scalar(counter), length.bit_length() - 1)
+    number = f.shr(ctx.scalar(operation["at"]), length.bit_length() - 1)
     bits = strip_bits(whole, dim, strips, array.dim)
     if bits == tuple(range(bits[0], bits[0] + len(bits))):
         start = f.shl(number, bits[0])
@@ -81,28 +81,28 @@ def _loaded(ctx: Lowering, operation: Operation, array: RegisterArray, places: S
 
 @lowers("spirv.strip")
 def _strip(ctx: Lowering, operation: Operation) -> None:
-    array = _array(ctx, operation.operands[0])
-    _loaded(ctx, operation, array, _strip_places(ctx, operation, array, operation.operands[1]))
+    array = _array(ctx, operation["array"])
+    _loaded(ctx, operation, array, _strip_places(ctx, operation, array))
 
 
 @lowers("spirv.put")
 def _put(ctx: Lowering, operation: Operation) -> None:
-    array = _array(ctx, operation.operands[0])
-    places = _strip_places(ctx, operation, array, operation.operands[2])
-    for place, register in zip(places, ctx.registers(operation.operands[1]), strict=True):
+    array = _array(ctx, operation["array"])
+    places = _strip_places(ctx, operation, array)
+    for place, register in zip(places, ctx.registers(operation["value"]), strict=True):
         ctx.f.store(_element(ctx, array, place), register)
 
 
 @lowers("spirv.collect")
 def _collect(ctx: Lowering, operation: Operation) -> None:
-    array = _array(ctx, operation.operands[0])
+    array = _array(ctx, operation["array"])
     _loaded(ctx, operation, array, [ctx.module.uint(place) for place in array.places])
 
 
 @lowers("spirv.assign")
 def _assign(ctx: Lowering, operation: Operation) -> None:
     """Equal registers are stored by a loop, zeros at once."""
-    array, registers = _array(ctx, operation.operands[0]), ctx.registers(operation.operands[1])
+    array, registers = _array(ctx, operation["array"]), ctx.registers(operation["value"])
     f, module, count = ctx.f, ctx.module, len(registers)
     if len(set(registers)) == 1 and registers[0] == module.null(array.type_id):
         f.store(array.variable, module.null(module.array(array.type_id, count)))
@@ -123,5 +123,5 @@ def _assign(ctx: Lowering, operation: Operation) -> None:
 
 @lowers("spirv.copy")
 def _copy(ctx: Lowering, operation: Operation) -> None:
-    target, source = (_array(ctx, operand) for operand in operation.operands)
+    target, source = _array(ctx, operation["array"]), _array(ctx, operation["value"])
     ctx.f.do(op.CopyMemory, target.variable, source.variable)

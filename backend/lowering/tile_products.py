@@ -16,10 +16,10 @@ from .shuffle import of_lane
 
 @lowers("spirv.multiply")
 def _multiply(ctx: Lowering, operation: Operation) -> None:
-    c, a, b, *following = operation.operands
+    c, a, b = operation["total"], operation["left"], operation["right"]
     arrays = [ctx[operand] for operand in (c, a, b)]
     left, right = operation.attribute("turned")
-    ahead = [_rows_ahead(ctx, pointers) for pointers in following]
+    ahead = [_rows_ahead(ctx, pointers) for pointers in operation.operands[3:]]
     *batches, m, n = c.tensor.shape
     element, factor = (str(value.tensor.element) for value in (c, a))
     product = TileProduct(
@@ -46,7 +46,8 @@ def _multiply(ctx: Lowering, operation: Operation) -> None:
 
 @lowers("spirv.multiply_rounds")
 def _multiply_rounds(ctx: Lowering, operation: Operation) -> None:
-    (c, a, b, *numbers), stored = operation.operands[:9], operation.operands[9:]
+    c, a, b = operation["total"], operation["left"], operation["right"]
+    numbers, stored = operation.operands[3:9], operation.operands[9:]
     array = ctx[c]
     assert isinstance(array, RegisterArray)
     left, right = operation.attribute("turned")

@@ -179,7 +179,7 @@ def _multiply(reading: _Reading, operation: Operation) -> None:
 def _rounds(reading: _Reading, operation: Operation) -> None:
     """Where each row of A and each column of B begins, and two rows of where C is stored."""
     left, right = operation.attribute("turned")
-    for pointers, dim in zip(operation.operands[1:3], (left[-1], right[-2]), strict=True):
+    for pointers, dim in ((operation["left"], left[-1]), (operation["right"], right[-2])):
         starts = line_starts(pointers.tensor, dim)
         assert starts is not None
         reading.note(pointers, sum(1 << register for register in set(starts[0])))

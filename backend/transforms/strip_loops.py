@@ -153,7 +153,7 @@ def unmoved(value: Value) -> Value | None:
     owner = value.owner
     if not isinstance(owner, Operation) or owner.name != "tt.reshape" or owner.flag("allow_reorder"):
         return None
-    before = owner.operands[0]
+    before = owner["src"]
     return (
         before if in_memory(before.tensor) is not None and in_memory(before.tensor) == in_memory(value.tensor) else None
     )

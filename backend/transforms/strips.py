@@ -149,7 +149,7 @@ class _Strips:
         while here is not None:
             for operation in here.operations:
                 if operation.name == "spirv.collect" and operation.attribute("dim") == ROWS:
-                    found[operation.result, ROWS] = operation.operands[0]
+                    found[operation.result, ROWS] = operation["array"]
             here = None if here.holder is None else here.holder.block
         return found
 

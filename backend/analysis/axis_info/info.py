@@ -84,7 +84,7 @@ def unsigned(value: int, type_: Type) -> int:
 def only_filled_once(array: Value) -> bool:
     """Whether an array of an invocation's own holds what a ``spirv.spill`` filled it with, and nothing else later."""
     return not any(
-        use.name in ("spirv.assign", "spirv.copy", "spirv.put") and use.operands[0] is array for use in array.uses
+        use.name in ("spirv.assign", "spirv.copy", "spirv.put") and use["array"] is array for use in array.uses
     )
 
 

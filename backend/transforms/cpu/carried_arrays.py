@@ -41,7 +41,7 @@ def carry_arrays(function: Function) -> bool:
 def in_array(value: Value) -> Value | None:
     """The array that holds a tensor's registers, where it was collected from one."""
     owner = value.owner
-    return owner.operands[0] if isinstance(owner, Operation) and owner.name == "spirv.collect" else None
+    return owner["array"] if isinstance(owner, Operation) and owner.name == "spirv.collect" else None
 
 
 def collected(rewriter: Rewriter, array: Value) -> Value:

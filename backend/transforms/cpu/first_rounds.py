@@ -26,7 +26,7 @@ def begin_with_constants(function: Function) -> bool:
     """Rewrites ``function`` in place. Whether it has such an array."""
     changed = False
     for assign in [one for one in function.walk() if one.name == "spirv.assign"]:
-        array, constant = assign.operands[0], _constant(assign.operands[1])
+        array, constant = assign["array"], _constant(assign["value"])
         loop = _next_use(assign)
         if constant is None or loop is None:
             continue
@@ -48,7 +48,7 @@ def _constant(value: Value) -> DenseAttr | None:
 
 def _next_use(assign: Operation) -> Operation | None:
     """The loop in the same block which is the next that uses the array."""
-    block, array = assign.block, assign.operands[0]
+    block, array = assign.block, assign["array"]
     assert block is not None
     for operation in block.operations[block.operations.index(assign) + 1 :]:
         if _uses(operation, array):
@@ -73,9 +73,9 @@ def _strips(array: Value, loop: Operation) -> list[Operation]:
     for operation in inside.operations:
         if not _uses(operation, array):
             continue
-        if operation.name == "spirv.strip" and operation.operands[1] is counter and not put:
+        if operation.name == "spirv.strip" and operation["at"] is counter and not put:
             taken.append(operation)
-        elif operation.name == "spirv.put" and operation.operands[0] is array and operation.operands[2] is counter:
+        elif operation.name == "spirv.put" and operation["array"] is array and operation["at"] is counter:
             put = True
         else:
             return []

@@ -44,8 +44,8 @@ def _copy_arrays(function: Function) -> None:
     for operation in list(function.walk()):
         if operation.name not in ("spirv.spill", "spirv.assign"):
             continue
-        held = in_array(operation.operands[-1])
-        target = operation.operands[0] if operation.name == "spirv.assign" else operation.result
+        held = in_array(operation["value"])
+        target = operation["array"] if operation.name == "spirv.assign" else operation.result
         if held is None or held.type != target.type or _dim_of(held) != _dim_of(target):
             continue
         rewriter = Rewriter.before(operation)
@@ -88,22 +88,23 @@ class _Step:
 
 def _step(operation: Operation) -> _Step | None:
     """None for what is no access of arrays by itself."""
-    name, operands = operation.name, operation.operands
+    name = operation.name
     if name == "spirv.spill":
         return _Step(writes={operation.result})
     if name == "spirv.assign":
-        return _Step(writes={operands[0]})
+        return _Step(writes={operation["array"]})
     if name == COPY:
-        return _Step({operands[1]}, {operands[0]}, same=(operands[0], operands[1]))
+        array, value = operation["array"], operation["value"]
+        return _Step({value}, {array}, same=(array, value))
     if name in ("spirv.collect", "spirv.strip"):
-        return _Step(reads={operands[0]})
+        return _Step(reads={operation["array"]})
     if name == "spirv.put":
-        return _Step(writes={operands[0]}, whole=False)
+        return _Step(writes={operation["array"]}, whole=False)
     if name == MULTIPLY:
-        total, *factors = operands[:3]
-        return _Step({*factors, total} if operation.attribute("adds") else set(factors), {total})
+        total, factors = operation["total"], {operation["left"], operation["right"]}
+        return _Step(factors | {total} if operation.attribute("adds") else factors, {total})
     if name == ROUNDS:
-        return _Step({operands[0]}, {operands[0]})
+        return _Step({operation["total"]}, {operation["total"]})
     if name == "scf.for" and operation.flag(ROLLED):
         return _rolled(operation)
     return None
@@ -121,14 +122,14 @@ def _rolled(loop: Operation) -> _Step | None:
                 step.writes |= found.writes
                 step.whole = False
         elif operation.name == "spirv.strip":
-            step.reads.add(operation.operands[0])
+            step.reads.add(operation["array"])
         else:
-            written = operation.operands[0]
+            written = operation["array"]
             step.writes.add(written)
             taken: dict[Value, set[object]] = {}
             for at, (other, how) in enumerate(inside):
                 if other.name == "spirv.strip":
-                    taken.setdefault(other.operands[0], set()).add((how, at < place))
+                    taken.setdefault(other["array"], set()).add((how, at < place))
             step.beside |= {(written, array) for array, ways in taken.items() if ways == {(cut, True)}}
     if not step.whole:
         step.beside.clear()
@@ -137,7 +138,7 @@ def _rolled(loop: Operation) -> _Step | None:
 
 def _cut_of(operation: Operation, counter: Value) -> tuple[object, ...] | None:
     """How an operation takes or puts the strip at the loop's ``counter``; None if it does neither."""
-    if operation.name in ("spirv.strip", "spirv.put") and operation.operands[-1] is counter:
+    if operation.name in ("spirv.strip", "spirv.put") and operation["at"] is counter:
         return operation.attribute("dim"), operation.attribute("strips"), operation.attribute("whole")
     return None
 
@@ -205,7 +206,7 @@ def _replace(function: Function, array: Value, by: Value) -> None:
         assert isinstance(owner, Operation)
         if owner.name == "spirv.spill":
             made = Rewriter.before(owner).make("spirv.array", types=[one.type], attributes=owner.attributes).result
-            Rewriter.before(owner).make("spirv.assign", [made, owner.operands[0]])
+            Rewriter.before(owner).make("spirv.assign", [made, owner["value"]])
             one.replace_uses(made)
             owner.erase()
             array, by = made if one is array else array, made if one is by else by

@@ -111,31 +111,31 @@ class _Loop:
         body = self._body
         if any(one.regions or (definition_of(one).effects and one.name != "tt.load") for one in body.operations):
             raise _UnknownError
-        array = self._multiply.operands[0]
+        array = self._multiply["total"]
         spill = array.owner
         if not isinstance(spill, Operation) or spill.name != "spirv.spill" or not self._multiply.attribute("adds"):
             raise _UnknownError
         for number, (argument, following) in enumerate(zip(body.arguments[1:], body.terminator.operands, strict=True)):
             step = following.owner
-            if argument is spill.operands[0]:
-                if not isinstance(step, Operation) or step.name != "spirv.collect" or step.operands[0] is not array:
+            if argument is spill["value"]:
+                if not isinstance(step, Operation) or step.name != "spirv.collect" or step["array"] is not array:
                     raise _UnknownError
                 self._total = number
             elif (
                 isinstance(argument.type, IntegerType)
                 and isinstance(step, Operation)
                 and step.name == "arith.addi"
-                and step.operands[0] is argument
-                and self._is_invariant(step.operands[1])
+                and step["lhs"] is argument
+                and self._is_invariant(step["rhs"])
             ):
-                self._moved[argument] = step.operands[1]
+                self._moved[argument] = step["rhs"]
             else:
                 raise _UnknownError
         total = body.arguments[1 + self._total] if self._total >= 0 else None
         if total is None or len(total.uses) != 1 or len(array.uses) != 2:
             raise _UnknownError
         left, right = self._multiply.attribute("turned")
-        self._a, self._b = self._factor(1, left[-1]), self._factor(2, right[-2])
+        self._a, self._b = self._factor("left", left[-1]), self._factor("right", right[-2])
         c = memory_strides(array.tensor)
         (_, n), element = array.tensor.shape, str(array.tensor.element)
         k = self._a.load.result.tensor.shape[self._a.k]
@@ -149,11 +149,11 @@ class _Loop:
         ):
             raise _UnknownError
 
-    def _factor(self, number: int, k: int) -> _Factor:
-        spill = self._multiply.operands[number].owner
+    def _factor(self, name: str, k: int) -> _Factor:
+        spill = self._multiply[name].owner
         if not isinstance(spill, Operation) or spill.name != "spirv.spill" or spill.block is not self._body:
             raise _UnknownError
-        load = spill.operands[0].owner
+        load = spill["value"].owner
         while isinstance(load, Operation) and load.name in ("arith.extf", "ttg.convert_layout"):
             load = load.operands[0].owner
         if (

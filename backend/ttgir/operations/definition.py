@@ -185,11 +185,13 @@ def define(
     equations: str = "",
     stripped: dict[str, str] | None = None,
     *,
+    operands: str = "",
     read: custom.Rule | None = None,
     **facts: Any,
 ) -> None:
     """A row for each of ``names``: its syntax (``formats.Format``), of which ``attributes`` counts where there is no
-    syntax, too, and what it does; what is not said is that it does nothing."""
+    syntax, too, and what it does; what is not said is that it does nothing. ``operands``: where there is no syntax,
+    what the first ones are called, each of which is one value."""
     known: dict[str, Any] = {"effects": Effect.NOTHING, "memory": Memory.NONE, "loop": False, "layouts": Layouts.SLICES}
     known |= {"unbounded": False, **facts}
     declared = declared_attributes(attributes)
@@ -199,4 +201,4 @@ def define(
         reader = syntax.read if read is None and syntax is not None and text else read
         ROWS[name] = Definition(name, syntax, reader, **known)
         OWN[name] = declared
-        GROUPS[name] = tuple(one for one, _ in syntax.operands) if syntax is not None else ()
+        GROUPS[name] = tuple(one for one, _ in syntax.operands) if syntax is not None else tuple(operands.split())

@@ -15,15 +15,15 @@ def _same_types(operation: Operation) -> bool:
 
 
 def _assigns(operation: Operation) -> bool:
-    return operation.operands[0].type == operation.operands[1].type
+    return operation["array"].type == operation["value"].type
 
 
 def _takes_strip(operation: Operation) -> bool:
-    return _is_strip(operation.operands[0], operation.result, operation)
+    return _is_strip(operation["array"], operation.result, operation)
 
 
 def _puts_strip(operation: Operation) -> bool:
-    return _is_strip(operation.operands[0], operation.operands[1], operation)
+    return _is_strip(operation["array"], operation["value"], operation)
 
 
 def _is_strip(whole: Value, part: Value, operation: Operation) -> bool:
@@ -34,7 +34,7 @@ def _is_strip(whole: Value, part: Value, operation: Operation) -> bool:
 
 def _multiplies(one: Operation) -> bool:
     """Arrays of a tile C, and of A and B with their dimensions in some order."""
-    c, *factors = (shape(operand) for operand in one.operands[:3])
+    c, *factors = (shape(one[name]) for name in ("total", "left", "right"))
     a, b = (
         tuple(extents[dim] for dim in order) for extents, order in zip(factors, one.attributes["turned"], strict=True)
     )
@@ -43,12 +43,15 @@ def _multiplies(one: Operation) -> bool:
 
 # fmt: off
 define("spirv.array", attributes="dim", pointers=Pointers.KEPT)
-define("spirv.spill spirv.collect", attributes="dim", pointers=Pointers.KEPT, types=_same_types)
-define("spirv.strip", attributes="dim strips whole?", pointers=Pointers.KEPT, types=_takes_strip)
-define("spirv.put", attributes="dim strips whole?", pointers=Pointers.KEPT, types=_puts_strip)
-define("spirv.assign spirv.copy", types=_assigns)
-define("spirv.multiply", attributes="adds turned", types=_multiplies)
-define("spirv.multiply_rounds", attributes="turned neighbours", effects=Effect.READS_GLOBAL, types=_multiplies)
+define("spirv.spill", attributes="dim", pointers=Pointers.KEPT, types=_same_types, operands="value")
+define("spirv.collect", attributes="dim", pointers=Pointers.KEPT, types=_same_types, operands="array")
+define("spirv.strip", attributes="dim strips whole?", pointers=Pointers.KEPT, types=_takes_strip, operands="array at")
+define("spirv.put", attributes="dim strips whole?", pointers=Pointers.KEPT, types=_puts_strip,
+       operands="array value at")
+define("spirv.assign spirv.copy", types=_assigns, operands="array value")
+define("spirv.multiply", attributes="adds turned", types=_multiplies, operands="total left right")
+define("spirv.multiply_rounds", attributes="turned neighbours", effects=Effect.READS_GLOBAL, types=_multiplies,
+       operands="total left right")
 define("spirv.fold", attributes="dim", ended_by=("tt.reduce.return",))
 define("spirv.beyond_halves spirv.greatest", memory=Memory.SCRATCH)
 # fmt: on
