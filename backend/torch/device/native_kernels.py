@@ -123,6 +123,7 @@ def _unpacking(op: torch._ops.OpOverload) -> Callable[[list[Any]], tuple[tuple[A
     types = [_FORM.fullmatch(str(argument.real_type))[4] for argument in schema]  # type: ignore[attr-defined,index]
     defaults = [argument.default_value if argument.has_default_value() else _NONE for argument in schema]
     places = sum(not argument.kwarg_only for argument in schema)
+    constants = [at for at, type_ in enumerate(types) if type_ in _CONSTANTS or type_ == "Device"]
 
     def is_default(place: int, value: Any) -> bool:
         return type(value) is type(defaults[place]) and not isinstance(value, torch.Tensor) and value == defaults[place]
@@ -131,9 +132,16 @@ def _unpacking(op: torch._ops.OpOverload) -> Callable[[list[Any]], tuple[tuple[A
         end = places
         while end and is_default(end - 1, given[end - 1]):
             end -= 1
-        found = [_value(type_, value) for type_, value in zip(types, given, strict=True)]
+        found = list(given)
+        numbers = [at for at, value in enumerate(given) if isinstance(value, torch.Tensor) and value.is_cpu]
+        for at in (*constants, *numbers):
+            found[at] = _value(types[at], given[at])
         named = {names[at]: found[at] for at in range(places, len(given)) if not is_default(at, given[at])}
-        return tuple(found[:end]), named, not any(map(_is_scalar, found))
+        return (
+            tuple(found[:end]),
+            named,
+            not any(isinstance(found[at], torch.Tensor) and not found[at].dim() for at in numbers),
+        )
 
     return unpack
 
@@ -148,7 +156,3 @@ def _value(type_: str, value: Any) -> Any:
     if isinstance(value, torch.Tensor) and _is_number(value):
         return value.item()
     return value
-
-
-def _is_scalar(value: Any) -> bool:
-    return isinstance(value, torch.Tensor) and value.device.type == "cpu" and not value.dim()

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from operator import mul
 from typing import Any
 
 import torch
 
 from ...settings import CHECK_BOUNDS
 from .kept import Kept
-from .launching import OperationKernel, kernel_for
+from .launching import OperationKernel, grid_of, kernel_for
 from .shapes import Dims, overlaps_itself, to_the_end
 from .source import kernel_of
 from .types import IN_SOURCE, NAMES, OnHost, number_type, require
@@ -26,8 +27,6 @@ Number = bool | int | float
 NARROW = 2**31 - 2**17
 #: Plans that each generator keeps.
 PLANS = 1024
-#: Kernels by their forms.
-_kernels: Kept[OperationKernel] = Kept(4096)
 
 
 @dataclass(slots=True)
@@ -119,31 +118,55 @@ class Walk:
         return lines if rest == f"{self.index}0" else [*lines, f"{self.index}0 = {rest}"]
 
 
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """What follows from where addresses have strides of 0 and 1. ``places``: of a kernel's integer arguments among the
+    addresses' values; ``heeded``: of those that it is compiled for, with their names, where they are multiples of 16;
+    ``kernels``: by whether integers have 64 bits, and what is a multiple of 16."""
+
+    places: tuple[int, ...]
+    heeded: tuple[tuple[int, str], ...]
+    kernels: dict[tuple[Any, ...], OperationKernel] = field(default_factory=dict)
+
+
+_forms: Kept[_Form] = Kept(4096)
+
+
 class Addresses:
-    """The addresses of all pointers of a kernel. ``integers``: its integer arguments, the names and values of which are
-    given, then sizes, then strides; ``wide``: whether they have 64 bits."""
+    """The addresses of all pointers of a kernel. ``integers``: its own integer arguments, the names and values of which
+    are given; after them it has sizes, and strides. ``wide``: whether integers have 64 bits."""
 
     def __init__(self, pointers: Iterable[str], walks: Sequence[Walk], integers: dict[str, int]) -> None:
         self._places = {name: place for place, name in enumerate(pointers)}
-        self._walks, self._own = walks, integers.keys()
-        self._next: list[tuple[str, str]] = []  # pointers with the walks in whose last dimension they step by 1
-        self.integers = {**integers}
-        whole, reach = 1, [0] * len(self._places)
-        for walk in walks:
-            whole *= walk.count
-            for d, size in enumerate(walk.sizes):
-                if d:
-                    self.integers[f"{walk.index}_size{d}"] = size
-        for walk in walks:
-            last = len(walk.sizes) - 1
+        self._walks, self._own = walks, integers
+        strides = [stride for walk in walks for steps in walk.steps for stride in steps]
+        self._values = [*integers.values(), *(size for walk in walks for size in walk.sizes[1:]), *strides]
+        self._strides = tuple([stride if stride < 2 else 2 for stride in strides])
+        counts = [walk.count for walk in walks]
+        # No element is farther from the first than the number of them times the longest stride.
+        far = math.prod(count or 1 for count in counts) * max(strides, default=1) > NARROW
+        self.wide = max(math.prod(counts), *counts, 1 + self._reach() if far else 0) > NARROW
+
+    def _reach(self) -> int:
+        """The farthest element's distance from the first."""
+        sizes = [size - 1 for walk in self._walks for size in walk.sizes]
+        of_pointers = ([one for walk in self._walks for one in walk.steps[at]] for at in self._places.values())
+        return max(sum(map(mul, sizes, steps)) for steps in of_pointers)
+
+    def _names(self) -> list[str]:
+        """The names of all values, empty for a stride that the text has."""
+        names = [*self._own, *(f"{walk.index}_size{d}" for walk in self._walks for d in range(1, len(walk.sizes)))]
+        for walk in self._walks:
             for name, place in self._places.items():
                 for d, stride in enumerate(walk.steps[place]):
-                    reach[place] += (walk.sizes[d] - 1) * stride
-                    if stride == 1 and d == last:
-                        self._next.append((name, walk.index))
-                    elif stride:
-                        self.integers[f"{name}_{walk.index}{d}"] = stride
-        self.wide = max(whole, *(walk.count for walk in walks), 1 + max(reach, default=0)) > NARROW
+                    is_next = stride == 1 and d == len(walk.sizes) - 1
+                    names.append(f"{name}_{walk.index}{d}" if stride and not is_next else "")
+        return names
+
+    @property
+    def integers(self) -> dict[str, int]:
+        """The kernel's, by their names."""
+        return {name: value for name, value in zip(self._names(), self._values, strict=True) if name}
 
     @property
     def program(self) -> str:
@@ -173,41 +196,48 @@ class Addresses:
         mask = "mask" if len(used) == len(self._walks) else used[0] if used else ""
         return f"tl.load({place}{', mask=' + mask if mask else ''}){cast}"
 
-    def _heeded(self) -> set[str]:
-        """Strides that say whether elements which lie next to one another are the next ones of a tile, too: those of a
-        pointer that steps by 1 through the last dimension of a walk, and the size of that dimension."""
-        found: set[str] = set()
-        for name, index in self._next:
-            walk = next(walk for walk in self._walks if walk.index == index)
-            found.add(f"{index}_size{len(walk.sizes) - 1}")
-            found |= {f"{name}_{walk.index}{d}" for walk in self._walks for d in range(len(walk.sizes))}
-        return found & (self.integers.keys() - self._own)
+    def _form(self, columns: Sequence[str]) -> _Form:
+        """``columns``: integers that are heeded, of those that are neither sizes nor strides. So are, of a pointer that
+        steps by 1 through the last dimension of a walk, its other strides, and the size of that dimension: they say
+        whether elements which lie next to one another are the next ones of a tile, too."""
+        heeded = {*columns}
+        for walk in self._walks:
+            for name, place in self._places.items():
+                if walk.sizes and walk.steps[place][-1] == 1:
+                    heeded.add(f"{walk.index}_size{len(walk.sizes) - 1}")
+                    heeded |= {f"{name}_{one.index}{d}" for one in self._walks for d in range(len(one.sizes))}
+        names = self._names()
+        return _Form(
+            tuple(place for place, name in enumerate(names) if name),
+            tuple((place, name) for place, name in enumerate(names) if name in heeded),
+        )
 
-    def kernel(
+    def plan(
         self,
         name: str,
         form: tuple[Any, ...],
         lines: Callable[[], Sequence[str]],
         operands: Operands,
         compute: torch.dtype,
+        programs: int,
         *columns: str,
-    ) -> OperationKernel:
-        """The kernel of these lines, which follow from ``form``, the types and the addresses' form. It is compiled for
-        which ``columns``, integers that are neither sizes nor strides, and which of the integers that _heeded() names
-        are multiples of 16, so that elements next to one another are read and written together."""
-
-        def make() -> OperationKernel:
+    ) -> PlannedLaunch:
+        """A launch of so many programs of the kernel of these lines, which follow from ``form``, the types and the
+        addresses' form. It is compiled for which ``columns`` and other integers that _form() names are multiples of 16,
+        so that elements next to one another are read and written together."""
+        what = name, form, columns, compute, operands.form(), self._strides
+        found, values = _forms.get(what, lambda: self._form(columns)), self._values
+        even = self.wide, *operands.even_steps(), *[values[place] % 16 == 0 for place, _ in found.heeded]
+        kernel = found.kernels.get(even)
+        if kernel is None:
             types = {f"{pointer}_p": "*" + NAMES[tensor.dtype] for pointer, tensor in operands.pointers.items()}
             types |= {number: number_type(compute) for number in operands.numbers}
             types |= dict.fromkeys(operands.counts, "i64")
             types |= dict.fromkeys(self.integers, "i64" if self.wide else "i32")
             text = f"def {name}({', '.join(types)}):\n" + "".join(f"    {line}\n" for line in lines())
-            return kernel_for(kernel_of(name, text), types, {}, divisible=divisible)
-
-        heeded = {*columns, *self._heeded()}
-        divisible = frozenset((*operands.even_steps(), *(one for one in heeded if self.integers[one] % 16 == 0)))
-        key = name, form, compute, operands.form(), tuple(self.integers), tuple(self._next), self.wide, divisible
-        return _kernels.get(key, make)
+            divisible = {one for place, one in found.heeded if values[place] % 16 == 0}.union(operands.even_steps())
+            kernel = found.kernels[even] = kernel_for(kernel_of(name, text), types, {}, divisible=frozenset(divisible))
+        return PlannedLaunch(kernel, grid_of(programs), tuple([values[place] for place in found.places]))
 
 
 def is_plain(tensor: torch.Tensor) -> bool:

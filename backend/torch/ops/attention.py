@@ -93,6 +93,8 @@ def _attention(
         attn_mask = _of_four(attn_mask.expand(*lead, query.shape[-2], key.shape[-2]))
     if _is_traced(q):
         out = torch.ops.triton_spirv.attention(q, k, v, attn_mask, is_causal, scale)[0]
+    elif _gives_values_alone((q, k, v)) and not any(t is not None and t.is_neg() for t in (q, k, v, attn_mask)):
+        out = _forward(attention_of(q, k, v, attn_mask, is_causal, scale))[0]
     else:
         fused = aten._scaled_dot_product_fused_attention_overrideable
         out = fused(q, k, v, attn_mask, 0.0, is_causal, False, scale=scale)[0]
@@ -333,20 +335,23 @@ def forward(
         raise RuntimeError(
             "attention with dropout has no kernel on this device: scaled_dot_product_attention composes it"
         )
-    of = attention_of(query, key, value, attn_bias, is_causal, scale)
-    out = empty_result(query, value)
+    out, kept = _forward(attention_of(query, key, value, attn_bias, is_causal, scale))
     none = query.new_empty(0)
     seed = torch.empty((), dtype=torch.int64, device=query.device)
-    kept = none
+    return out, none if kept is None else kept, none, none, query.shape[2], key.shape[2], seed, seed, none
+
+
+def _forward(of: Attention) -> tuple[torch.Tensor, _Optional]:
+    """The result, and what _forward_kernel() gives where that made it."""
+    out = empty_result(of.query, of.value)
     try:
-        if _by_products(query):
-            attention_products.forward(of, out)
-        else:
-            kept = _forward_kernel(of, out)
+        if not _by_products(of.query):
+            return out, _forward_kernel(of, out)
+        attention_products.forward(of, out)
     except (OnHost, OutOfResources) as reason:
         _log.debug("attention is composed: %s", reason)
         out.copy_(attention_products.composed(of))
-    return out, kept, none, none, query.shape[2], key.shape[2], seed, seed, none
+    return out, None
 
 
 def _forward_kernel(of: Attention, out: torch.Tensor) -> torch.Tensor:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -125,11 +126,9 @@ def _planned(body: Body, operands: Operands, compute: torch.dtype) -> PlannedLau
         walks = [Walk("i0", "i", "mask", sizes, steps)]
     addresses = Addresses(operands.pointers, walks, {"n_out": outer, "n_in": inner})
     form = body, len(walks), len(walks[0].sizes), tile
-    kernel = addresses.kernel(
-        "elementwise", form, lambda: _lines(body, operands, compute, addresses, walks, tile), operands, compute, "n_in"
-    )
     programs = -(-outer // tile[0]) * -(-inner // tile[1])
-    return PlannedLaunch(kernel, grid_of(programs), tuple(addresses.integers.values()))
+    lines = partial(_lines, body, operands, compute, addresses, walks, tile)
+    return addresses.plan("elementwise", form, lines, operands, compute, programs, "n_in")
 
 
 def _tiled(

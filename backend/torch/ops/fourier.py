@@ -12,6 +12,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -19,7 +20,7 @@ import torch
 from .addressing import NARROW, PLANS
 from .butterflies import FourierPass, Source, radices
 from .kept import Kept
-from .launching import Call, call, grid_of
+from .launching import grid_of, launch
 from .shapes import collapsed, extent, power_of_two
 from .splitting import parts
 from .types import OnHost, require
@@ -138,13 +139,13 @@ _Made = tuple[Callable[..., torch.Tensor], tuple[int, ...]]
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """A pass. ``tables``: those that it reads, by argument; ``floats``: its factors; ``memory``: how many numbers it
-    writes to memory of its own; None if it writes the results."""
+    """A pass. ``arguments``: of its launch; ``names``: of the tensors among them; ``tables``: those that it reads, by
+    argument; ``memory``: how many numbers it writes to memory of its own; None if it writes the results."""
 
-    call: Call
+    launch: Callable[..., None]
+    arguments: dict[str, Any]
     names: tuple[str, ...]
     tables: dict[str, _Made]
-    floats: dict[str, float]
     memory: int | None
 
 
@@ -159,7 +160,7 @@ def _transform(x: _Parts, out: _Parts, dim: int, line: _Line) -> None:
         to = out if step.memory is None else _Parts.new((step.memory,), (1,), x.re)
         tensors = {"x_re": at.re, "x_im": at.im, "out_re": to.re, "out_im": to.im}
         tensors |= {name: _table(*table, x.re.dtype, x.re.device) for name, table in step.tables.items()}
-        step.call({**{name: tensors[name] for name in step.names}, **step.floats})
+        step.launch(arguments={**step.arguments, **{name: tensors[name] for name in step.names}})
         at = to
 
 
@@ -256,14 +257,13 @@ class _Passes:
         values |= {"lanes": lanes, "inner": self.inner}
         for name, strides in (("x", x), ("o", out)):
             values |= {f"stride_{name}{axis}": stride for axis, stride in zip("oni", strides, strict=True)}
-        tensor = self.like.new_empty(0)
-        arguments = {name: values.get(name, tensor) for name in step.arguments}
+        arguments = {name: values.get(name) for name in step.arguments}
+        names = tuple(name for name, value in arguments.items() if value is None)
         block = max(_FEWEST_LANES, _NUMBERS // power_of_two(step.radix))
-        made = call(step.kernel(), grid_of(-(-lanes // block)), arguments, {"BLOCK": block}, 4, True, frozenset())
-        names = tuple(name for name, value in arguments.items() if value is tensor and name not in tables)
+        how: dict[str, Any] = {"constants": {"BLOCK": block}, "fusion": True, "divisible": frozenset()}
         return _Step(
-            made, (*names, *tables), tables, {n: f for n, f in floats.items() if n in arguments}, memory
-        )  # fmt: skip
+            partial(launch, step.kernel(), grid_of(-(-lanes // block)), **how), arguments, names, tables, memory
+        )
 
 
 def _padded(least: int) -> int:

@@ -70,26 +70,6 @@ def kernel_for(
     return _kernels.get(key, lambda: OperationKernel(function, types, constants, num_warps, fusion, divisible))
 
 
-class Call:
-    """A launch as ``call()`` made it, for any tensors and floats of the same types."""
-
-    __slots__ = ("_arguments", "_device", "_grid", "_kernel", "_places")
-
-    def __init__(
-        self, kernel: OperationKernel, device: int, grid: tuple[int, int, int], arguments: dict[str, Any]
-    ) -> None:
-        self._kernel, self._device, self._grid = kernel, device, grid
-        self._arguments = [None if isinstance(value, torch.Tensor) else value for value in arguments.values()]
-        self._places = {name: place for place, name in enumerate(arguments)}  # a tensor's memory is not kept
-
-    def __call__(self, changed: dict[str, Any]) -> None:
-        """Run it with these tensors, which are all that it has, and floats."""
-        arguments, places = self._arguments.copy(), self._places
-        for name, value in changed.items():
-            arguments[places[name]] = value
-        self._kernel.launch(self._device, self._grid, arguments)
-
-
 def launch(
     function: JITFunction,
     grid: tuple[int, int, int],
@@ -99,30 +79,39 @@ def launch(
     fusion: bool = False,
     divisible: frozenset[str] | None = None,
 ) -> None:
-    """Run a kernel that is written by hand: call() once, or not at all where the grid is empty."""
-    if all(grid):
-        made = call(function, grid, arguments, constants, num_warps, fusion, divisible)
-        made({name: value for name, value in arguments.items() if isinstance(value, torch.Tensor)})
-
-
-def call(
-    function: JITFunction,
-    grid: tuple[int, int, int],
-    arguments: dict[str, Any],
-    constants: dict[str, Any],
-    num_warps: int = 4,
-    fusion: bool = False,
-    divisible: frozenset[str] | None = None,
-) -> Call:
-    """A launch of a kernel that is written by hand, of a grid that is not empty. ``arguments``: tensors of one device,
+    """Run a kernel that is written by hand, unless the grid is empty. ``arguments``: tensors of one device,
     integers and floats by name; integers are 64 bits wide where one does not fit 32, and those called stride_… are
     constants where they are 1. ``divisible``: those which, with strides, are all multiples of 16 or not taken for that;
     all integers if None. ``constants``: its constexprs. A grid past the device's limit is launched in parts
     (launching/split_grid.py), by a kernel that is compiled for it."""
+    if not all(grid):
+        return
+    kinds, how = map(_form, arguments.values()), (num_warps, fusion, divisible)
+    what = id(function), *how, *constants.items(), *arguments, *kinds
+    kernel = _kernels.get(what, lambda: _made(function, arguments, constants, *how))
+    device = next(one.device.index for one in arguments.values() if isinstance(one, torch.Tensor))
+    kernel.launch(device or 0, grid, [*map(arguments.get, function.arg_names)])
+
+
+def _form(value: Any) -> Any:
+    """All of an argument that its kernel follows from."""
+    if type(value) is int:
+        return "1" if value == 1 else (value % 16 == 0) + 2 * (not -_INT32 <= value <= _INT32)
+    return value.dtype if isinstance(value, torch.Tensor) else type(value)
+
+
+def _made(
+    function: JITFunction,
+    arguments: dict[str, Any],
+    constants: dict[str, Any],
+    num_warps: int,
+    fusion: bool,
+    divisible: frozenset[str] | None,
+) -> OperationKernel:
     types: dict[str, str] = {}
     integers: list[str] = []
     ones: dict[str, Any] = {}
-    wide, floats, device, even = "i32", "fp32", 0, True
+    wide, floats, even = "i32", "fp32", True
     for name, value in arguments.items():
         if type(value) is int:
             is_stride = name.startswith("stride_")
@@ -137,15 +126,13 @@ def call(
                 even = even and value % 16 == 0
         elif isinstance(value, torch.Tensor):
             types[name] = "*" + NAMES[value.dtype]
-            device = value.device.index or 0
             if value.dtype == torch.float64:
                 floats = "fp64"
         else:
             types[name] = "." if isinstance(value, float) else ""
     types = {name: {"": wide, ".": floats}.get(type_, type_) for name, type_ in types.items()}
     even_integers = frozenset(integers) if even else frozenset()
-    kernel = kernel_for(function, types, {**constants, **ones}, num_warps, fusion, even_integers)
-    return Call(kernel, device, grid, {name: arguments.get(name) for name in function.arg_names})
+    return kernel_for(function, types, {**constants, **ones}, num_warps, fusion, even_integers)
 
 
 def raise_reports(device: int) -> None:

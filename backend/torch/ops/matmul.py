@@ -4,17 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 import triton
 import triton.language as tl
 
-from .addressing import PLANS
 from .devices import DeviceFacts, kind_of, share_out
-from .kept import Kept
-from .launching import Call, call
+from .launching import launch
 from .library import enter_by_name
 from .pointwise import number
 from .reducing import SUM, reduce
@@ -196,18 +193,6 @@ def row_kernel(
     tl.store(place, total.to(out.dtype.element_ty), mask=inside)
 
 
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """``call``: of one of the kernels; None where there is nothing to compute. ``parts``: the shape and type of partial
-    sums that it writes, where products are summed in parts."""
-
-    call: Call | None
-    parts: tuple[tuple[int, ...], torch.dtype] | None = None
-
-
-_plans: Kept[_Plan] = Kept(PLANS)
-
-
 def product(
     out: torch.Tensor,
     a: torch.Tensor,
@@ -228,22 +213,7 @@ def product(
     added = c if used and c is not None else out
     floating = out.dtype.is_floating_point
     factors = [float(x) if floating else int(number(x, out.dtype)) for x in (alpha, beta)]
-    key = (
-        used,
-        None if floating else tuple(factors),
-        *((t.dtype, t.device, t.shape, t.stride(), t.is_conj(), t.is_neg()) for t in (out, a, b, added)),
-    )
-    plan = _plans.get(key, lambda: _plan(out, a, b, added, used, factors))
-    if plan.call is None:
-        return out
-    numbers = {"alpha": factors[0], "beta": factors[1]}
-    if plan.parts is None:
-        plan.call({"out": out, "a": a, "b": b, "c": added, **numbers})
-        return out
-    shape, dtype = plan.parts
-    partial = torch.empty(shape, dtype=dtype, device=out.device)
-    plan.call({"out": partial, "a": a, "b": b, "c": added, **numbers})
-    return reduce("x", SUM, {"x": partial}, (0,), dtype=out.dtype, compute=dtype, out=out)
+    return _run(out, a, b, added, used, factors)
 
 
 def _complex_product(
@@ -265,9 +235,9 @@ def _complex_product(
     return out
 
 
-def _plan(
+def _run(
     out: torch.Tensor, a: torch.Tensor, b: torch.Tensor, added: torch.Tensor, used: bool, factors: list[Any]
-) -> _Plan:
+) -> torch.Tensor:
     device = out.device.index or 0
     if out.dtype == torch.bool:
         raise OnHost("a product of bool")
@@ -278,7 +248,7 @@ def _plan(
     if a.dtype != b.dtype or added.dtype != out.dtype or not _may_give(a.dtype, out.dtype):
         raise OnHost("tensors of several types")
     if out.numel() == 0:
-        return _Plan(None)
+        return out
     if overlaps_itself(out):
         raise OnHost("an output with elements that share memory")
     heads = out.shape[1] if out.dim() > 3 else 1
@@ -287,15 +257,17 @@ def _plan(
     kind = _SUMS.get(out.dtype, tl.int32)
     on = kind_of(device)
     if on.cpu and 1 in (m, n) and -(-max(m, n) // _ACROSS_K[0]) * batches >= on.units:
-        return _row_plan(out, a, b, added, used, factors, kind)
-    tile, parts = _division(on, a.dtype, kind == tl.float32, (m, n, k, batches))
+        return _row(out, a, b, added, used, factors, kind)
+    tile, parts = _division(on, a.dtype, kind is tl.float32, (m, n, k, batches))
     tile_m, tile_n = (16 if size <= 16 else most for size, most in ((m, tile.rows), (n, tile.columns)))
     step = min(tile.step, max(16, power_of_two(k)))
     tiles = -(-m // tile_m) * -(-n // tile_n)
     parts, share = shared(k, parts, step)
     whole = not (on.cpu or m % tile_m or n % tile_n or k % step)
-    partial = (parts, *out.shape), torch.float64 if kind == tl.float64 else torch.float32
-    result = torch.empty(partial[0], dtype=partial[1], device="meta") if parts > 1 else out[None]
+    result = out[None]
+    if parts > 1:
+        compute = torch.float64 if kind is tl.float64 else torch.float32
+        result = torch.empty((parts, *out.shape), dtype=compute, device=out.device)
     strides: dict[str, int] = {}
     for names, tensor in zip(_STRIDES, (a, b, added, result), strict=True):
         strides.update(zip(names, _steps(tensor, len(names)), strict=True))
@@ -306,16 +278,17 @@ def _plan(
     added_as = "" if not used else "matrix" if added.stride(-2) and m > 1 else "row"
     constants = {"ADD": added_as, "KIND": kind, "BLOCK_M": tile_m, "BLOCK_N": tile_n, "BLOCK_K": step}
     constants |= {"GROUP": tile.group, "WHOLE": whole}
-    given = {"out": out if parts == 1 else out.new_empty(0, dtype=partial[1]), "a": a, "b": b, "c": added}
-    arguments, grid = {**given, **sizes, **strides, **numbers}, (tiles, batches, parts)
-    made = call(matmul_kernel, grid, arguments, constants, tile.warps, fusion=True, divisible=_DIVISIBLE)
-    return _Plan(made, partial if parts > 1 else None)
+    arguments = {"out": result, "a": a, "b": b, "c": added, **sizes, **strides, **numbers}
+    launch(matmul_kernel, (tiles, batches, parts), arguments, constants, tile.warps, fusion=True, divisible=_DIVISIBLE)
+    if parts == 1:
+        return out
+    return reduce("x", SUM, {"x": result}, (0,), dtype=out.dtype, compute=result.dtype, out=out)
 
 
-def _row_plan(
+def _row(
     out: torch.Tensor, a: torch.Tensor, b: torch.Tensor, added: torch.Tensor, used: bool, factors: list[Any], kind: Any
-) -> _Plan:
-    """The plan of a product that is a row, or a column: the transposed product then."""
+) -> torch.Tensor:
+    """A product that is a row, or a column: the transposed product then."""
     turned = out.shape[-2] != 1
     vector, matrix, result, c = (b.mT, a.mT, out.mT, added.mT) if turned else (a, b, out, added)
     heads = out.shape[1] if out.dim() > 3 else 1
@@ -333,7 +306,8 @@ def _row_plan(
     numbers = {"alpha": factors[0], "beta": factors[1]}
     arguments = {"out": out, "a": a, "b": b, "c": added, "N": n, "K": k, "H": heads, **strides, **numbers}
     grid = (-(-n // block_n), batches, 1)
-    return _Plan(call(row_kernel, grid, arguments, constants, 4, fusion=True, divisible=_DIVISIBLE))
+    launch(row_kernel, grid, arguments, constants, 4, fusion=True, divisible=_DIVISIBLE)
+    return out
 
 
 def _division(

@@ -11,13 +11,13 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
 
 from .addressing import Addresses, Operands, PlannedLaunch, Walk, conversion
 from .devices import DeviceFacts, kind_of, share_out
-from .launching import grid_of
 from .shapes import Dims, broadcast, collapsed, expanded, power_of_two
 from .types import IN_SOURCE, NAMES, computed_in, converted
 
@@ -250,16 +250,12 @@ def _reduction(
     )
     rows = walks[0].count
     addresses = Addresses(operands.pointers, walks, {"n_rows": rows, "n_columns": reach, "share": share})
-    kernel = addresses.kernel(
-        "reduction",
-        (what, len(kept), len(reduced), reach == 0, tile, parts),
-        lambda: _lines(what, operands, compute, addresses, walks, tile, parts),
-        operands,
-        compute,
+    form, programs = (what, len(kept), len(reduced), reach == 0, tile, parts), -(-rows // tile[0]) * parts
+    lines, along = (
+        partial(_lines, what, operands, compute, addresses, walks, tile, parts),
         "n_rows" if across else "n_columns",
-        "share",
     )
-    plan = PlannedLaunch(kernel, grid_of(-(-rows // tile[0]) * parts), tuple(addresses.integers.values()))
+    plan = addresses.plan("reduction", form, lines, operands, compute, programs, along, "share")
     return _Reduction(plan, (count, rows, parts) if parts > 1 else None)
 
 

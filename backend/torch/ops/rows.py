@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import torch
@@ -111,15 +112,9 @@ def _planned(
     tile = _tile(columns, operands.device.index or 0)
     addresses = Addresses(operands.pointers, walks, {"n_rows": rows, "n_columns": columns})
     of_rows = frozenset(name for name, tensor in operands.outputs.items() if tensor.numel() < math.prod(shape))
-    kernel = addresses.kernel(
-        "rows",
-        (text, len(kept[0]), len(reduced[0]), tile, of_rows),
-        lambda: _lines(text, operands, compute, addresses, walks, tile, of_rows),
-        operands,
-        compute,
-        "n_columns",
-    )
-    return PlannedLaunch(kernel, grid_of(-(-rows // tile[0])), tuple(addresses.integers.values()))
+    form = text, len(kept[0]), len(reduced[0]), tile, of_rows
+    lines = partial(_lines, text, operands, compute, addresses, walks, tile, of_rows)
+    return addresses.plan("rows", form, lines, operands, compute, -(-rows // tile[0]), "n_columns")
 
 
 def _lines(

@@ -62,6 +62,8 @@ def extent(shape: Sequence[int], strides: Sequence[int]) -> int:
 
 def overlaps_itself(tensor: torch.Tensor) -> bool:
     """Whether two of its elements may share memory, so that it cannot be written in parallel."""
+    if tensor.is_contiguous():
+        return False
     filled = 1
     for step, count in sorted(
         (step, count) for step, count in zip(tensor.stride(), tensor.shape, strict=True) if count != 1

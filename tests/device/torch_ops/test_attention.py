@@ -151,6 +151,12 @@ def test_masks_that_are_broadcast(compiled: bool, monkeypatch: pytest.MonkeyPatc
         bias = torch.randn(shape)
         for mask in (bias > 0, bias):
             compare(F.scaled_dot_product_attention, query, key, value, mask, tolerance=(2e-4, 2e-4))
+    for pending in range(4):  # the place of one whose sign is
+
+        def run(*given: torch.Tensor, at: int = pending) -> torch.Tensor:
+            return F.scaled_dot_product_attention(*given[:at], torch._neg_view(given[at]), *given[at + 1 :])
+
+        compare(run, query, key, value, torch.ones(5, 7), tolerance=(2e-4, 2e-4))
 
 
 @pytest.mark.usefixtures("kernels")

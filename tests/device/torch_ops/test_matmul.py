@@ -15,7 +15,7 @@ from triton.backends.spirv.launching import typed_kernels
 from triton.backends.spirv.runtime import context as vulkan_context
 from triton.backends.spirv.runtime.measuring.measured import capabilities_of
 from triton.backends.spirv.runtime.reports.failures import LoopLimitExceeded
-from triton.backends.spirv.torch.ops import launching, matmul
+from triton.backends.spirv.torch.ops import launching
 from triton.backends.spirv.torch.ops.kept import Kept
 
 from .conftest import compare
@@ -189,7 +189,6 @@ class Parses:
 def test_garbage_is_not_collected_while_a_kernel_is_parsed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """CPython 3.11's parser raises SystemError where its depth of recursion has changed meanwhile."""
     monkeypatch.setattr(launching, "_kernels", Kept(100))
-    monkeypatch.setattr(matmul, "_plans", Kept(100))
     thresholds = gc.get_threshold()
     with knobs.cache.scope():
         knobs.cache.dir = str(tmp_path)
@@ -213,7 +212,6 @@ def test_kernels_are_compiled_for_what_was_measured_of_the_device(
     assert other.arch() != own.arch()
     monkeypatch.setattr(typed_kernels, "capabilities_of", lambda device: other)
     monkeypatch.setattr(launching, "_kernels", Kept(100))
-    monkeypatch.setattr(matmul, "_plans", Kept(100))
     compare(torch.mm, values(5, 6), values(6, 7))
     (loaded,) = launches[-1]._loaded.values()
     assert loaded._compiled.metadata.target.arch == other.arch()

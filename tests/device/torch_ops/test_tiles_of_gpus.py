@@ -21,7 +21,6 @@ from triton.backends.spirv.torch.ops import (
     rows,
 )
 from triton.backends.spirv.torch.ops.devices import DeviceFacts, share_out
-from triton.backends.spirv.torch.ops.kept import Kept
 from triton.backends.spirv.torch.ops.tiles import ON_GPU, Tile, fastest, shared
 
 from tests.device.helpers import device_capabilities
@@ -36,7 +35,6 @@ pytestmark = pytest.mark.usefixtures("on_gpu", "no_fallbacks")
 def on_gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for module in (attention, convolution, depthwise, elementwise, jacobi, matmul, reducing, rows):
         monkeypatch.setattr(module, "kind_of", lambda device: DeviceFacts(False, 12, frozenset()))
-    monkeypatch.setattr(matmul, "_plans", Kept(100))
     yield
 
 
