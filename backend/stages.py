@@ -34,7 +34,7 @@ from .planning.native_math import native_math
 from .planning.returned_values import warn_of_returned_values
 from .planning.workgroup import WARP, matrix_warps, subgroups
 from .transforms import table
-from .transforms.kernel import kernel_of
+from .transforms.kernel_function import kernel_of
 from .transforms.schedule import Options, Schedule
 from .ttgir.ir import Module, Operation
 from .ttgir.parser import TTGIRSyntaxError, parse_module

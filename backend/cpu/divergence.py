@@ -1,4 +1,4 @@
-"""Which values and branches differ between lanes: the shape of every value (shapes.py), by an optimistic fixed point.
+"""Which values and branches differ between lanes: every value's shape (lane_shapes.py), by an optimistic fixed point.
 
 Values of composite types are sets of scalars: a scalar is named by its id, or by (id, number of the component).
 """
@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
 from ..spirv.opcodes import BuiltIn, StorageClass
-from . import constants, shapes
+from . import constants, lane_shapes
 from .errors import Untranslatable
+from .lane_shapes import SPREAD, LaneShape
 from .program import COMPOSITE, IN_SCRATCH, BasicBlock, KernelModule, ModuleInstruction
-from .shapes import SPREAD, LaneShape
 
 #: A scalar: a value, or a component of one.
 Key = int | tuple[int, int]
@@ -131,9 +131,9 @@ class Divergence:
             kind = self._program.types[known.type].kind
             if kind in ("int", "bool"):
                 width = self._program.types[known.type].bits
-                self.shape[value] = shapes.constant(known.bits, width, self._lanes)
+                self.shape[value] = lane_shapes.constant(known.bits, width, self._lanes)
             elif kind == "float":
-                self.shape[value] = shapes.uniform(self._lanes)
+                self.shape[value] = lane_shapes.uniform(self._lanes)
             elif kind in ("vector", "matrix") or (kind == "struct" and (known.parts or known.null)):
                 self._constant_parts(value)
         for name, variable in self._program.variables.items():
@@ -178,7 +178,7 @@ class Divergence:
             if known.parts:
                 self._same[value, index] = known.parts[0 if one else index]
             else:
-                self.shape[value, index] = shapes.constant(0, 64, self._lanes)
+                self.shape[value, index] = lane_shapes.constant(0, 64, self._lanes)
 
     def _part(self, block: BasicBlock) -> list[int]:
         """Notes that lanes part at the end of a block. Gives the values that depend on that, where it is new."""
@@ -258,7 +258,7 @@ class Divergence:
         for key in keys:
             shape = self.shape.get(key, _UNKNOWN)
             if shape is not _UNKNOWN:
-                result = shape if result is _UNKNOWN else shapes.joined(result, shape)  # type: ignore[arg-type]
+                result = shape if result is _UNKNOWN else lane_shapes.joined(result, shape)  # type: ignore[arg-type]
         return result
 
     def _parted_phi(self, keys: Sequence[Key]) -> object:
@@ -277,7 +277,7 @@ class Divergence:
         if name == "OpAccessChain":
             return [self._accessed(item)]
         if name == "OpGroupNonUniformAny":
-            return [SPREAD if self._subgroup != self._lanes else shapes.uniform(self._lanes)]
+            return [SPREAD if self._subgroup != self._lanes else lane_shapes.uniform(self._lanes)]
         if name == "OpGroupNonUniformBroadcast":
             return [self._broadcast(key, item) for key in self.keys(item.operands[1])]
         if name.startswith(_SPREAD):
@@ -288,7 +288,7 @@ class Divergence:
             if any(shape is _UNKNOWN for shape in known):
                 return [_UNKNOWN] * count
             plain = all(shape is not SPREAD and shape.uniform for shape in known)  # type: ignore[union-attr]
-            return [shapes.uniform(lanes) if plain else SPREAD] * count
+            return [lane_shapes.uniform(lanes) if plain else SPREAD] * count
         found = []
         for key in operands:
             shape = self.shape.get(key, _UNKNOWN)
@@ -305,11 +305,11 @@ class Divergence:
         if self._subgroup != self._lanes:
             return SPREAD
         if shape is SPREAD or lane is SPREAD:
-            return shapes.uniform(self._lanes)
+            return lane_shapes.uniform(self._lanes)
         offset = shape.offsets[lane.offsets[0] % self._subgroup]
         if shape.known:
-            return shapes.constant(offset, self.bits(key), self._lanes)
-        return shapes.uniform(self._lanes, min(shape.zeros, shapes.trailing_zeros(offset)))
+            return lane_shapes.constant(offset, self.bits(key), self._lanes)
+        return lane_shapes.uniform(self._lanes, min(shape.zeros, lane_shapes.trailing_zeros(offset)))
 
     def _loaded(self, item: ModuleInstruction) -> object:
         pointer = item.operands[0]
@@ -317,20 +317,20 @@ class Divergence:
         if storage == StorageClass.Input:
             number = self._program.built_ins[self._base(pointer)]
             if number == BuiltIn.SubgroupLocalInvocationId:
-                return shapes.of_lanes(tuple(lane % self._subgroup for lane in range(self._lanes)), 32)
+                return lane_shapes.of_lanes(tuple(lane % self._subgroup for lane in range(self._lanes)), 32)
             if number == BuiltIn.SubgroupId and self._lanes != self._program.local_size:
-                return shapes.uniform(self._lanes)
+                return lane_shapes.uniform(self._lanes)
             if number == BuiltIn.SubgroupId:
-                return shapes.of_lanes(tuple(lane // self._subgroup for lane in range(self._lanes)), 32)
+                return lane_shapes.of_lanes(tuple(lane // self._subgroup for lane in range(self._lanes)), 32)
             if number == BuiltIn.GlobalInvocationId and self._axis(pointer) == 0:
-                return LaneShape(True, tuple(range(self._lanes)), shapes.trailing_zeros(self._lanes))
-            return shapes.uniform(self._lanes)
+                return LaneShape(True, tuple(range(self._lanes)), lane_shapes.trailing_zeros(self._lanes))
+            return lane_shapes.uniform(self._lanes)
         if storage == StorageClass.PushConstant:
-            return shapes.uniform(self._lanes)
+            return lane_shapes.uniform(self._lanes)
         address = self.shape.get(self.keys(pointer)[0], _UNKNOWN)
         if address is _UNKNOWN:
             return _UNKNOWN
-        return shapes.uniform(self._lanes) if address is not SPREAD and address.uniform else SPREAD  # type: ignore[union-attr]
+        return lane_shapes.uniform(self._lanes) if address is not SPREAD and address.uniform else SPREAD  # type: ignore[union-attr]
 
     def _axis(self, pointer: int) -> int | None:
         """The component of a vector that a pointer points to; None for the vector."""
@@ -349,8 +349,10 @@ class Divergence:
         program, pointer = self._program, item.operands[0]
         variable, storage = program.variables.get(pointer), program.type(pointer).storage
         if storage not in (*IN_SCRATCH, StorageClass.PhysicalStorageBuffer):
-            return shapes.uniform(self._lanes)
-        total: object = shapes.uniform(self._lanes, 6) if variable else self.shape.get(self.keys(pointer)[0], _UNKNOWN)
+            return lane_shapes.uniform(self._lanes)
+        total: object = (
+            lane_shapes.uniform(self._lanes, 6) if variable else self.shape.get(self.keys(pointer)[0], _UNKNOWN)
+        )
         offset, parts = self.path(item)
         if not isinstance(total, LaneShape):
             return total
@@ -360,12 +362,12 @@ class Divergence:
                 return shape
             if variable is None and not (shape.known or shape.uniform or self.bits(self.keys(index)[0]) == 64):
                 return SPREAD  # the sum of its parts may pass the end of its type, and is extended
-            total = shapes.added(total, shapes.scaled(shape, stride, 64), 64)
+            total = lane_shapes.added(total, lane_shapes.scaled(shape, stride, 64), 64)
         if offset:
-            total = shapes.added(total, shapes.constant(offset, 64, self._lanes), 64)
+            total = lane_shapes.added(total, lane_shapes.constant(offset, 64, self._lanes), 64)
         if variable and variable.storage != StorageClass.Workgroup and pointer not in program.tables:
             size = program.size(program.type(item.result).element)
-            total = shapes.added(total, LaneShape(False, tuple(size * lane for lane in range(self._lanes))), 64)
+            total = lane_shapes.added(total, LaneShape(False, tuple(size * lane for lane in range(self._lanes))), 64)
         return total
 
     def path(self, item: ModuleInstruction) -> tuple[int, list[tuple[int, int]]]:
@@ -400,40 +402,40 @@ class Divergence:
             result = self._affine(item, found, width)
             if result is not None:
                 return result
-        return shapes.uniform(lanes) if all(shape.uniform for shape in found) else SPREAD
+        return lane_shapes.uniform(lanes) if all(shape.uniform for shape in found) else SPREAD
 
     def _known(self, item: ModuleInstruction, found: list[LaneShape], width: int) -> LaneShape | None:
         name = item.name
         if name in constants.INTEGERS:
             rule = constants.INTEGERS[name]
-            return shapes.evaluated(lambda a, b: rule(a, b, width), found, width)
+            return lane_shapes.evaluated(lambda a, b: rule(a, b, width), found, width)
         if name in constants.COMPARISONS:
             compare, of = constants.COMPARISONS[name], self.bits(self.keys(item.operands[0])[0])
-            return shapes.evaluated(lambda a, b: compare(a, b, of), found, 1)
+            return lane_shapes.evaluated(lambda a, b: compare(a, b, of), found, 1)
         if name in constants.CONDITIONS:
-            return shapes.evaluated(constants.CONDITIONS[name], found, width)
+            return lane_shapes.evaluated(constants.CONDITIONS[name], found, width)
         if name in ("OpSConvert", "OpUConvert"):
             old = self.bits(self.keys(item.operands[0])[0])
             mask = (1 << old) - 1
-            return shapes.evaluated(lambda a: a if name == "OpSConvert" else a & mask, found, width)
+            return lane_shapes.evaluated(lambda a: a if name == "OpSConvert" else a & mask, found, width)
         return None
 
     def _affine(self, item: ModuleInstruction, found: list[LaneShape], width: int) -> LaneShape | None:
         """The shape of integer arithmetic that keeps shared number and offsets apart."""
         name = item.name
         if name in ("OpIAdd", "OpISub"):
-            return shapes.added(found[0], found[1], width, 1 if name == "OpIAdd" else -1)
+            return lane_shapes.added(found[0], found[1], width, 1 if name == "OpIAdd" else -1)
         if name == "OpIMul":
             for a, b in (found, found[::-1]):
                 if b.known and b.uniform:
-                    return shapes.scaled(a, b.offsets[0], width)
-            return shapes.uniform(self._lanes, min(found[0].zeros + found[1].zeros, 64)) if _plain(found) else None
+                    return lane_shapes.scaled(a, b.offsets[0], width)
+            return lane_shapes.uniform(self._lanes, min(found[0].zeros + found[1].zeros, 64)) if _plain(found) else None
         if name == "OpShiftLeftLogical" and found[1].known and found[1].uniform:
-            return shapes.scaled(found[0], 1 << (found[1].offsets[0] % width), width)
+            return lane_shapes.scaled(found[0], 1 << (found[1].offsets[0] % width), width)
         if name in ("OpBitwiseOr", "OpBitwiseXor"):
             for a, b in (found, found[::-1]):  # bits that the shared number does not have
-                if a.plain and b.known and shapes.fits_below(a, b.offsets):
-                    return shapes.united(a, b.offsets, width)
+                if a.plain and b.known and lane_shapes.fits_below(a, b.offsets):
+                    return lane_shapes.united(a, b.offsets, width)
             return None
         if name in ("OpSConvert", "OpUConvert"):
             return self._converted(item, found[0], width)
@@ -442,8 +444,8 @@ class Divergence:
     def _converted(self, item: ModuleInstruction, shape: LaneShape, width: int) -> LaneShape | None:
         old = self.bits(self.keys(item.operands[0])[0])
         if width <= old:
-            return shapes.added(shape, shapes.constant(0, width, self._lanes), width)
-        if shape.plain or shapes.fits_below(shape, shape.offsets):
+            return lane_shapes.added(shape, lane_shapes.constant(0, width, self._lanes), width)
+        if shape.plain or lane_shapes.fits_below(shape, shape.offsets):
             return shape
         # An address in the middle of a tensor of 2^32 elements apart, no sum of 32 bits means to wrap.
         return shape if item.name == "OpSConvert" and item.result in self.addresses else None

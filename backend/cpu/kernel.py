@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ..optional import LLVM_OPTIMISATION
 from ..spirv.opcodes import StorageClass
-from . import arithmetic, atomics, cooperative, functions, memory, subgroup_operations  # noqa: F401  (fill the registry)
+from . import arithmetic, atomics, cooperative, glsl_functions, memory, subgroup_operations  # noqa: F401  (fill the registry)
 from . import subgroup_entry as subgroups
 from .code import literal, type_name
 from .control import NEVER, Control

@@ -6,9 +6,9 @@ from ..spirv.opcodes import BuiltIn, StorageClass
 from . import spread_access
 from .divergence import Key
 from .errors import Untranslatable
+from .lane_shapes import LaneShape
 from .program import IN_SCRATCH, ModuleInstruction
 from .registry import translates
-from .shapes import LaneShape
 from .translation import Translation
 from .watching import watch
 

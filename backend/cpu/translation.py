@@ -11,11 +11,11 @@ from .delayed_updates import DelayedUpdates
 from .divergence import Divergence, Key
 from .errors import Untranslatable
 from .host import Host
+from .lane_shapes import LaneShape
 from .lines import Lines
 from .neighbours import Neighbours
 from .program import IN_SCRATCH, KernelModule, ModuleInstruction
 from .row_prefetches import RowPrefetches
-from .shapes import LaneShape
 
 #: Bytes that variables in scratch memory are aligned to.
 SCRATCH_ALIGNMENT = 64
@@ -34,7 +34,7 @@ class Translation:
     subgroup. Of an emulated device, those of a subgroup are, and a workgroup has ``subgroups`` of them.
 
     The value of a scalar is LLVM's name of a vector of all lanes where it is spread, otherwise of the number of lane 0
-    (shapes.py); what is known has none. ``mask``: the vector of the lanes that are active, None for all.
+    (lane_shapes.py); what is known has none. ``mask``: the vector of the lanes that are active, None for all.
     """
 
     def __init__(self, program: KernelModule, subgroup: int, host: Host) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ..optional import WHOLE_ROUNDS
-from . import shapes
+from . import lane_shapes
 from .divergence import Divergence, Key, Loop
 from .program import KernelModule
 
@@ -119,7 +119,7 @@ class WholeRounds:
             if any(term in inside for term in terms):
                 return False
             bits = self._divergence.bits(number)
-            constant = shapes.signed(constant, bits) - shape.offsets[0]
+            constant = lane_shapes.signed(constant, bits) - shape.offsets[0]
             key = _Compared(terms, limit, equal, signed, bits)
             least, most = constant + min(shape.offsets), constant + max(shape.offsets)
             before = found.get(key, (least, most))
@@ -138,7 +138,7 @@ class WholeRounds:
         if item is not None and item.name in ("OpIAdd", "OpBitwiseOr"):
             operands = [self._divergence.keys(operand)[0] for operand in item.operands[:2]]
             known = [self._divergence.shape.get(operand) for operand in operands]
-            # Of an or, bits of lanes that the other operand does not have (shapes.py).
+            # Of an or, bits of lanes that the other operand does not have (lane_shapes.py).
             added = item.name == "OpIAdd" or any(one is not None and one.known and not one.offsets[0] for one in known)
             if added and all(one is not None for one in known):
                 parts = [self._sum(operand) for operand in operands]

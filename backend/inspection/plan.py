@@ -15,7 +15,7 @@ from ..planning.cost import named_layouts
 from ..planning.kernel_plan import Planned
 from ..planning.show import plan_lines, plan_text
 from ..stages import plan
-from ..transforms.kernel import kernel_of
+from ..transforms.kernel_function import kernel_of
 from ..transforms.schedule import Schedule
 from .kernels import CachedKernel, NotPlannable
 from .stage_lines import Line, frames

@@ -24,7 +24,7 @@ from ..options import CHOICES, chosen
 from ..planning.kernel_plan import Planned
 from ..runtime.errors import DeviceUnavailable
 from ..runtime.files import given_path, write_whole
-from ..transforms.kernel import kernel_of
+from ..transforms.kernel_function import kernel_of
 from ..ttgir.spelling import Spelling
 from . import drawings
 from .banks import shared_accesses

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..analysis.work import launch_work
 from ..errors import LoweringError, UnsupportedOperation
-from ..transforms.kernel import kernel_of, one_block
+from ..transforms.kernel_function import kernel_of, one_block
 from ..ttgir.ir import Function
 from ..ttgir.parser import parse_module
 

@@ -13,7 +13,7 @@ from ..spirv.float_modes import float_modes
 from ..spirv.function import FunctionBuilder
 from ..spirv.module import ModuleBuilder
 from ..spirv.opcodes import ExecutionMode_, MemoryAccess
-from ..transforms.kernel import kernel_of
+from ..transforms.kernel_function import kernel_of
 from ..ttgir.ir import UNKNOWN, Function
 from . import families  # noqa: F401  (fills the registry)
 from .arguments import read_arguments

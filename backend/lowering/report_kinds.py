@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ..planning.kernel_plan import Planned
 from ..planning.loop_limit import watches_loops
-from ..transforms.kernel import kernel_of
+from ..transforms.kernel_function import kernel_of
 from ..ttgir.ir import UNKNOWN, Function
 from ..ttgir.operations import Effect, definition_of
 from .bounds_check import Bounds

@@ -13,7 +13,7 @@ from ..analysis.lazy_loads import lazy_loads
 from ..analysis.overwriting import ReadsFirst, reads_first
 from ..capabilities import Capabilities
 from ..optional import AXIS_INFO, LATE_LOADS
-from ..transforms.kernel import kernel_of
+from ..transforms.kernel_function import kernel_of
 from ..transforms.schedule import Options
 from ..ttgir.ir import Function, Module, Operation, Value
 from ..ttgir.operations import MEDIUM, OPERATIONS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from ..transforms.kernel import kernel_of
+from ..transforms.kernel_function import kernel_of
 from ..ttgir.ir import Module
 
 #: What was warned of, so that a kernel that is planned by several schedules is named once.

@@ -38,7 +38,7 @@ from .gpu.row_buffers import buffer_rows
 from .gpu.store_lanes import reorder_storing_lanes
 from .gpu.transposed_operands import buffer_transposed_operands
 from .gpu.turn_dots import turn_dots
-from .kernel import kernel_of, one_block
+from .kernel_function import kernel_of, one_block
 from .refill_buffers import refill_buffers
 from .reload_operands import reload_operands
 from .schedule import Options

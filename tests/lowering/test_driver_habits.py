@@ -11,7 +11,7 @@ from triton.backends.spirv.driver_quirks import DRIVERS
 from triton.backends.spirv.runtime.vulkan.compute_units import combine
 from triton.backends.spirv.runtime.vulkan.devices import lanes_for
 from triton.backends.spirv.transforms import table
-from triton.backends.spirv.transforms.kernel import kernel_of
+from triton.backends.spirv.transforms.kernel_function import kernel_of
 from triton.backends.spirv.transforms.schedule import Options
 from triton.backends.spirv.ttgir.parser import parse_module
 

@@ -8,7 +8,7 @@ import pytest
 from triton.backends.spirv.capabilities import Capabilities
 from triton.backends.spirv.planning.show import plan_text
 from triton.backends.spirv.stages import plan_module
-from triton.backends.spirv.transforms.kernel import kernel_of
+from triton.backends.spirv.transforms.kernel_function import kernel_of
 from triton.backends.spirv.transforms.schedule import Options
 from triton.backends.spirv.ttgir.parser import parse_module
 

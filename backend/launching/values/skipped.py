@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ...analysis.pointer_range import is_pointer
 from ...analysis.pointer_roots import pointer_roots
-from ...transforms.kernel import kernel_of
+from ...transforms.kernel_function import kernel_of
 from ...ttgir.ir import Module, Operation
 from ...ttgir.types import FloatType, TensorType
 

@@ -8,8 +8,8 @@ from typing import Any
 from ...ptx.program import Instruction, PtxError
 from ...ptx.types import TYPES, PtxType
 from ..numerics.numeric import Bool, Int, Real
-from .floats import flushed
-from .forms import check_count, check_modifiers, resolve, type_named
+from .float_instructions import flushed
+from .instruction_forms import check_count, check_modifiers, resolve, type_named
 from .integers import less
 from .registers import Registers, Value, chosen
 

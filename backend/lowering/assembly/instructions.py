@@ -7,8 +7,8 @@ from collections.abc import Callable
 from ...ptx.program import Instruction, PtxError
 from ...ptx.types import TYPES
 from .comparisons import select, select_by_sign, set_number, set_predicate
-from .floats import FLOATS
-from .forms import InstructionForm, apply
+from .float_instructions import FLOATS
+from .instruction_forms import InstructionForm, apply
 from .integers import INTEGERS, PREDICATES, WIDE
 from .moves import convert, move
 from .registers import Registers

@@ -10,7 +10,7 @@ from ...spirv import opcodes as op
 from ..integers import safe_shift, signed_divide, signed_remainder, unsigned_divide, unsigned_remainder
 from ..numerics import integer_functions
 from ..numerics.numeric import Bool, Int, Numeric
-from .forms import Formula, InstructionForm, form
+from .instruction_forms import Formula, InstructionForm, form
 
 _NUMBERS = "u16 u32 u64 s16 s32 s64"
 _WORDS = "u32 u64 s32 s64"

@@ -7,8 +7,8 @@ from ...ptx.types import TYPES, PtxType
 from ..numerics import precise
 from ..numerics.conversions import from_integer, saturate, to_integer
 from ..numerics.numeric import Bool, Int, Numeric, Real
-from .floats import flushed
-from .forms import ROUNDING, check_count, check_modifiers, type_named
+from .float_instructions import flushed
+from .instruction_forms import ROUNDING, check_count, check_modifiers, type_named
 from .narrow_formats import NARROW, convert_pair
 from .registers import Registers, Value
 from .stochastic import convert_at_random

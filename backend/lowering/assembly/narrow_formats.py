@@ -12,7 +12,7 @@ from ...ptx.program import Instruction, PtxError
 from ...ptx.types import TYPES
 from ..numerics.float_formats import format_to_f32, round_to_format
 from ..numerics.numeric import Bool, Int, Numeric, Real
-from .forms import check_count
+from .instruction_forms import check_count
 from .registers import Registers
 
 

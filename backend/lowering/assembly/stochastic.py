@@ -13,7 +13,7 @@ from ...ptx.program import Instruction, Operand, PtxError, Vector
 from ...ptx.types import TYPES
 from ..numerics.float_formats import BF16, FORMATS, FloatFormat
 from ..numerics.numeric import Bool, Int, Numeric, Real
-from .forms import check_count
+from .instruction_forms import check_count
 from .registers import Registers
 
 

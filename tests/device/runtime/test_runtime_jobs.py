@@ -16,7 +16,7 @@ from triton.backends.spirv.launching.expected_time import BYTES, OPERATIONS_A_UN
 from triton.backends.spirv.launching.split_grid import within_parts
 from triton.backends.spirv.runtime.vulkan.device_info import VulkanDeviceInfo
 from triton.backends.spirv.runtime.vulkan.job_limit import job_seconds, lockup_seconds
-from triton.backends.spirv.transforms.kernel import kernel_of
+from triton.backends.spirv.transforms.kernel_function import kernel_of
 from triton.backends.spirv.ttgir.parser import parse_module
 
 ROOT = Path(__file__).parents[3]

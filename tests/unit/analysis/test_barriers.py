@@ -9,7 +9,7 @@ from triton.backends.spirv.analysis.barriers import RULES, Need, barrier_needs
 from triton.backends.spirv.capabilities import PROFILES, Capabilities
 from triton.backends.spirv.planning.kernel_plan import plan_kernel
 from triton.backends.spirv.planning.memory_effects import MemoryEffects
-from triton.backends.spirv.transforms.kernel import kernel_of, one_block
+from triton.backends.spirv.transforms.kernel_function import kernel_of, one_block
 from triton.backends.spirv.transforms.schedule import Options
 from triton.backends.spirv.ttgir.parser import parse_module
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from triton.backends.spirv.cpu.shapes import LaneShape, added, of_lanes, scaled, uniform
+from triton.backends.spirv.cpu.lane_shapes import LaneShape, added, of_lanes, scaled, uniform
 
 LIMITS = [(1 << 31) - 1, -(1 << 31), 0, 1, -1]
 

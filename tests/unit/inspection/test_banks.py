@@ -6,7 +6,7 @@ import pytest
 from triton.backends.spirv.capabilities import PROFILES
 from triton.backends.spirv.inspection.banks import fewest, shared_accesses, steps
 from triton.backends.spirv.planning.kernel_plan import plan_kernel
-from triton.backends.spirv.transforms.kernel import kernel_of
+from triton.backends.spirv.transforms.kernel_function import kernel_of
 from triton.backends.spirv.transforms.schedule import Options
 from triton.backends.spirv.ttgir.parser import parse_module
 

@@ -13,7 +13,7 @@ from triton.backends.compiler import GPUTarget
 from triton.backends.spirv.capabilities import PROFILES, Capabilities
 from triton.backends.spirv.inspection.plan import planned_again
 from triton.backends.spirv.planning.show import plan_text
-from triton.backends.spirv.transforms.kernel import kernel_of
+from triton.backends.spirv.transforms.kernel_function import kernel_of
 from triton.backends.spirv.transforms.schedule import Schedule
 from triton.compiler.compiler import ASTSource
 

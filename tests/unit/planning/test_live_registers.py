@@ -12,7 +12,7 @@ from triton.backends.spirv.planning.live_registers import ALL
 from triton.backends.spirv.spirv.encode import live
 from triton.backends.spirv.spirv.function import FunctionBuilder
 from triton.backends.spirv.stages import plan_module
-from triton.backends.spirv.transforms.kernel import kernel_of
+from triton.backends.spirv.transforms.kernel_function import kernel_of
 from triton.backends.spirv.transforms.schedule import Options
 from triton.backends.spirv.ttgir.parser import parse_module
 

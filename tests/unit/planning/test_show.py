@@ -14,7 +14,7 @@ from triton.backends.spirv.inspection.plan import layout_lines, planned_again
 from triton.backends.spirv.lowering.entry_point import emit
 from triton.backends.spirv.planning.show import plan_text
 from triton.backends.spirv.stages import plan_module
-from triton.backends.spirv.transforms.kernel import kernel_of
+from triton.backends.spirv.transforms.kernel_function import kernel_of
 from triton.backends.spirv.transforms.schedule import Options, Schedule
 from triton.backends.spirv.ttgir.parser import parse_module
 

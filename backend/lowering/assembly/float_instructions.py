@@ -9,7 +9,7 @@ from ...ptx.types import PtxType
 from ..numerics import elementary, native, precise, quotients
 from ..numerics.conversions import saturate
 from ..numerics.numeric import Bool, Int, Numeric, Real
-from .forms import ROUNDING, Formula, InstructionForm, form
+from .instruction_forms import ROUNDING, Formula, InstructionForm, form
 from .registers import Value
 
 _ALL = "f16 f16x2 bf16 bf16x2 f32 f64"
