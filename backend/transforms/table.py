@@ -17,7 +17,6 @@ from .carried_turns import buffer_turned_tiles, convert_turned_tiles
 from .cpu.alike_lanes import mark_alike
 from .cpu.carried_arrays import carry_arrays
 from .cpu.carried_pointers import carry_offsets
-from .cpu.first_rounds import begin_with_constants
 from .cpu.hypercubes import join_dimensions
 from .cpu.merged_arrays import merge_arrays
 from .cpu.neighbouring_lanes import neighbouring_lanes
@@ -357,12 +356,6 @@ TRANSFORMS: tuple[Transform, ...] = (
         Stage.PLANNING,
         _alone(lambda module: merge_arrays(kernel_of(module))),
         when=lambda device, options: device.tile_products,
-    ),
-    Transform(
-        "begin loops with constants",
-        Stage.PLANNING,
-        _alone(lambda module: begin_with_constants(kernel_of(module))),
-        when=lambda device, options: device.tile_products and not options.units,
     ),
     Transform(
         "divide once for all lanes",

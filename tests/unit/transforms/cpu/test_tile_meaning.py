@@ -13,7 +13,6 @@ from triton.backends.spirv.driver_quirks import Driver
 from triton.backends.spirv.transforms.cpu.alike_lanes import mark_alike
 from triton.backends.spirv.transforms.cpu.carried_arrays import carry_arrays
 from triton.backends.spirv.transforms.cpu.carried_pointers import carry_offsets
-from triton.backends.spirv.transforms.cpu.first_rounds import begin_with_constants
 from triton.backends.spirv.transforms.cpu.merged_arrays import merge_arrays
 from triton.backends.spirv.transforms.cpu.neighbouring_lanes import neighbouring_lanes
 from triton.backends.spirv.transforms.cpu.tile_dots import multiply_tiles
@@ -45,7 +44,6 @@ def in_tiles(module: Module, budget: int = 20, merged: bool = True) -> None:
     if merged:
         merge_arrays(kernel)
         verify(module)
-        begin_with_constants(kernel)
     mark_alike(kernel)
 
 
