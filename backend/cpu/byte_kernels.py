@@ -6,50 +6,58 @@ a row, a word of B neighbours of a column. Where they are not neighbours in memo
 that are contiguous are transposed as for other elements, word by word.
 
 VPDPBUSD takes one factor of four as unsigned. A is copied with 128 added to each element, which flips its sign bit, and
-128 times the sum of each column of B is taken from the results. Sums wrap around, so this is exact.
+128 times the sum of each column of B is taken from the results. Sums wrap around, so this is exact. AMX multiplies
+whole tiles of such words (byte_tiles.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
 from ..abi.tile_products import TileProduct
+from . import byte_tiles
 from .host import Host
 from .ir_text import FunctionText
 from .micro_kernels import RegisterBlock, TileKernel, block_of
 
 #: Bytes that are copied at once.
 _COPIED = 64
+#: Words of a vector that words are interleaved in.
+_LANES = 16
 
 
 @dataclass(frozen=True)
 class ByteInstruction:
     """What multiplies and adds words. ``factors``: of a word; ``name``: LLVM's, with the number of a vector's bits;
-    ``adds``: whether it adds to sums; ``flips``: whether the sign bits of A are flipped; ``feature``: whether it is one
-    of Host.feature's."""
+    ``adds``: whether it adds to sums; ``flips``: whether the sign bits of A are flipped; ``features``: what LLVM is to
+    use for it beyond the host's level; ``tiles``: whether it multiplies tiles, not vectors."""
 
     factors: int
     name: str = ""
     adds: bool = True
     flips: bool = False
-    feature: bool = False
+    features: str = ""
+    tiles: bool = False
 
     @property
     def bits(self) -> int:
         """The bits that a factor has in a word."""
         return 32 // self.factors
 
-    def attribute(self, host: Host) -> str:
+    @property
+    def attribute(self) -> str:
         """What a function has in its head that uses it."""
-        return f' "target-features"="+{host.feature}"' if self.feature else ""
+        return f' "target-features"="{self.features}"' if self.features else ""
 
 
 #: Feature → LLVM's instruction.
 _FEATURES = {
-    "avx512vnni": ByteInstruction(4, "llvm.x86.avx512.vpdpbusd.{bits}", flips=True, feature=True),
-    "avxvnni": ByteInstruction(4, "llvm.x86.avx512.vpdpbusd.{bits}", flips=True, feature=True),
-    "dotprod": ByteInstruction(4, "llvm.aarch64.neon.sdot.v4i32.v16i8", feature=True),
+    "amx-int8": ByteInstruction(4, "llvm.x86.tdpbssd", features="+amx-tile,+amx-int8", tiles=True),
+    "avx512vnni": ByteInstruction(4, "llvm.x86.avx512.vpdpbusd.{bits}", flips=True, features="+avx512vnni"),
+    "avxvnni": ByteInstruction(4, "llvm.x86.avx512.vpdpbusd.{bits}", flips=True, features="+avxvnni"),
+    "dotprod": ByteInstruction(4, "llvm.aarch64.neon.sdot.v4i32.v16i8", features="+dotprod"),
 }
 #: Bits of a vector → the instruction of x86 that multiplies integers of 16 bits and adds two products each.
 _PAIRS = {128: "llvm.x86.sse2.pmadd.wd", 256: "llvm.x86.avx2.pmadd.wd", 512: "llvm.x86.avx512.pmaddw.d.512"}
@@ -57,23 +65,26 @@ _PAIRS = {128: "llvm.x86.sse2.pmadd.wd", 256: "llvm.x86.avx2.pmadd.wd", 512: "ll
 _WIDENED = ByteInstruction(1)
 
 
-def instruction_for(product: TileProduct, block: RegisterBlock, host: Host) -> ByteInstruction:
-    """The best one for a product whose C has contiguous rows."""
+def chosen(product: TileProduct, host: Host) -> tuple[RegisterBlock, ByteInstruction]:
+    """The blocks that C is cut in, whose rows are contiguous, and the best instruction for them."""
+    block = block_of(product, host)
     bits = 32 * block.lanes
-    narrow = _FEATURES.get(host.feature)
-    if narrow is not None and product.k >= narrow.factors and 128 <= bits <= host.vector_bits:
-        return replace(narrow, name=narrow.name.format(bits=bits))
+    for feature in host.features:
+        narrow = _FEATURES[feature]
+        if narrow.tiles and byte_tiles.suits(product):
+            return byte_tiles.block_of(product), narrow
+        if not narrow.tiles and product.k >= narrow.factors and 128 <= bits <= host.vector_bits:
+            return block, replace(narrow, name=narrow.name.format(bits=bits))
     if host.arch == "x86_64" and product.k >= 2 and bits in _PAIRS:
-        return ByteInstruction(2, _PAIRS[bits], adds=False)
-    return _WIDENED
+        return block, ByteInstruction(2, _PAIRS[bits], adds=False)
+    return block, _WIDENED
 
 
 def write_bytes(text: FunctionText, product: TileProduct, host: Host, a: str, b: str) -> str:
     """A Writer of micro_kernels.define(), for products of bytes."""
-    block = block_of(product, host)
-    instruction = instruction_for(product, block, host)
+    block, instruction = chosen(product, host)
     ByteKernel(text, product, block, instruction).emit(a, b)
-    return instruction.attribute(host)
+    return instruction.attribute
 
 
 class ByteKernel(TileKernel):
@@ -92,6 +103,24 @@ class ByteKernel(TileKernel):
         self._words_of_b = ""
         #: Sums of the columns of B that a block of C has, where they are needed.
         self._sums = text.alloca(f"[{block.columns} x i32]", 64) if instruction.flips else ""
+        #: What multiplies blocks, where it takes tiles.
+        self._tiles = byte_tiles.Tiles(text, block, words) if instruction.tiles else None
+
+    def emit(self, a: str, b: str) -> None:
+        """Extends TileKernel.emit()."""
+        with self._tiles or nullcontext():
+            super().emit(a, b)
+
+    def _rows(self, batch: str, row: str, column: str, rows: int, a: str, b: str, stride: int) -> None:
+        """Extends TileKernel._rows()."""
+        if self._tiles is None:
+            super()._rows(batch, row, column, rows, a, b, stride)
+            return
+        text, product = self._text, self._product
+        at = text.sum(text.times(batch, product.c[0]), text.sum(text.times(row, product.c[1]), column))
+        c, left = text.element("i32", "%c", at), text.element("i32", a, text.times(row, product.a[1]))
+        places = (c, str(4 * product.c[1])), (left, str(4 * product.a[1])), (b, str(4 * stride))
+        self._tiles.multiply(rows, str(product.k), *places, adds=product.adds)
 
     def _rows_of_a(self, a: str, batch: str) -> str:
         text, product, (step, down, along) = self._text, self._bytes_of, self._bytes_of.a
@@ -202,16 +231,38 @@ class ByteKernel(TileKernel):
 
     def _interleaved(self, rows: Sequence[str], count: int, bits: int) -> str:
         """Vectors of words from rows of factors: the first of all rows, the second of all, and so on."""
-        text = self._text
         if len(rows) == 1:
             return rows[0]
-        pairs = []
-        mask = ", ".join(f"i32 {place + row}" for place in range(count) for row in (0, count))
+        if bits == 8 and len(rows) == 4 and count % _LANES == 0:
+            vectors = [self._interleaved_vector(rows, count, start) for start in range(0, count, _LANES)]
+            return self._joined(vectors, "i32", _LANES)
+        places = [place + row for place in range(count) for row in (0, count)]
         type_, wide = f"<{count} x i{bits}>", f"<{2 * count} x i{bits}>"
-        for one, other in zip(rows[::2], rows[1::2], strict=True):
-            both = text.value(f"shufflevector {type_} {one}, {type_} {other}, <{2 * count} x i32> <{mask}>")
-            pairs.append(self._cast(both, wide, f"<{count} x i{2 * bits}>"))
-        return self._interleaved(pairs, count, 2 * bits)
+        pairs = zip(rows[::2], rows[1::2], strict=True)
+        both = [self._cast(self._shuffled(type_, *pair, places), wide, f"<{count} x i{2 * bits}>") for pair in pairs]
+        return self._interleaved(both, count, 2 * bits)
+
+    def _interleaved_vector(self, rows: Sequence[str], count: int, start: int) -> str:
+        """A vector of words from 16 columns of four rows: words change places, then bytes. That is 8 shuffles
+        for 64 columns, and 12 that a processor does as it loads; by pairs there are 36."""
+        words, factors, columns = f"<{_LANES} x i32>", f"<{4 * _LANES} x i8>", range(start, start + _LANES)
+        parts = [self._shuffled(f"<{count} x i8>", row, "poison", columns) for row in rows]
+        value = self._cast(self._joined(parts, "i8", _LANES), factors, words)
+        value = self._shuffled(words, value, "poison", [4 * (at % 4) + at // 4 for at in range(_LANES)])
+        places = [16 * (at // 16) + 4 * (at % 4) + at // 4 % 4 for at in range(4 * _LANES)]
+        return self._cast(self._shuffled(factors, self._cast(value, words, factors), "poison", places), factors, words)
+
+    def _joined(self, parts: list[str], type_: str, size: int) -> str:
+        """Vectors of ``size`` elements, one behind the other."""
+        while len(parts) > 1:
+            pairs = zip(parts[::2], parts[1::2], strict=True)
+            parts = [self._shuffled(f"<{size} x {type_}>", *pair, range(2 * size)) for pair in pairs]
+            size *= 2
+        return parts[0]
+
+    def _shuffled(self, type_: str, one: str, other: str, places: Sequence[int]) -> str:
+        mask = ", ".join(f"i32 {place}" for place in places)
+        return self._text.value(f"shufflevector {type_} {one}, {type_} {other}, <{len(places)} x i32> <{mask}>")
 
     def _sum_columns(self, panel: str) -> None:
         """Fills the sums: 128 times those of the columns that are at ``panel``."""

@@ -1,31 +1,33 @@
 """Products of the rounds of a loop whose factors are signed integers of 8 bits, in device memory.
 
-For a number of K, the rows of A are copied into words once, and the columns of B that a block of C has are interleaved,
-or transposed where they are contiguous themselves (byte_kernels.py). B has zeros behind the last K, so the words there
-may hold anything of A.
+For a number of K, the rows of A are copied into words once, unless tiles are read in place, and the columns of B that a
+block of C has are interleaved, or transposed where they are contiguous themselves (byte_kernels.py). B has zeros behind
+the last K, so the words there may hold anything of A.
 """
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 from ..abi.tile_products import RoundsProduct, TileProduct
-from .byte_kernels import ByteInstruction, ByteKernel, instruction_for
+from .byte_kernels import ByteInstruction, ByteKernel, chosen
+from .byte_tiles import Place
 from .host import Host
 from .ir_text import FunctionText
-from .micro_kernels import RegisterBlock, block_of
+from .micro_kernels import RegisterBlock
 from .round_lines import FactorLines
 
-#: Words of a row that are copied at a time. 64 rows take 16 KiB.
-_WORDS = 64
+#: Words of a row that are multiplied at a time. 64 rows of A take 32 KiB, and as many columns of B.
+_WORDS = 128
 #: Bytes that are copied at once, and words in the body of the loop over them.
 _COPIED, _STEPS = 64, 4
 
 
 def byte_rounds(text: FunctionText, product: RoundsProduct, host: Host) -> ByteInstruction:
     """Writes everything between the head of the function of a product and its return; what it multiplies with."""
-    nowhere = (0, 0, 0)
-    whole = TileProduct("i32", 1, product.m, product.n, product.k, True, (0, product.row, 1), nowhere, nowhere)
-    block = block_of(whole, host)
-    instruction = instruction_for(whole, block, host)
+    rows, nowhere = (0, product.row, 1), (0, 0, 0)
+    whole = TileProduct("i32", 1, product.m, product.n, 4 * _WORDS, True, rows, rows, nowhere)
+    block, instruction = chosen(whole, host)
     _ByteRounds(text, product, block, instruction).emit_rounds()
     return instruction
 
@@ -50,29 +52,54 @@ class _ByteRounds(ByteKernel):
     def emit_rounds(self) -> None:
         text, product, block = self._text, self._rounds, self._block
         text.fill(self._zeros, self._length + block.columns)
-        text.fill(self._words_of_a, product.m * _WORDS * 4)
+        if not self._tiles:
+            text.fill(self._words_of_a, product.m * _WORDS * 4)
         numbers = self._lines.numbers
+        steps = self._tiles.words if self._tiles else _STEPS
         end = text.value(f"udiv i64 {text.add(numbers['needed'], block.rows - 1)}, {block.rows}")
         whole = product.m // block.rows * block.rows
         end = text.call("i64", "llvm.umin.i64", [("i64", text.times(end, block.rows)), ("i64", str(whole))])
 
         def part(start: str, _: list[str]) -> None:
-            left = text.value(f"sub i64 {numbers['steps']}, {start}")
-            count = text.call("i64", "llvm.umin.i64", [("i64", left), ("i64", str(self._length))])
-            # The words that are multiplied, a multiple of _STEPS.
-            together = _STEPS * self._instruction.factors
-            words = text.times(text.value(f"udiv i64 {text.add(count, together - 1)}, {together}"), _STEPS)
-            text.loop(product.m, 1, lambda row, _: self._copy_row_of_a(row, start, count))
+            rest = text.value(f"sub i64 {numbers['steps']}, {start}")
+            count = text.call("i64", "llvm.umin.i64", [("i64", rest), ("i64", str(self._length))])
+            # The words that are multiplied, a multiple of those of a step.
+            together = steps * self._instruction.factors
+            words = text.times(text.value(f"udiv i64 {text.add(count, together - 1)}, {together}"), steps)
+            left = self._words_of_rows(start, count, apart)
 
             def columns(column: str, _: list[str]) -> None:
                 self._pack(column, start, count, words)
-                text.counted(end, block.rows, lambda row, _: self._multiply(row, column, block.rows, words))
+                text.counted(end, block.rows, lambda row, _: self._multiply(row, column, block.rows, left, words))
                 if whole < product.m:
-                    self._multiply(str(whole), column, product.m - whole, words)
+                    self._multiply(str(whole), column, product.m - whole, left, words)
 
             text.loop(product.n, block.columns, columns)
 
-        text.counted(numbers["steps"], self._length, part)
+        apart = self._lines.steady_rows() if self._tiles else ("", "")
+        with self._tiles or nullcontext():
+            text.counted(numbers["steps"], self._length, part)
+
+    def _words_of_rows(self, start: str, count: str, apart: tuple[str, str]) -> Place:
+        """Where the words of ``count`` K of the rows of A are. They are copied, unless tiles can be read in place."""
+        text, product = self._text, self._rounds
+        copied, step = self._words_of_a, str(4 * _WORDS)
+
+        def copy() -> None:
+            text.loop(product.m, 1, lambda row, _: self._copy_row_of_a(row, start, count))
+
+        if not self._tiles:
+            copy()
+            return copied, step
+        steady, distance = apart
+        rest = text.value(f"urem i64 {count}, {4 * self._tiles.words}")
+        here = text.value(f"and i1 {steady}, {text.value(f'icmp eq i64 {rest}, 0')}")
+        text.either(here, lambda: None, copy)
+        first = text.element("i8", self._lines.address("%a", 1, "0"), start)
+        return (
+            text.value(f"select i1 {here}, ptr {first}, ptr {copied}"),
+            text.value(f"select i1 {here}, i64 {distance}, i64 {step}"),
+        )
 
     def _copy_row_of_a(self, row: str, start: str, count: str) -> None:
         target = self._text.element("i32", self._words_of_a, self._text.times(row, _WORDS))
@@ -162,12 +189,17 @@ class _ByteRounds(ByteKernel):
         self._store_sums(self._text.counted(words, 1, lambda k, totals: self._added(self._panel, k, totals), carried))
 
     # -- C ------------------------------------------------------------------------------------------------------------
-    def _multiply(self, row: str, column: str, rows: int, words: str) -> None:
-        """The block of C of ``rows`` rows that begins at (``row``, ``column``)."""
+    def _multiply(self, row: str, column: str, rows: int, a: Place, words: str) -> None:
+        """The block of C of ``rows`` rows that begins at (``row``, ``column``); ``a``: where rows of A are."""
         text, block, vector, step = self._text, self._block, self._vector, self._rounds.row
-        places = [(i, j) for i in range(rows) for j in range(block.vectors)]
         c = text.element("i32", "%c", text.sum(text.times(row, step), column))
-        left = text.element("i32", self._words_of_a, text.times(row, _WORDS))
+        if self._tiles:
+            left = text.element("i8", a[0], text.value(f"mul i64 {row}, {a[1]}"))
+            panel = self._panel, str(4 * block.columns)
+            self._tiles.multiply(rows, words, (c, str(4 * step)), (left, a[1]), panel, adds=True)
+            return
+        places = [(i, j) for i in range(rows) for j in range(block.vectors)]
+        left = text.element("i32", a[0], text.times(row, _WORDS))
         offsets = [i * step + j * block.lanes for i, j in places]
         loaded = [self._load(vector, c, offset) for offset in offsets]
         initial = [self._initial(total, j) for total, (_, j) in zip(loaded, places, strict=True)]

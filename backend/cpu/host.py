@@ -21,6 +21,11 @@ class Host:
     feature: str = ""
 
     @property
+    def features(self) -> tuple[str, ...]:
+        """``feature``, and those that come with it."""
+        return with_implied(self.feature)
+
+    @property
     def triple(self) -> str:
         """LLVM's target triple. It is that of Linux on each system: an object runs on all of them, as the runtime loads
         it and calls it in the way of the System V ABI (include/triton_spirv/)."""
@@ -40,11 +45,19 @@ LEVELS = {
     "x86-64-v2": ("x86_64", 128, 16, False),
     "aarch64": ("aarch64", 128, 32, False),
 }
-#: Instructions beyond a level that multiply integers of 8 bits and add four products each, by LLVM's name → levels
-#: that they may be added to. include/triton_spirv/processor.hpp says which a processor has.
-FEATURES = {"avx512vnni": ("x86-64-v4",), "avxvnni": ("x86-64-v3",), "dotprod": ("aarch64",)}
+#: Instructions beyond a level that multiply integers of 8 bits and add four products each, by LLVM's name → the level
+#: that they are added to. Those of a level are in the order of preference, and who has one has those behind it.
+#: include/triton_spirv/processor.hpp says which a processor has.
+FEATURES = {"amx-int8": "x86-64-v4", "avx512vnni": "x86-64-v4", "avxvnni": "x86-64-v3", "dotprod": "aarch64"}
 #: What LLVM calls the last one.
 _NAMES = {"aarch64": "generic"}
+
+
+def with_implied(feature: str) -> tuple[str, ...]:
+    """A feature, and those that a processor with it has, too."""
+    names = list(FEATURES)
+    behind = names[names.index(feature) :] if feature in names else []
+    return tuple(name for name in behind if FEATURES[name] == FEATURES[feature])
 
 
 def level_of(processor: str) -> tuple[str, str]:
@@ -56,7 +69,7 @@ def level_of(processor: str) -> tuple[str, str]:
 def runs(processor: str, here: str) -> bool:
     """Whether a processor ``here`` has the instructions of code for ``processor`` (both as host_of's)."""
     (level, feature), (level_here, feature_here) = level_of(processor), level_of(here)
-    if level not in LEVELS or level_here not in LEVELS or feature not in ("", feature_here):
+    if level not in LEVELS or level_here not in LEVELS or feature not in ("", *with_implied(feature_here)):
         return False
     levels = list(LEVELS)
     return LEVELS[level][0] == LEVELS[level_here][0] and levels.index(level) >= levels.index(level_here)
@@ -65,7 +78,7 @@ def runs(processor: str, here: str) -> bool:
 def host_of(processor: str) -> Host:
     """The host that Capabilities.processor names: LEVEL[+FEATURE][/TUNED]. Raises ValueError."""
     (level, feature), tuned = level_of(processor), processor.partition("/")[2]
-    if level not in LEVELS or (feature and level not in FEATURES.get(feature, ())):
+    if level not in LEVELS or (feature and FEATURES.get(feature) != level):
         raise ValueError(
             f"{processor!r} is no processor: LEVEL[+FEATURE][/TUNED], with LEVEL one of {', '.join(LEVELS)}, and "
             f"FEATURE one of {', '.join(FEATURES)} that fits"

@@ -38,7 +38,7 @@ def define_rounds(product: RoundsProduct, host: Host) -> tuple[str, frozenset[st
     if product.element == "i32":
         from .byte_rounds import byte_rounds
 
-        attribute = byte_rounds(text, product, host).attribute(host)
+        attribute = byte_rounds(text, product, host).attribute
     else:
         whole = TileProduct(product.element, 1, product.m, product.n, product.k, True, nowhere, nowhere, nowhere)
         _Rounds(text, product, block_of(whole, host)).emit()

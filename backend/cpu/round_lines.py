@@ -31,6 +31,22 @@ class FactorLines:
         place = text.element("i8", self.address(table, step, number), behind)
         return text.value(f"select i1 {there}, ptr {place}, ptr {self._zeros}")
 
+    def steady_rows(self) -> tuple[str, str]:
+        """Whether all rows of A are there, and equally far apart; how many bytes."""
+        text, (_, step), rows = self._text, self._product.a, self._product.m
+        places = [text.element("i64", "%a", str(step * number)) for number in range(2)]
+        first, second = (text.value(f"load i64, ptr {place}, align 8") for place in places)
+        distance = text.value(f"sub i64 {second}, {first}")
+
+        def compare(number: str, found: list[str]) -> list[str]:
+            place = text.element("i64", "%a", text.times(text.add(number, 1), step))
+            expected = text.value(f"add i64 {first}, {text.value(f'mul i64 {text.add(number, 1)}, {distance}')}")
+            equal = text.value(f"icmp eq i64 {expected}, {text.value(f'load i64, ptr {place}, align 8')}")
+            return [text.value(f"and i1 {found[0]}, {equal}")]
+
+        there = text.value(f"icmp uge i64 {self.numbers['rows']}, {rows}")
+        return text.loop(rows - 1, 1, compare, [("i1", there)])[0], distance
+
     def are_together(self, column: str, columns: int) -> str | None:
         """Whether so many columns are there, and their addresses are neighbours; None if they never are."""
         neighbours = self.are_neighbours(column, columns)

@@ -8,6 +8,10 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 #include <xmmintrin.h>
+#ifdef __linux__
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 #elif defined(__linux__)
 #include <asm/hwcap.h>
 #include <sys/auxv.h>
@@ -54,6 +58,19 @@ inline bool has_narrow_products() {
   unsigned a, b, c, d;
   return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & 1u << 4);
 }
+// Whether it has AMX for integers of 8 bits, and the system lets this process use it: Linux is asked for that, and
+// refuses where a thread has a stack for signals that is too small for the registers.
+inline bool may_multiply_tiles() {
+#ifdef __linux__
+  constexpr unsigned kTilesAndBytes = 3u << 24, kRequest = 0x1023, kTileData = 18;
+  unsigned a, b, c, d;
+  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || (d & kTilesAndBytes) != kTilesAndBytes) return false;
+  static const bool permitted = syscall(SYS_arch_prctl, kRequest, kTileData) == 0;
+  return permitted;
+#else
+  return false;
+#endif
+}
 }  // namespace detail
 #endif
 
@@ -68,7 +85,9 @@ inline const char* processor_level() {
   const bool fourth = third && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                       __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
                       __builtin_cpu_supports("avx512vl");
-  if (fourth) return __builtin_cpu_supports("avx512vnni") ? "x86-64-v4+avx512vnni" : "x86-64-v4";
+  if (fourth && __builtin_cpu_supports("avx512vnni"))
+    return detail::may_multiply_tiles() ? "x86-64-v4+amx-int8" : "x86-64-v4+avx512vnni";
+  if (fourth) return "x86-64-v4";
   if (third) return detail::has_narrow_products() ? "x86-64-v3+avxvnni" : "x86-64-v3";
   return second ? "x86-64-v2" : "x86-64";
 #elif defined(__linux__)
@@ -90,7 +109,8 @@ inline bool runs(std::string_view level, std::string_view here) {
     return found;
   };
   const auto wanted = feature(level), there = feature(here);
-  if (!wanted.empty() && wanted != there) return false;
+  const bool more = wanted == "+avx512vnni" && there == "+amx-int8";
+  if (!wanted.empty() && wanted != there && !more) return false;
   if (level == here) return true;
   const auto is_level = [&](std::string_view name) {
     return name.size() == kLevels.size() + 1 && name.substr(0, kLevels.size()) == kLevels;

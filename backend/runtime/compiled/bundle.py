@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...cpu.host import LEVELS, level_of
+from ...cpu.host import FEATURES, LEVELS, level_of
 from ..context import Context, current
 from .ahead_of_time import ANY_DRIVER, LoadedKernel, refusal
 from .kernel_file import Abi, IncompatibleModule, entries_of, parse_abi
@@ -60,14 +60,14 @@ def pack(variants: Iterable[Variant]) -> bytes:
     return b"".join((_HEAD.pack(MAGIC, VERSION, len(text)), text, *modules))
 
 
-def sort_key(variant: Variant) -> tuple[str, bool, bool, int, str]:
+def sort_key(variant: Variant) -> tuple[str, bool, bool, int, int, str]:
     """What is made for one driver goes before what suits all, what uses matrix units before what does not, and code for
     more instructions before code for fewer."""
     general = f";driver={ANY_DRIVER};" in variant.abi.target
     code = variant.abi.machine_code
     level, feature = level_of(code.processor) if code is not None else ("", "")
-    order = 2 * list(LEVELS).index(level) + (not feature) if level else -1
-    return variant.name, general, "matrices" not in variant.abi.required_features, order, variant.abi.target
+    order = (list(LEVELS).index(level), [*FEATURES, ""].index(feature)) if level else (-1, 0)
+    return variant.name, general, "matrices" not in variant.abi.required_features, *order, variant.abi.target
 
 
 def _shown(passed: list[tuple[str, str]]) -> str:

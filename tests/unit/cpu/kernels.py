@@ -20,7 +20,7 @@ from triton.compiler import ASTSource
 
 def _features() -> set[str]:
     """By the names of the system, not by the test that is tested."""
-    names = {"avx512_vnni": "avx512vnni", "avx_vnni": "avxvnni", "asimddp": "dotprod"}
+    names = {"avx512_vnni": "avx512vnni", "avx_vnni": "avxvnni", "amx_int8": "amx-int8", "asimddp": "dotprod"}
     return {names[flag] for flag in Path("/proc/cpuinfo").read_text(encoding="utf-8").split() if flag in names}
 
 
@@ -98,6 +98,7 @@ def run_text(text: str, host: Host, name: str, arguments: list[Any]) -> None:
 def launch(code: bytes, scratch: int, name: str, block: bytes, grid: tuple[int, ...]) -> None:
     """Runs machine code over a grid, on two threads. Raises RuntimeError for a fault of it."""
     module = native()
+    module.processor_level()  # which asks the system for what instructions need
     if not _DEVICE:
         _DEVICE.append(module.CpuDevice(threads=2, timeout_ns=2**64 - 1))
     loaded = module.CpuKernel(module.CpuObject(code), name, scratch)

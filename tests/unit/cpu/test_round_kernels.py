@@ -238,10 +238,11 @@ def test_rows_of_b_that_the_first_block_reads_soon_are_asked_for(b: str, profile
 
 
 @pytest.mark.parametrize(
-    "processor", ["x86-64-v2", "x86-64-v3", "x86-64-v3+avxvnni", "x86-64-v4", "x86-64-v4+avx512vnni"]
+    "processor",
+    ["x86-64-v2", "x86-64-v3", "x86-64-v3+avxvnni", "x86-64-v4", "x86-64-v4+avx512vnni", "x86-64-v4+amx-int8"],
 )
 @pytest.mark.parametrize("columns", ["together", "apart", "turned"])
-@pytest.mark.parametrize("steps", [0, 1, 7, 64, 255, 661])
+@pytest.mark.parametrize("steps", [0, 1, 7, 64, 255, 512, 1152])
 @pytest.mark.parametrize(
     ("rows", "across", "m", "n"), [(64, 64, 64, 64), (41, 77, 64, 128), (0, 16, 4, 16), (7, 0, 8, 32)]
 )
@@ -251,12 +252,13 @@ def test_rounds_of_bytes(rows: int, across: int, m: int, n: int, steps: int, col
     if not runs(level, PROFILES[PROFILES_HERE[-1]].processor) or feature not in ("", *FEATURES_HERE):
         pytest.skip(f"this processor does not run {processor}")
     rng = np.random.default_rng(steps)
-    left, right = (rng.choice(np.array([-128, 127, 3, -1], np.int8), shape) for shape in ((m, 700), (700, n)))
+    left, right = (rng.choice(np.array([-128, 127, 3, -1], np.int8), shape) for shape in ((m, 1200), (1200, n)))
     order = np.arange(n) if columns == "together" else rng.permutation(n)
     memory = np.asfortranarray(right) if columns == "turned" else right
     step = 1 if columns == "together" else 16
     a_at, b_at = np.full(m, 64, np.uint64), np.full(step * n, 64, np.uint64)
-    a_at[:rows] = left.ctypes.data + np.arange(rows) * left.strides[0]
+    places = rng.permutation(m) if steps == 512 else np.arange(m)  # some tiles cannot be read in place
+    a_at[:rows] = left.ctypes.data + places[:rows] * left.strides[0]
     b_at[: step * across : step] = memory.ctypes.data + order[:across] * memory.strides[1]
     guarded = rng.integers(-(2**31), 2**31, m * n + 2 * _GUARD).astype(np.int32)
     before, c = guarded.copy(), guarded[_GUARD:-_GUARD]
@@ -265,7 +267,7 @@ def test_rounds_of_bytes(rows: int, across: int, m: int, n: int, steps: int, col
     needed = min(rows, m) if steps % 2 else m
     host = host_of(processor)
     run(one, host, c, a_at, b_at, memory.strides[0], steps, int(steps % 32 > 0), rows, across, needed)
-    wide_a, wide_b = left[:, :steps].astype(np.int64), right[:steps, order].astype(np.int64)
+    wide_a, wide_b = left[places, :steps].astype(np.int64), right[:steps, order].astype(np.int64)
     wide_a[rows:], wide_b[:, across:] = 0, 0
     expected = (before[_GUARD:-_GUARD].reshape(m, n) + wide_a @ wide_b).astype(np.int32)
     np.testing.assert_array_equal(c.reshape(m, n)[:needed], expected[:needed])
