@@ -104,7 +104,7 @@ class ByteKernel(TileKernel):
         #: Sums of the columns of B that a block of C has, where they are needed.
         self._sums = text.alloca(f"[{block.columns} x i32]", 64) if instruction.flips else ""
         #: What multiplies blocks, where it takes tiles.
-        self._tiles = byte_tiles.Tiles(text, block, words) if instruction.tiles else None
+        self._tiles = byte_tiles.TileRegisters(text, block, words) if instruction.tiles else None
 
     def emit(self, a: str, b: str) -> None:
         """Extends TileKernel.emit()."""

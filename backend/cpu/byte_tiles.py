@@ -38,7 +38,7 @@ def block_of(product: TileProduct) -> RegisterBlock:
     return RegisterBlock(min(_DOWN * _ROWS, product.m), min(_PACKED, product.n // _WORDS), _WORDS)
 
 
-class Tiles:
+class TileRegisters:
     """Multiplies blocks, within a ``with``, in a function of products of ``words`` words, or of a multiple of them."""
 
     def __init__(self, text: FunctionText, block: RegisterBlock, words: int) -> None:
