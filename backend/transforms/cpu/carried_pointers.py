@@ -32,7 +32,7 @@ def carry_offsets(function: Function) -> bool:
                 and is_pointer(carried)
                 and isinstance(step, Operation)
                 and step.name == "tt.addptr"
-                and step.operands[0] is carried
+                and step["ptr"] is carried
                 and step.block is body
             ):
                 changed = _carry_offset(loop, number, step) or changed
@@ -42,13 +42,13 @@ def carry_offsets(function: Function) -> bool:
 def _carry_offset(loop: Operation, number: int, step: Operation) -> bool:
     body = loop.regions[0].entry
     carried, first, yielding = body.arguments[1 + number], loop.operands[3 + number], body.terminator
-    distance = step.operands[1]
+    distance = step["offset"]
     owner, known = distance.owner, constant(distance)
     before = Rewriter.before(yielding)
     if known is not None:
         moved_by = Rewriter.before(loop).integer(known, _I64)
     elif isinstance(owner, Operation) and owner.name == "tt.splat":
-        moved_by = owner.operands[0]
+        moved_by = owner["src"]
         if moved_by.type != _I64:
             inside = _is_inside(moved_by, body)
             moved_by = (before if inside else Rewriter.before(loop)).make("arith.extsi", [moved_by], [_I64]).result
@@ -84,17 +84,17 @@ def next_round(pointers: Value, rewriter: Rewriter) -> Value | None:
     owner = pointers.owner
     if not isinstance(owner, Operation) or owner.name != "tt.addptr":
         return None
-    first, offsets = owner.operands
+    first, offsets = owner["ptr"], owner["offset"]
     if not isinstance(offsets.owner, Operation) or offsets.owner.name != "tt.splat":
         return None
-    moved = offsets.owner.operands[0]
+    moved = offsets.owner["src"]
     body = moved.owner
     if not isinstance(body, Block) or body.holder is None or body.holder.name != "scf.for" or moved.index == 0:
         return None
     step = body.terminator.operands[moved.index - 1].owner
-    if not isinstance(step, Operation) or step.name != "arith.addi" or step.operands[0] is not moved:
+    if not isinstance(step, Operation) or step.name != "arith.addi" or step["lhs"] is not moved:
         return None
-    moved_by = step.operands[1]
+    moved_by = step["rhs"]
     if _is_inside(moved_by, body) or _is_inside(first, body):
         return None
     following = rewriter.make("arith.addi", [moved, moved_by], [moved.type]).result

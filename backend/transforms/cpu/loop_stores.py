@@ -15,7 +15,7 @@ def store_of(result: Value) -> Operation | None:
     while waiting:
         value = waiting.pop()
         for use in value.uses:
-            if use.name == "tt.store" and store in (None, use) and use.operands[0] not in reached:
+            if use.name == "tt.store" and store in (None, use) and use["ptr"] not in reached:
                 store = use
             elif _keeps_places(use):
                 new = [one for one in use.results if one not in reached]
@@ -23,11 +23,11 @@ def store_of(result: Value) -> Operation | None:
                 waiting += new
             else:
                 return None
-    if store is None or store.operands[1] not in reached or any(one in reached for one in store.operands[2:]):
+    if store is None or store["value"] not in reached or store.optional("mask") in reached:
         return None
     if not isinstance(result.owner, Operation) or store.block is not result.owner.block:
         return None
-    return store if store.operands[0].tensor.shape == result.tensor.shape else None
+    return store if store["ptr"].tensor.shape == result.tensor.shape else None
 
 
 def _keeps_places(operation: Operation) -> bool:

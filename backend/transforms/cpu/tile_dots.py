@@ -58,10 +58,10 @@ def _source(operand: Value) -> _Source:
     while isinstance(owner := value.owner, Operation):
         if owner.name == "tt.trans":
             turned = owner.attribute("order")
-            value, order = owner.operands[0], tuple(turned[dim] for dim in order)
+            value, order = owner["src"], tuple(turned[dim] for dim in order)
         elif owner.name == "ttg.convert_layout":
-            value = owner.operands[0]
-        elif owner.name == "ttg.local_load" and (found := _filled_by(owner.operands[0])) is not None:
+            value = owner["src"]
+        elif owner.name == "ttg.local_load" and (found := _filled_by(owner["src"])) is not None:
             value, order = found.value, tuple(found.order[dim] for dim in order)
         else:
             break
@@ -73,12 +73,12 @@ def _filled_by(buffer: Value) -> _Source | None:
     order = tuple(range(len(buffer.memdesc.shape)))
     while isinstance(owner := buffer.owner, Operation) and owner.name == "ttg.memdesc_trans":
         turned = owner.attribute("order")
-        buffer, order = owner.operands[0], tuple(turned[dim] for dim in order)
+        buffer, order = owner["src"], tuple(turned[dim] for dim in order)
     if not isinstance(owner, Operation) or owner.name != "ttg.local_alloc" or not owner.operands:
         return None
     if not all(use.name in ("ttg.local_load", "ttg.local_dealloc") for use in _users(buffer)):
         return None
-    return _Source(owner.operands[0], order)
+    return _Source(owner["src"], order)
 
 
 def _users(buffer: Value) -> Iterator[Operation]:
@@ -99,14 +99,14 @@ class _Rewriting:
 
     def dot(self, dot: Operation) -> bool:
         """Rewrites a dot. Whether its result has an element for each lane, at least, without which it stays."""
-        c, result, added = dot.operands[2], dot.result.tensor, added_in(dot)
+        c, result, added = dot["c"], dot.result.tensor, added_in(dot)
         assert added is not None
         if result.size < self.lanes:
             return False
         type_ = replace(result, element=added)
         if memory_strides(type_) is None or has_copies(type_):
             type_ = self._row_major(type_)
-        sources = [_source(operand) for operand in dot.operands[:2]]
+        sources = [_source(dot[name]) for name in ("a", "b")]
         factors = [_factor(source.value, added) for source in sources]
         operands = [self._array_of(source.value, factor) for source, factor in zip(sources, factors, strict=True)]
         rewriter = Rewriter.before(dot)
@@ -150,7 +150,7 @@ def _following(value: Value, dot: Operation, rewriter: Rewriter) -> Value | None
     """From where a tile of rows will be loaded for the same dot in the next round of its loop, if it is known."""
     load = value.owner
     while isinstance(load, Operation) and load.name in _WIDENED:
-        load = load.operands[0].owner
+        load = load["src"].owner
     if (
         not isinstance(load, Operation)
         or load.name != "tt.load"
@@ -158,7 +158,7 @@ def _following(value: Value, dot: Operation, rewriter: Rewriter) -> Value | None
         or value.tensor.rank != 2
     ):
         return None
-    return next_round(load.operands[0], rewriter)
+    return next_round(load["ptr"], rewriter)
 
 
 def after_definition(value: Value) -> Rewriter:

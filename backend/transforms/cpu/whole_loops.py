@@ -155,7 +155,7 @@ class _Loop:
             raise _UnknownError
         load = spill["value"].owner
         while isinstance(load, Operation) and load.name in ("arith.extf", "ttg.convert_layout"):
-            load = load.operands[0].owner
+            load = load["src"].owner
         if (
             not isinstance(load, Operation)
             or load.name != "tt.load"
@@ -230,11 +230,11 @@ class _Loop:
                 first, second = (self._terms(operand, dims) for operand in owner.operands)
                 return [_product(one, other) for one in first for other in second]
             if name in ("arith.extsi", "ttg.convert_layout", "tt.broadcast"):
-                return self._terms(owner.operands[0], dims)
+                return self._terms(owner["src"], dims)
             if name == "tt.splat":
-                return self._terms(owner.operands[0], ())
+                return self._terms(owner["src"], ())
             if (inner := _dims_before(owner, dims)) is not None:
-                return self._terms(owner.operands[0], inner)
+                return self._terms(owner["src"], inner)
             if name == "tt.make_range":
                 start = owner.attribute("start")
                 return [_Term(1, dim=dims[0]), *([_Term(start)] if start else [])]
@@ -391,11 +391,11 @@ def _comparisons(mask: Value, dims: tuple[int, ...]) -> list[tuple[Operation, tu
     if not isinstance(owner, Operation):
         raise _UnknownError
     if owner.name in ("ttg.convert_layout", "tt.broadcast"):
-        return _comparisons(owner.operands[0], dims)
+        return _comparisons(owner["src"], dims)
     if owner.name == "tt.splat":
-        return _comparisons(owner.operands[0], ())
+        return _comparisons(owner["src"], ())
     if (inner := _dims_before(owner, dims)) is not None:
-        return _comparisons(owner.operands[0], inner)
+        return _comparisons(owner["src"], inner)
     if owner.name == "arith.andi":
         return [found for operand in owner.operands for found in _comparisons(operand, dims)]
     if owner.name == "arith.cmpi" and owner.attribute("predicate") in _DIFFERENCES:
@@ -411,7 +411,7 @@ def _dims_before(operation: Operation, dims: tuple[int, ...]) -> tuple[int, ...]
         return dims[:axis] + dims[axis + 1 :]
     if operation.name != "tt.reshape" or operation.flag("allow_reorder"):
         return None
-    before, after = operation.operands[0].tensor.shape, operation.result.tensor.shape
+    before, after = operation["src"].tensor.shape, operation.result.tensor.shape
     wide = [dim for dim, extent in zip(dims, after, strict=True) if extent > 1]
     if [extent for extent in before if extent > 1] != [extent for extent in after if extent > 1]:
         return None
