@@ -91,6 +91,10 @@ def test_what_follows_in_memory_is_not_asked_for() -> None:
     assert "prefetch" not in _text(contiguous, [*arrays, 4], {"BLOCK": 256})
 
 
+def test_rows_of_many_loads_are_not_asked_for() -> None:
+    assert "prefetch" not in _text(moved_pointer, [*[np.zeros(4, np.float32)] * 2, 4, 4], {"COLUMNS": 256})
+
+
 def test_rows_that_are_looked_up_are_not_asked_for() -> None:
     arrays = [np.zeros(4, np.float32), np.zeros(4, np.int32), np.zeros(4, np.float32)]
     assert "prefetch" not in _text(looked_up, [*arrays, 4], {"COLUMNS": 64})
