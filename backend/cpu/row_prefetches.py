@@ -23,9 +23,9 @@ _AHEAD = 4096
 #: Bytes that a known stride has at least, if its rows are asked for.
 _FAR = 2048
 
-#: Loads of a round whose rows are asked for, at most. Where there are more, many may ask for the same rows. On a Sapphire
-#: Rapids, five-point stencils in tiles of 32×32 and 16×64, of 10 and 20 loads, took 699 and 403 µs with requests, 420 and
-#: 344 without; sums of columns gained 18% in blocks of 8 loads, and 3 to 6% in those of 16.
+#: Loads of a round whose rows are asked for, at most. Where there are more, many may ask for the same rows. On a
+#: Sapphire Rapids, five-point stencils in tiles of 32×32 and 16×64, of 10 and 20 loads, took 699 and 403 µs with
+#: requests, 420 and 344 without; sums of columns gained 18% in blocks of 8 loads, and 3 to 6% in those of 16.
 _MOST = 8
 
 #: Products of a sum, at most.
