@@ -9,6 +9,7 @@ import pickle
 import subprocess
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from triton.backends.spirv.launching.values.memory import Storage
 from triton.backends.spirv.reference import item_of
 from triton.backends.spirv.runtime import ValuesDiffer
 from triton.backends.spirv.runtime.context import current
+from triton.backends.spirv.runtime.native_module import native
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from tests.device.forks import run_python
@@ -152,6 +154,13 @@ def test_what_is_not_compared_is_said(compared: Any, caplog: pytest.LogCaptureFi
         "kernel 'tickets': its values are not compared: it uses what atomic operations return, which depends on the "
         "order of programs"
     ]
+
+
+def test_a_reference_that_faults_is_said(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    monkeypatch.setattr(launcher._Run, "of_variant", Mock(side_effect=native().KernelFault("needs more stack")))
+    x = torch.zeros(100, dtype=torch.int32)
+    in_place[(1,)](x, 90, BLOCK=128, check_values=True)
+    assert "not compared: the reference faults (KernelFault: needs more stack)" in caplog.text and x.sum() == 90
 
 
 def test_atomic_sums_of_floats(compared: Any) -> None:

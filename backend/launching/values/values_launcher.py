@@ -18,6 +18,7 @@ from ...runtime.context import Context
 from ...runtime.errors import ValuesDiffer
 from ...runtime.launches.graph import capturing
 from ...runtime.launches.launch import Entry
+from ...runtime.native_module import native
 from ...ttgir.ir import Module
 from ...ttgir.parser import parse_module
 from .bisection import Found, find
@@ -144,7 +145,10 @@ class ValuesLauncher:
         written = self._metadata.written_arguments
         if written is not None:
             arguments = sorted(arguments, key=lambda one: one.number not in written)
-        expected = run.of_variant(self._variant(self._items))
+        try:
+            expected = run.of_variant(self._variant(self._items))
+        except native().KernelFault as error:  # without rewrites it takes more stack, which its thread may not have
+            return self._say(f"the reference faults ({_first_line(error)})")
         found = difference(arguments, run.before, usual, expected, computed)
         for observe in observers:
             observe(self._source, worst(arguments, usual, expected))
