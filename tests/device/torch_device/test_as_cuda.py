@@ -65,13 +65,13 @@ _WAYS: dict[str, Callable[[], torch.Tensor]] = {
     "by its method and number": lambda: torch.zeros(3).cuda(0),
     "like": lambda: torch.zeros_like(torch.zeros(3), device="cuda"),
     "tensor": lambda: torch.tensor([1.0], device="cuda"),
-    "default": lambda: _by_default(),
+    "default": lambda: _inside(lambda: torch.ones(3), torch.device("cuda")),
 }
 
 
-def _by_default() -> torch.Tensor:
-    with torch.device("cuda"):
-        return torch.ones(3)
+def _inside(ask: Callable[[], Any], block: Any = None) -> Any:
+    with block or torch.autocast("cuda", dtype=torch.bfloat16):
+        return ask()
 
 
 @pytest.mark.parametrize("name", _WAYS)
@@ -82,30 +82,25 @@ def test_cuda_names_the_device(name: str) -> None:
         assert torch.zeros(1, device="cpu").device.type == "cpu"
 
 
-def _with_default() -> torch.Tensor:
+def _with_default(make: Callable[[], list[torch.Tensor]]) -> list[str]:
+    """Where tensors are that are made while new ones are the device's."""
     torch.set_default_device("cuda")
     try:
-        return torch.ones(2)
+        return [made.device.type for made in make()]
     finally:
         torch.set_default_device(None)
 
 
-def _states_with_default() -> list[str]:
-    """Where states of generators are while new tensors are the device's."""
-    torch.set_default_device("cuda")
-    try:
-        with torch.random.fork_rng(device_type="spirv"):
-            states = [torch.spirv.get_rng_state(), torch.cuda.get_rng_state(), torch.Generator("spirv").get_state()]
-    finally:
-        torch.set_default_device(None)
-    return [state.device.type for state in states]
+def _states() -> list[torch.Tensor]:
+    with torch.random.fork_rng(device_type="spirv"):
+        return [torch.spirv.get_rng_state(), torch.cuda.get_rng_state(), torch.Generator("spirv").get_state()]
 
 
 #: What takes a device, or the type of one, as a word, where torch asks no mode about it: name → what it gives, and
 #: what that must be.
 _WORDS: dict[str, tuple[Callable[[], Any], Any]] = {
-    "default device": (lambda: _with_default().device.type, "spirv"),
-    "states beside it": (lambda: _states_with_default(), ["cpu", "cpu", "cpu"]),
+    "default device": (lambda: _with_default(lambda: [torch.ones(2)]), ["spirv"]),
+    "states beside it": (lambda: _with_default(_states), ["cpu", "cpu", "cpu"]),
     "generator": (lambda: torch.Generator("cuda").device.type, "spirv"),
     "generator of the CPU": (lambda: torch.Generator().device.type, "cpu"),
     "its state": (lambda: torch.Generator("cuda:0").get_state().numel(), 16),
@@ -116,8 +111,8 @@ _WORDS: dict[str, tuple[Callable[[], Any], Any]] = {
     "autocast off": (lambda: _autocast(torch.autocast("cuda", enabled=False)), torch.float32),
     "autocast of the CPU": (lambda: _autocast(torch.autocast("cpu", dtype=torch.bfloat16)), torch.float32),
     "autocast is available": (lambda: torch.amp.is_autocast_available("cuda"), True),
-    "type of autocast": (lambda: _in_autocast(lambda: torch.get_autocast_dtype("cuda")), torch.bfloat16),
-    "autocast is enabled": (lambda: _in_autocast(lambda: torch.is_autocast_enabled("cuda")), True),
+    "type of autocast": (lambda: _inside(lambda: torch.get_autocast_dtype("cuda")), torch.bfloat16),
+    "autocast is enabled": (lambda: _inside(lambda: torch.is_autocast_enabled("cuda")), True),
     "custom_fwd": (lambda: _custom(None), (torch.bfloat16, torch.bfloat16)),
     "custom_fwd that casts": (lambda: _custom(torch.float32), (torch.float32, torch.float32)),
     "scaler": (lambda: _scaled(), 0.75),
@@ -139,11 +134,6 @@ def _autocast(block: torch.autocast) -> torch.dtype:
     x = torch.ones(16, 16, device="cuda")
     with block:
         return (x @ x).dtype
-
-
-def _in_autocast(ask: Callable[[], Any]) -> Any:
-    with torch.autocast("cuda", dtype=torch.bfloat16):
-        return ask()
 
 
 def _custom(cast_inputs: torch.dtype | None) -> tuple[torch.dtype, torch.dtype]:
