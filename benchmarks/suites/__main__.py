@@ -245,7 +245,7 @@ def page(folder: Path) -> str:
         "([torch.md](../torch.md)). Skips of the tests' own are not counted as run. *ours*: failures that this project",
         "has yet to mend; *theirs*: of the library or its test; *limits*: of the device, or of the time for one test.",
         "*values*: tests that passed and ran again with `TRITON_SPIRV_CHECK_VALUES=1`, and how many of these differed,",
-        "but for what is left where terms cancel ([debugging.md](../debugging.md#check-values)).",
+        "except for what is left where terms cancel ([debugging.md](../debugging.md#check-values)).",
         "",
         "| library | collected | run | passed | ours | theirs | limits | skipped | values |",
         "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
