@@ -39,11 +39,11 @@ def test_a_second_environment_and_a_development_build_compile_nothing(tmp_path: 
     assert libraries[0] == libraries[1]
     assert messages == [False, True]
     places = []
-    for change in ("", "// changed\n"):
+    for change in ("", "", "// changed\n"):
         with (plugin / "src/library.cc").open("a") as source:
             source.write(change)
         done = subprocess.run([*command, "dev"], env=environment, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         assert ("build the native part" in done.stderr) == bool(change), done.stderr
         places.append(done.stdout)
-    assert places[0] == places[1] != libraries[0]
+    assert places[0] == places[1] == places[2] != libraries[0]

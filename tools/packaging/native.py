@@ -104,9 +104,10 @@ def build_native(plugin: Plugin, build: Path, form: str = WHEEL) -> dict[str, Pa
     stage, fresh = folder / "stage", folder / "stage.new"
     released = native_folder(plugin, build, WHEEL)
     if form == DEVELOPMENT and not stage.exists() and refresh.is_current(plugin.folder, released):
-        shutil.copytree(released / "stage", stage)  # the same sources: nothing is compiled before one of them changes
+        shutil.copytree(released / "stage", stage)
         shutil.copy(released / refresh.STAMP, folder)
-        return _libraries(plugin, stage, "*.so")
+    if form == DEVELOPMENT and stage.exists() and refresh.is_current(plugin.folder, folder):
+        return _libraries(plugin, stage, "*.so")  # nothing is compiled before a source changes
     chosen += _FAST if form == DEVELOPMENT else []
     if cache := shutil.which("ccache"):
         chosen.append(f"-DCMAKE_CXX_COMPILER_LAUNCHER={cache}")
