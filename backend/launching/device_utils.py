@@ -17,10 +17,10 @@ from .. import settings
 from ..capabilities import Capabilities
 from ..compile_time import TooLong, what_helps
 from ..planning.matrix_units import matrix_units
-from ..resources import CompilesTooLong
+from ..resources import CompilesTooLong, RefusedByDriver
 from ..runtime import context as vulkan_context
 from ..runtime.device_kind import DeviceInfo
-from ..runtime.errors import DamagedModule, DeviceUnavailable
+from ..runtime.errors import DamagedModule, DeviceUnavailable, RefusedModule
 from ..runtime.kernel import Kernel
 from ..runtime.measuring.measured import capabilities_of
 from .compile_only import device_properties
@@ -73,7 +73,7 @@ class DeviceUtils:
         self, name: str, kernel: bytes, shared: int, device: int
     ) -> tuple[Any, int, int | None, int | None, int]:
         """(module, function, registers, spills, most invocations of a workgroup). Raises KernelRejected, and
-        CompilesTooLong, which autotuning leaves out.
+        RefusedByDriver and CompilesTooLong, which autotuning leaves out.
 
         ``device``: its index. Registers are an invocation's. They and the spills are None unless
         TRITON_SPIRV_STATISTICS asks the driver for them and it has such figures; on a CPU the registers are those that
@@ -84,6 +84,8 @@ class DeviceUtils:
             loaded = Kernel(context, name, kernel, partial(_what_helps, context.capabilities, name, kernel))
         except TooLong as error:
             raise CompilesTooLong(error) from None
+        except RefusedModule as error:
+            raise RefusedByDriver(error.reason, error.path) from error.__cause__
         except DamagedModule as error:
             folders = cache_folders(name, kernel)
             if not folders:

@@ -23,6 +23,10 @@ class KernelRejected(RuntimeError):
         return type(self), (self.reason, self.path)
 
 
+class RefusedModule(KernelRejected):
+    """A module that the driver refused, though it is not damaged."""
+
+
 class DamagedModule(KernelRejected):
     """A file that is cut off, or something other than a SPIR-V module."""
 

@@ -8,14 +8,11 @@ from functools import partial
 from ..compile_time import TooLong, what_helps
 from .context import Context
 from .device_kind import DeviceKernel, MachineModule
-from .errors import DamagedModule, KernelRejected, ValidationError
+from .errors import DamagedModule, KernelRejected, RefusedModule, ValidationError
 from .modules.saved_modules import save_module
 
 #: What helps where nothing is known of how the kernel was compiled.
 _SMALLER = partial(what_helps, None, 0)
-#: Bytes of SPIR-V from which on a refusal may be about the size: NVIDIA's driver (580.159) answers VK_ERROR_UNKNOWN to
-#: 2.9 MB.
-_LARGE = 1 << 20
 
 
 class Kernel:
@@ -25,7 +22,8 @@ class Kernel:
     ``helps``: says what would make it compile sooner. ``machine``: what is known of ``code`` where that is machine
     code.
 
-    Raises KernelRejected on a damaged module or one that the driver refuses; the module is saved and its path named.
+    Raises DamagedModule on a damaged module, RefusedModule on one that the driver refuses, KernelRejected on one that
+    the validation layer objects to; the module is saved and its path named.
     Raises TooLong if the driver's compiler takes longer than it may. It goes on, and a later Kernel of the module
     has what it makes.
     """
@@ -54,10 +52,10 @@ class Kernel:
                 self.destroy()
                 context.native.check_usable()  # a device that was closed meanwhile says so itself
                 message = f"kernel '{name}' was refused by {context.device.name}: {error}"
-                if machine is None and len(code) >= _LARGE:
-                    advice = (helps or _SMALLER)()
-                    message += f"; {len(code) / 1e6:.1f} MB of SPIR-V may be more than the driver takes: {advice}"
-                raise KernelRejected(message, save_module(name, code)) from error
+                if machine is not None or isinstance(error, ValidationError):
+                    raise KernelRejected(message, save_module(name, code)) from error
+                message += f"; it may hold too many values at a time for the driver: {(helps or _SMALLER)()}"
+                raise RefusedModule(message, save_module(name, code)) from error
             self.handle = made.handle
             self.info = made.info
             self.max_invocations = made.max_invocations
