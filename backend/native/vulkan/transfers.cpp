@@ -2,7 +2,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <system_error>
+#include <thread>
 #include <tuple>
+#include <vector>
 
 #include "vulkan/vulkan_device.h"
 
@@ -13,6 +16,29 @@ constexpr VkDeviceSize kChunkBytes = VkDeviceSize{8} << 20;
 // vkCmdUpdateBuffer's limit; its data and offset are whole words.
 constexpr VkDeviceSize kMostInline = 65536;
 constexpr uint32_t kQueriesAPool = 256;
+// What is worth a thread, which takes some 20 µs to start, and how many threads copy at most.
+constexpr VkDeviceSize kShareBytes = VkDeviceSize{1} << 20;
+constexpr VkDeviceSize kMostSharing = 4;
+
+// Copies between host memory and a chunk. One thread is slower than the bus: 8 of 50 GB/s beside an H200.
+void copy_on_host(void* target, const void* source, VkDeviceSize bytes) {
+  std::byte* const to = static_cast<std::byte*>(target);
+  const std::byte* const from = static_cast<const std::byte*>(source);
+  const VkDeviceSize cores = std::max(1u, std::thread::hardware_concurrency());
+  const VkDeviceSize shares = std::max<VkDeviceSize>(1, std::min({kMostSharing, cores, bytes / kShareBytes}));
+  const VkDeviceSize share = bytes / shares;
+  std::vector<std::thread> others;
+  others.reserve(kMostSharing);
+  VkDeviceSize left = bytes;
+  try {
+    for (; left - share >= share; left -= share)
+      others.emplace_back(std::memcpy, to + left - share, from + left - share, share);
+  } catch (const std::system_error&) {
+    // There are too many threads already: this one copies what is left.
+  }
+  std::memcpy(to, from, left);
+  for (std::thread& other : others) other.join();
+}
 
 }  // namespace
 
@@ -72,7 +98,7 @@ void VulkanDevice::upload(VkDeviceAddress address, const std::byte* host, VkDevi
   for (VkDeviceSize at = 0; at < bytes; at += kChunkBytes, ++turn) {
     Chunk& from = transfer.chunk(turn);
     const VkBufferCopy region{0, to.offset + at, std::min(kChunkBytes, bytes - at)};
-    std::memcpy(from.buffer->host(), host + at, region.size);
+    copy_on_host(from.buffer->host(), host + at, region.size);
     from.value = submit([&](Slot& slot) {
       order(slot);
       vk_.vkCmdCopyBuffer(slot.commands, from.buffer->buffer(), to.buffer, 1, &region);
@@ -100,7 +126,7 @@ void VulkanDevice::download(std::byte* host, VkDeviceAddress address, VkDeviceSi
     }
     if (turn > 0) {
       const VkDeviceSize at = (turn - 1) * kChunkBytes;
-      std::memcpy(host + at, transfer.chunk(turn - 1).buffer->host(), std::min(kChunkBytes, bytes - at));
+      copy_on_host(host + at, transfer.chunk(turn - 1).buffer->host(), std::min(kChunkBytes, bytes - at));
     }
   }
 }
