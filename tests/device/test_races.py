@@ -125,13 +125,6 @@ def sharing_kernel(x_ptr, y_ptr, SIZE: tl.constexpr):
 
 
 @triton.jit
-def slices_kernel(x_ptr, y_ptr, SIZE: tl.constexpr):
-    at, depth = tl.arange(0, SIZE), tl.arange(0, 2 * SIZE)
-    x = tl.load(x_ptr + at[:, None] * SIZE + depth[None, :] % SIZE)
-    tl.store(y_ptr + at[:, None] * SIZE + at[None, :], tl.dot(x, tl.trans(x + 1), input_precision="ieee"))
-
-
-@triton.jit
 def sums_kernel(x_ptr, y_ptr, SIZE: tl.constexpr):
     at = tl.arange(0, SIZE)
     x = tl.load(x_ptr + at[:, None] * SIZE + at[None, :])

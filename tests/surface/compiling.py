@@ -71,11 +71,6 @@ def _front_end(case: Case) -> tuple[SPIRVBackend, Any, Any]:
     return backend, options, module
 
 
-def read_case(case: Case) -> str:
-    """What the front end makes of a kernel, as upstream prints it."""
-    return str(_front_end(case)[2])
-
-
 def compile_case(case: Case) -> Compiled:
     """A kernel, through every stage."""
     return _stages(*_front_end(case), "ttir")
