@@ -224,7 +224,7 @@ void Pool::start_helpers() {
     auto seat = std::make_unique<Seat>();
     seat->pool = this;
     char name[16];
-    std::snprintf(name, sizeof name, "triton-cpu-%u", number);
+    std::snprintf(name, sizeof name, "triton-cpu-%u", number % 10000);
     // With fewer threads than wanted the launch takes longer.
     if (platform::start_thread(seat->thread, name, kHelperStack, begin_helper, seat.get()) != 0) break;
     const std::lock_guard<std::mutex> lock(mutex_);
