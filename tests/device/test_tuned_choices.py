@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -15,6 +16,7 @@ import triton.language as tl
 from triton.backends.spirv import cli
 from triton.backends.spirv.launching import tuned_file
 from triton.backends.spirv.launching.tuned_file import NotTuned, TunedFileError
+from triton.backends.spirv.runtime.context import current
 
 CONFIGS = [triton.Config({"BLOCK": size}, num_warps=warps) for size, warps in ((64, 1), (128, 4), (256, 4))]
 measured: list[int] = []
@@ -82,6 +84,17 @@ def test_what_was_measured_is_not_measured_again(tuned: Path, monkeypatch: pytes
     monkeypatch.setenv("TRITON_SPIRV_TUNED_MISSING", "refuse")
     assert _launch(300) == 128 and measured == []
     assert tuned.read_text() == first
+
+
+def test_what_the_driver_refuses_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As what CUDA's assembler refuses."""
+    device = type(current().opened)
+    loads = iter([Mock(side_effect=RuntimeError("VK_ERROR_UNKNOWN (-13)")), device.load, device.load])
+    monkeypatch.setattr(device, "load", lambda *load: next(loads)(*load))
+    double.fn.device_caches.clear()
+    assert _launch(1003) == 256
+    (told,) = double.failures.values()
+    assert "VK_ERROR_UNKNOWN" in told and "too many values" in told and "smaller blocks" in told
 
 
 def test_what_the_file_says_is_used(tuned: Path) -> None:

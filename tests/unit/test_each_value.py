@@ -5,12 +5,14 @@ from __future__ import annotations
 import itertools
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests import vulkan_part
 from tests.each_value import FILES, ROOT, covering
 
 CELLS = st.sets(st.tuples(st.sampled_from("abcde"), st.sampled_from("xyz"), st.sampled_from("12")), min_size=1)
@@ -36,9 +38,9 @@ def test_one_parameter_keeps_all_its_cells() -> None:
     assert covering([(n, (str(n),)) for n in range(9)]) == [*range(9)]
 
 
-def test_listed_files_are_there() -> None:
-    missing = [path for path in FILES if not (ROOT / path).exists()]
-    assert not missing and all(FILES.values())
+@pytest.mark.parametrize("files", [FILES, vulkan_part.FILES])
+def test_listed_files_are_there(files: Mapping[str, str]) -> None:
+    assert all((ROOT / path).exists() and why for path, why in files.items())
 
 
 def test_what_is_left_to_each_week_is_named() -> None:

@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 from tests.kinds import ROOT
-from tests.vulkan_part import FILES
 
 #: Both marks, a fixture of Vulkan's, and a test that is for any device.
 TESTS = """
@@ -53,11 +52,6 @@ def _run(folder: Path, device: str, *arguments: str) -> str:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
-
-
-def test_files_of_the_vulkan_part_are_there() -> None:
-    missing = [path for path in FILES if not (ROOT / path).exists()]
-    assert not missing and all(FILES.values())
 
 
 def test_each_kind_of_device_runs_its_own_tests(tmp_path: Path) -> None:

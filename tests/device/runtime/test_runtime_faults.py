@@ -11,9 +11,6 @@ from typing import Any
 
 import numpy
 import pytest
-import torch
-import triton
-import triton.language as tl
 from triton.backends.spirv.runtime import KernelRejected
 from triton.backends.spirv.runtime.context import Context, current
 from triton.backends.spirv.runtime.kernel import Kernel
@@ -323,33 +320,3 @@ def test_host_memory_that_is_imported_twice_is_given_back_twice() -> None:
         context.close()
         context.raise_validation_errors()  # what was not given back is still there when the device is destroyed
     current().raise_validation_errors()
-
-
-@triton.autotune(
-    [triton.Config({"BLOCK": size}) for size in (16, 32)], ["n"], do_bench=lambda call, **_: [call() or 1.0]
-)
-@triton.jit
-def ones(x_ptr, n, BLOCK: tl.constexpr):
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    tl.store(x_ptr + at, 1.0, at < n)
-
-
-def test_autotuning_leaves_out_what_the_driver_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As it leaves out what CUDA's assembler refuses."""
-    device = type(current().opened)
-    load, refused = device.load, []
-
-    def refusing(self: Any, name: str, code: bytes, helps: Any) -> Any:
-        if not refused:
-            refused.append(name)
-            raise RuntimeError("vkCreateComputePipelines failed: VK_ERROR_UNKNOWN (-13)")
-        return load(self, name, code, helps)
-
-    monkeypatch.setattr(device, "load", refusing)
-    x = torch.zeros(48)
-    ones.fn.device_caches.clear()
-    ones[lambda meta: (triton.cdiv(48, meta["BLOCK"]),)](x, 48)
-    assert refused == ["ones"] and ones.best_config.kwargs == {"BLOCK": 32}
-    (told,) = ones.failures.values()
-    assert "VK_ERROR_UNKNOWN" in told and "too many values" in told and "smaller blocks" in told
-    torch.testing.assert_close(x, torch.ones(48))
