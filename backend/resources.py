@@ -6,7 +6,6 @@ from triton.runtime.errors import OutOfResources
 
 from . import settings
 from .compile_time import TooLong
-from .runtime.errors import RefusedModule
 
 
 class CompilesTooLong(OutOfResources):  # type: ignore[misc]
@@ -22,10 +21,3 @@ class CompilesTooLong(OutOfResources):  # type: ignore[misc]
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self._error,)
-
-
-class RefusedByDriver(RefusedModule, OutOfResources):  # type: ignore[misc]
-    """A kernel that the driver's compiler refuses, as NVIDIA's does with too many values at a time."""
-
-    def __str__(self) -> str:
-        return str(self.args[0])

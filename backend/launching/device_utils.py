@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from triton import knobs
+from triton.runtime.errors import OutOfResources
 
 from .. import settings
 from ..capabilities import Capabilities
 from ..compile_time import TooLong, what_helps
 from ..planning.matrix_units import matrix_units
-from ..resources import CompilesTooLong, RefusedByDriver
+from ..resources import CompilesTooLong
 from ..runtime import context as vulkan_context
 from ..runtime.device_kind import DeviceInfo
 from ..runtime.errors import DamagedModule, DeviceUnavailable, RefusedModule
@@ -64,6 +65,14 @@ def matrix_types(device: DeviceInfo) -> frozenset[str]:
     if capabilities is None:
         return frozenset()
     return frozenset(one.a for one in matrix_units(str(settings.MATRIX_UNITS.get()), capabilities))
+
+
+class RefusedByDriver(RefusedModule, OutOfResources):  # type: ignore[misc]
+    """A kernel that the driver's compiler refuses, as NVIDIA's does with too many values at a time. Autotuning leaves
+    it out."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
 
 
 class DeviceUtils:
