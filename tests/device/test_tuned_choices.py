@@ -87,7 +87,6 @@ def test_what_was_measured_is_not_measured_again(tuned: Path, monkeypatch: pytes
 
 
 def test_what_the_driver_refuses_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As what CUDA's assembler refuses."""
     device = type(current().opened)
     loads = iter([Mock(side_effect=RuntimeError("VK_ERROR_UNKNOWN (-13)")), device.load, device.load])
     monkeypatch.setattr(device, "load", lambda *load: next(loads)(*load))

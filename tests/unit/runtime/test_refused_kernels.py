@@ -19,8 +19,6 @@ from triton.backends.spirv.runtime.errors import KernelRejected, RefusedModule, 
     ],
 )
 def test_who_refused(error: RuntimeError, raised: type, says: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A driver may take a smaller kernel; an invalid one is nobody's to leave out."""
-
     def load(*_: object) -> None:
         raise error
 
