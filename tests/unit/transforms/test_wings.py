@@ -45,4 +45,4 @@ def test_a_wing_runs_for_its_devices_alone(profile: str) -> None:
 
 def test_both_wings_have_rows_of_the_table() -> None:
     wings = [_wings(row) for row in table.TRANSFORMS]
-    assert wings.count({"cpu"}) >= 10 and wings.count({"gpu"}) >= 12 and wings.count(set()) >= 10
+    assert wings.count({"cpu"}) >= 9 and wings.count({"gpu"}) >= 12 and wings.count(set()) >= 10
