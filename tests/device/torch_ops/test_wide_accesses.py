@@ -37,8 +37,8 @@ pytestmark = pytest.mark.only_on("Vulkan", "a lane of the CPU device is one elem
 
 @pytest.fixture(autouse=True)
 def unplanned(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (addressing, launching):
-        monkeypatch.setattr(module, "_kernels", Kept(100))
+    for module, kept in ((addressing, "_forms"), (launching, "_kernels")):
+        monkeypatch.setattr(module, kept, Kept(100))
 
 
 def _widths(launches: list[Any]) -> set[int]:
