@@ -27,7 +27,6 @@ def test_who_refused(error: RuntimeError, raised: type, says: str, monkeypatch: 
         opened=SimpleNamespace(load=load),
         native=SimpleNamespace(check_usable=lambda: None),
         device=SimpleNamespace(name="a GPU"),
-        remove_kernel=lambda handle: None,
     )
     monkeypatch.setattr(kernels, "save_module", lambda name, code: "")
     with pytest.raises(KernelRejected, match=says) as caught:
