@@ -326,7 +326,7 @@ def test_a_fused_step_goes_through_no_python(launches: list[Any]) -> None:
             if step == 5:
                 optimizer.param_groups[0]["lr"] = 0.5  # another number is another call
             optimizer.step()
-        assert step in (0, 1, 5) or launches == []
+        assert step in (0, 1, 2, 5) or launches == []
         torch.testing.assert_close(params[0], params[1], rtol=2e-5, atol=2e-5, check_device=False)
 
 
