@@ -33,5 +33,5 @@ FILES: dict[str, str] = {
     "tests/device/torch_device/test_views.py": "torch's tensors on the device",
     "tests/device/torch_ops/test_elementwise.py": "torch's operations: elementwise",
     "tests/device/torch_ops/test_reductions.py": "torch's operations: reductions",
-    "tests/device/torch_ops/test_wide_accesses.py": "accesses to neighbours, which a lane of the CPU device does not have",
+    "tests/device/torch_ops/test_wide_accesses.py": "accesses to neighbours, which lanes of the CPU device lack",
 }
