@@ -8,7 +8,7 @@ warns of for 3.10 is in the last column; until no release with it is taken, its 
 | whether multiply-adds are fused | `default_fp_fusion` alone | `knobs.language.fp_fusion_enabled()` | off by default |
 | hints for caches in TTGIR (ttgir/operations/memory.py) | two, with words of their own | one attribute | as 3.9 |
 | `tl.cat(can_reorder=True)`, which is tt.cat | there | there, with a warning | gone |
-| `tl.reshape(can_reorder=True)` | there | there, with a warning | gone; allow_reorder may stay for sums |
+| `tl.reshape(can_reorder=True)` | there | there, with a warning | gone; the pass combine still gives it to sums |
 
 docs/windows.md has what 3.8's language lacks.
 """

@@ -21,6 +21,7 @@ from .cpu.hypercubes import join_dimensions
 from .cpu.merged_arrays import merge_arrays
 from .cpu.neighbouring_lanes import neighbouring_lanes
 from .cpu.promises import leave_promises_out
+from .cpu.row_order import keep_row_order
 from .cpu.tile_dots import multiply_tiles
 from .cpu.whole_loops import multiply_rounds
 from .gathers import gather_without_conversions
@@ -162,6 +163,13 @@ TRANSFORMS: tuple[Transform, ...] = (
         _alone(turn_dots),
         (_among("tt.trans"), _among("tt.dot")),
         lambda device, options: options.units,
+    ),
+    Transform(
+        "keep the order of rows",
+        Stage.BEFORE_LAYOUTS,
+        _alone(keep_row_order),
+        (_among("tt.reshape"),),
+        lambda device, options: device.tile_products,
     ),
     Transform(
         "cut dots along K",

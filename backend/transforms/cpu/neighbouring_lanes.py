@@ -17,7 +17,7 @@ from dataclasses import replace
 from functools import partial
 
 from ...layouts.distributed import LANE, REGISTER, LayoutError, distributed_layout, layout_of
-from ...layouts.linear import flatten, same_copies
+from ...layouts.linear import flatten
 from ...ttgir.encodings import BlockedEncoding, DotOperandEncoding, Encoding, SliceEncoding
 from ...ttgir.ir import DenseAttr, Module, Operation, Value
 from ...ttgir.types import TensorType, Type
@@ -113,18 +113,8 @@ def _meant(chosen: dict[BlockedEncoding, BlockedEncoding], encoding: Encoding) -
 def _is_wrong(operation: Operation) -> bool:
     """Whether the encodings of an operation do not follow from each other any more."""
     if operation.name == "tt.reshape":
-        types = operation.operands[0].tensor, operation.result.tensor
-        reorders = operation.flag("allow_reorder") and _copied_alike(*types)
-        return not reorders and not _same_elements(*types)
+        return operation.flag("allow_reorder") or not _same_elements(operation["src"].tensor, operation.result.tensor)
     return operation.name in _BY_RULES and not _joins(operation) or any(True for _ in apart(operation))
-
-
-def _copied_alike(one: TensorType, other: TensorType) -> bool:
-    """Whether the same registers and lanes hold copies in both: a reshape may reorder the elements alone."""
-    try:
-        return same_copies(layout_of(one), layout_of(other))
-    except LayoutError:
-        return False
 
 
 def _same_elements(one: TensorType, other: TensorType) -> bool:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from triton.backends.spirv.layouts.distributed import layout_of
-from triton.backends.spirv.layouts.linear import same_copies
 from triton.backends.spirv.layouts.strips import ROWS, array_places, has_copies, memory_strides, strip_bits
 from triton.backends.spirv.transforms.cpu.neighbouring_lanes import neighbouring_lanes, row_major
 from triton.backends.spirv.transforms.verifier import verify
@@ -67,15 +65,6 @@ def test_sums_of_rows_are_slices_of_the_same() -> None:
     assert encodings(module, "tt.reduce") == [SliceEncoding(1, BlockedEncoding((1, 1), (1, 16), (1, 1), (1, 0)))]
 
 
-def test_what_is_shorter_than_a_vector_goes_on_in_the_next_row() -> None:
-    result = "tensor<256x8xf32, #half>"
-    _, module = rewritten(
-        f"    %r = tt.reshape %x allow_reorder : tensor<32x64xf32, #wide> -> {result}\n    tt.return %r : {result}",
-        result,
-    )
-    assert encodings(module, "tt.reshape") == [BlockedEncoding((1, 1), (2, 8), (1, 1), (1, 0))]
-
-
 def test_a_reshape_keeps_the_order_of_elements() -> None:
     """Rows of 32 and of 64 elements are whole vectors one behind the other."""
     result = "tensor<64x32xf32, #half>"
@@ -84,31 +73,6 @@ def test_a_reshape_keeps_the_order_of_elements() -> None:
     assert neighbouring_lanes(module)
     verify(module)
     assert not encodings(module, "ttg.convert_layout")
-
-
-def test_a_reshape_in_any_order_has_copies_in_the_same_lanes() -> None:
-    """Lanes that hold copies of an element before a reshape hold copies of one behind it: upstream takes no other."""
-    head = """
-#few = #ttg.blocked<{sizePerThread = [1, 1, 8], threadsPerWarp = [8, 2, 1], warpsPerCTA = [1, 1, 1], order = [2, 1, 0]}>
-#copies = #ttg.linear<{register = [[1], [2], [4]], lane = [[0], [8], [16], [32]], warp = [], block = []}>
-#kept = #ttg.slice<{dim = 1, parent = #few}>
-module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 1 : i32, "ttg.threads-per-warp" = 16 : i32} {
-  tt.func public @k(%x: tensor<8x2x8xf32, #few>) -> tensor<64xf32, #copies> {
-    %m = "tt.reduce"(%x) <{axis = 1 : i32}> ({
-    ^bb0(%a: f32, %b: f32):
-      %c = arith.maximumf %a, %b : f32
-      tt.reduce.return %c : f32
-    }) : (tensor<8x2x8xf32, #few>) -> tensor<8x8xf32, #kept>
-    %r = tt.reshape %m allow_reorder : tensor<8x8xf32, #kept> -> tensor<64xf32, #copies>
-    tt.return %r : tensor<64xf32, #copies>
-  }
-}
-"""
-    module = parse_module(head)
-    assert neighbouring_lanes(module)
-    verify(module)
-    (reshape,) = [one for one in module.walk() if one.name == "tt.reshape"]
-    assert same_copies(layout_of(reshape.operands[0].type), layout_of(reshape.result.type))
 
 
 def test_pairs_that_upstream_keeps_in_a_lane_stay_there() -> None:
