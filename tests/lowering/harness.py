@@ -44,16 +44,21 @@ def lower_module(source: Module, capabilities: Capabilities, options: Options) -
     return emit(plan_module(source, capabilities, options))
 
 
+def module_of(function: str, shared: int = 0, capabilities: Capabilities = LAVAPIPE, warps: int = 4) -> str:
+    """The TTGIR of a module with this function, which may use the layouts above."""
+    return (
+        f'{LAYOUTS}\nmodule attributes {{"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = {warps} : i32, '
+        f'ttg.shared = {shared} : i32, ttg.target = "spirv:vulkan1.3", "ttg.threads-per-warp" = '
+        f"{capabilities.subgroup_size} : i32}} {{\n{function}}}\n"
+    )
+
+
 def module_text(
     body: str, arguments: str, shared: int = 0, capabilities: Capabilities = LAVAPIPE, warps: int = 4
 ) -> str:
     """The TTGIR of a kernel ``k(arguments)`` with this body."""
-    return (
-        f'{LAYOUTS}\nmodule attributes {{"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = {warps} : i32, '
-        f'ttg.shared = {shared} : i32, ttg.target = "spirv:vulkan1.3", "ttg.threads-per-warp" = '
-        f"{capabilities.subgroup_size} : i32}} {{\n  tt.func public @k({arguments}) "
-        f"attributes {{noinline = false}} {{\n{body}\n    tt.return\n  }}\n}}\n"
-    )
+    function = f"  tt.func public @k({arguments}) attributes {{noinline = false}} {{\n{body}\n    tt.return\n  }}\n"
+    return module_of(function, shared, capabilities, warps)
 
 
 def compile_body(

@@ -6,7 +6,7 @@ import pytest
 from triton.backends.spirv.transforms.schedule import Options
 from triton.backends.spirv.ttgir.parser import parse_module
 
-from tests.lowering.harness import LAVAPIPE, LAYOUTS, PLAIN, compile_body, disassemble, lower_module
+from tests.lowering.harness import LAVAPIPE, LAYOUTS, compile_body, disassemble, lower_module
 
 ARGUMENTS = "%p: !tt.ptr<f32>, %x: f32"
 PAIRS = "#ttg.blocked<{sizePerThread = [2, 1], threadsPerWarp = [1, 8], warpsPerCTA = [4, 1], order = [1, 0]}>"
@@ -26,59 +26,6 @@ BODY = """
 def compiled(layout: str, barrier: str = "", capabilities=LAVAPIPE) -> str:
     body = BODY.format(layout=layout, barrier=barrier, memdesc=MEMDESC)
     return disassemble(compile_body(body, ARGUMENTS, 1024, capabilities))
-
-
-@pytest.mark.parametrize("capabilities", [LAVAPIPE, PLAIN])
-def test_own_bytes_of_an_invocation_need_no_barrier(capabilities, filecheck):
-    filecheck(
-        compiled("#rows", capabilities=capabilities),
-        """
-CHECK: OpStore %{{[0-9]+}} %{{[0-9]+}} NonPrivatePointer
-CHECK-NOT: OpControlBarrier
-CHECK: OpLoad %{{[0-9]+}} %{{[0-9]+}} NonPrivatePointer
-CHECK-NOT: OpControlBarrier
-""",
-    )
-
-
-@pytest.mark.parametrize("capabilities", [LAVAPIPE, PLAIN])
-def test_own_bytes_of_a_subgroup_need_a_subgroup_barrier(capabilities, filecheck):
-    """Subgroup scope is 3; AcquireRelease, WorkgroupMemory, MakeAvailable and MakeVisible are 0x6108."""
-    filecheck(
-        compiled(PAIRS, capabilities=capabilities),
-        """
-CHECK-DAG: %[[UINT:[0-9]+]] = OpTypeInt 32 0
-CHECK-DAG: %[[SUBGROUP:[0-9]+]] = OpConstant %[[UINT]] 3{{$}}
-CHECK-DAG: %[[SEMANTICS:[0-9]+]] = OpConstant %[[UINT]] 24840{{$}}
-CHECK: OpStore %{{[0-9]+}} %{{[0-9]+}} NonPrivatePointer
-CHECK: OpControlBarrier %[[SUBGROUP]] %[[SUBGROUP]] %[[SEMANTICS]]
-CHECK-NOT: OpControlBarrier
-CHECK: OpLoad %{{[0-9]+}} %{{[0-9]+}} NonPrivatePointer
-CHECK-NOT: OpControlBarrier
-""",
-    )
-
-
-@pytest.mark.parametrize(
-    ("layout", "barrier"),
-    [
-        ("#columns", ""),  # bytes of other subgroups
-        ("#rows", "ttg.barrier local"),  # of the user
-        (PAIRS, "ttg.barrier local"),
-    ],
-)
-def test_other_barriers_are_of_the_workgroup(layout, barrier, filecheck):
-    filecheck(
-        compiled(layout, barrier),
-        """
-CHECK-DAG: %[[UINT:[0-9]+]] = OpTypeInt 32 0
-CHECK-DAG: %[[WORKGROUP:[0-9]+]] = OpConstant %[[UINT]] 2{{$}}
-CHECK: OpStore %{{[0-9]+}} %{{[0-9]+}} NonPrivatePointer
-CHECK: OpControlBarrier %[[WORKGROUP]] %[[WORKGROUP]] %{{[0-9]+}}
-CHECK-NOT: OpControlBarrier
-CHECK: OpLoad %{{[0-9]+}} %{{[0-9]+}} NonPrivatePointer
-""",
-    )
 
 
 def one_subgroup(barrier: str) -> str:

@@ -68,41 +68,12 @@ CHECK: OpLoad %{{[0-9]+}} %{{[0-9]+}} NonPrivatePointer
     )
 
 
-@pytest.mark.parametrize(("views", "view", "shape"), [(INDEX, ROOM, "16x16"), (SLICED, SLICE, "8x16")])
-def test_barriers_between_accesses_whose_places_are_not_known_stay(views, view, shape, filecheck):
-    """Each invocation reads back what it wrote, but which bytes these are depends on the index or the slice."""
-    body = through(views, view, shape).replace("#columns", "#rows")
-    filecheck(
-        disassemble(compile_body(body, ARGUMENTS, 512 + 4096, PLAIN)),
-        """
-CHECK: OpStore %{{[0-9]+}} %{{[0-9]+}} NonPrivatePointer
-CHECK: OpControlBarrier
-CHECK: OpLoad %{{[0-9]+}} %{{[0-9]+}} NonPrivatePointer
-""",
-    )
-
-
 HALVES = "!ttg.memdesc<32x16xf16, #shared, #smem, mutable>"
 REINTERPRETED = f"""    %room = ttg.local_alloc : () -> {ROOM}
     %wide = tt.splat %y : f32 -> tensor<16x16xf32, #rows>
     ttg.local_store %wide, %room : tensor<16x16xf32, #rows> -> {ROOM}
     ttg.barrier local
     %view = ttg.memdesc_reinterpret %room : {ROOM} -> {HALVES}"""
-
-
-def test_memory_of_two_types_is_one_array_of_the_narrower(filecheck):
-    body = through(REINTERPRETED, HALVES, "32x16", "f16")
-    filecheck(
-        disassemble(compile_body(body, "%p: !tt.ptr<f16>, %x: f16, %y: f32", 1024, PLAIN)),
-        """
-CHECK: %[[SHORT:[0-9]+]] = OpTypeInt 16 0
-CHECK: %[[VECTOR:[0-9]+]] = OpTypeVector %[[SHORT]] 4
-CHECK: %[[ARRAY:[0-9]+]] = OpTypeArray %[[VECTOR]]
-CHECK: OpVariable %{{[0-9]+}} Workgroup
-CHECK-NOT: OpVariable %{{[0-9]+}} Workgroup
-CHECK: OpStore
-""",
-    )
 
 
 def test_memory_of_two_types_is_aliased_where_the_layout_is_explicit(filecheck):
@@ -113,41 +84,6 @@ def test_memory_of_two_types_is_aliased_where_the_layout_is_explicit(filecheck):
 CHECK-DAG: OpDecorate %[[FIRST:[0-9]+]] Aliased
 CHECK-DAG: %[[FIRST]] = OpVariable %{{[0-9]+}} Workgroup
 CHECK: OpVariable %{{[0-9]+}} Workgroup
-""",
-    )
-
-
-def test_a_branch_carries_the_first_element_of_a_slice(filecheck):
-    """Byte 8,192 is element 2,048, row 8 of 16 elements 128 elements further."""
-    body = f"""{ALLOC}    %one = ttg.memdesc_subslice %room[8, 0] : {ROOM} -> {SLICE}
-    %other = ttg.memdesc_subslice %room[0, 0] : {ROOM} -> {SLICE}
-    %view = scf.if %c -> ({SLICE}) {{
-      scf.yield %one : {SLICE}
-    }} else {{
-      scf.yield %other : {SLICE}
-    }}"""
-    filecheck(
-        disassemble(compile_body(through(body, SLICE, "8x16"), "%p: !tt.ptr<f32>, %x: f32, %c: i1", 1536, PLAIN)),
-        """
-CHECK-DAG: %[[WHOLE:[0-9]+]] = OpConstant %{{[0-9]+}} 2048{{$}}
-CHECK-DAG: %[[LATER:[0-9]+]] = OpConstant %{{[0-9]+}} 2176{{$}}
-CHECK: OpPhi %{{[0-9]+}} %[[LATER]] %{{[0-9]+}} %[[WHOLE]] %{{[0-9]+}}
-CHECK: OpStore %{{[0-9]+}} %{{[0-9]+}} NonPrivatePointer
-""",
-    )
-
-
-def test_some_of_several_buffers_start_at_the_first_of_them(filecheck):
-    """Of four buffers of 256 elements at byte 8,192, the last two start at vector 512 + 128."""
-    two = ROOMS.replace("4x16x16xf32", "2x16x16xf32").replace("mutable>", "mutable, 4x16x16>")
-    body = f"""{ALLOCS}    %some = ttg.memdesc_subslice %rooms[2, 0, 0] : {ROOMS} -> {two}
-    %view = ttg.memdesc_index %some[%i] : {two} -> {ROOM}"""
-    filecheck(
-        disassemble(compile_body(through(body, ROOM), ARGUMENTS, 512 + 4096, PLAIN)),
-        """
-CHECK-DAG: %[[FIRST:[0-9]+]] = OpConstant %{{[0-9]+}} 640{{$}}
-CHECK-DAG: OpIAdd %{{[0-9]+}} %{{[0-9]+}} %[[FIRST]]
-CHECK: OpStore %{{[0-9]+}} %{{[0-9]+}} NonPrivatePointer
 """,
     )
 

@@ -65,13 +65,6 @@ def test_shuffles_give_way_where_the_driver_makes_too_much_of_them(filecheck):
     filecheck(conversion(one_warp(1), one_warp(4), 32), "CHECK: OpGroupNonUniformShuffle %\n")
 
 
-def test_equal_layouts_cost_nothing(filecheck):
-    filecheck(
-        conversion("#vec4", "#vec4", 128),
-        "CHECK-NOT: OpGroupNonUniformShuffle %\nCHECK-NOT: OpControlBarrier\nCHECK: OpReturn\n",
-    )
-
-
 def test_warps_take_turns_where_registers_do_not_say_the_round(filecheck):
     """256 elements through the memory of 64: both layouts' lanes and warps hold all bits between them."""
     text = conversion("#one", "#vec8", 256, replace(GPU, shared_bytes=256), SCRATCH)

@@ -38,22 +38,6 @@ def test_loops_are_watched_where_the_driver_may_end_them(end, profile, watched):
     assert (WATCH in text(end, profile)) is watched
 
 
-def test_assertion_compares_and_swaps_the_failure_word(filecheck):
-    body = """    %c0 = arith.constant 0 : i32
-    %v = tt.load %p : !tt.ptr<i32>
-    %ok = arith.cmpi ne, %v, %c0 : i32
-    tt.assert %ok, "zero" : i1"""
-    filecheck(
-        disassemble(compile_body(body, "%p: !tt.ptr<i32>")),
-        """
-CHECK: OpINotEqual
-CHECK: OpLogicalNot
-CHECK: OpBranchConditional
-CHECK: OpAtomicCompareExchange
-""",
-    )
-
-
 def test_a_dot_is_watched_because_its_loops_are_not_counted():
     text = """
 #acc = #ttg.blocked<{sizePerThread = [4, 4], threadsPerWarp = [2, 4], warpsPerCTA = [2, 2], order = [1, 0]}>

@@ -42,11 +42,6 @@ def test_no_module_asks_for_it(filecheck, operation: str, result: str, instructi
     filecheck(text, f"CHECK: OpTypeInt 16 0\nCHECK: OpTypeFloat 32\nCHECK: {instruction}\n")
 
 
-def test_a_device_that_has_it_computes_with_it(filecheck) -> None:
-    text = lowered("arith.addf %a, %b : f16", "f16", LAVAPIPE)
-    filecheck(text, "CHECK: OpCapability Float16\nCHECK: %[[HALF:[0-9]+]] = OpTypeFloat 16\nCHECK: OpFAdd %[[HALF]]\n")
-
-
 def test_constants_are_their_bits(filecheck) -> None:
     text = lowered("arith.constant 1.5 : f16", "f16")
     filecheck(text, "CHECK: %[[BITS:[0-9]+]] = OpConstant %{{[0-9]+}} 15872\nCHECK: OpStore %{{[0-9]+}} %[[BITS]]\n")

@@ -78,17 +78,6 @@ def test_bit_counts(name, type_):
     assert compile_body(tensor(name, type_), f"%p: !tt.ptr<{type_}>")
 
 
-@pytest.mark.parametrize("type_", ["i16", "i32", "i64"])
-def test_powers_of_integers_are_a_loop(filecheck, type_):
-    filecheck(
-        disassemble(compile_body(tensor("math.ipowi", type_, "%x, %x"), f"%p: !tt.ptr<{type_}>")),
-        """
-CHECK: OpLoopMerge
-CHECK: OpIMul
-""",
-    )
-
-
 @pytest.mark.parametrize(
     ("name", "instruction"),
     [("math.floor", "Floor"), ("math.ceil", "Ceil"), ("math.trunc", "Trunc"), ("math.roundeven", "RoundEven")],
@@ -103,29 +92,6 @@ CHECK: OpExtInst %[[FLOAT]] %{{{{[0-9]+}}}} {instruction}
 CHECK-NOT: OpFMul
 """,
         )
-
-
-@pytest.mark.parametrize("name", ["math.trunc", "math.roundeven"])
-def test_doubles_are_not_rounded_by_a_driver_that_cannot(filecheck, name):
-    """Mesa's CPU driver without AVX-512; tests/device/math runs it."""
-    filecheck(
-        disassemble(compile_body(tensor(name, "f64"), "%p: !tt.ptr<f64>")),
-        """
-CHECK-NOT: {{Trunc|RoundEven}}
-CHECK: OpFAdd
-CHECK-NEXT: OpFSub
-""",
-    )
-
-
-def test_transcendentals_are_not_the_drivers(filecheck):
-    filecheck(
-        disassemble(compile_body(tensor("math.exp", "f32"), "%p: !tt.ptr<f32>")),
-        """
-CHECK-NOT: OpExtInst {{.*}} Exp
-CHECK: OpExtInst {{.*}} Fma
-""",
-    )
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
-from tests.lowering.harness import LAVAPIPE, PLAIN, compile_body, disassemble
+from tests.lowering.harness import LAVAPIPE, compile_body, disassemble
 
 EXPLICIT = replace(LAVAPIPE, features=LAVAPIPE.features | {"explicit_workgroup_layout"})
 
@@ -26,25 +24,6 @@ def through_shared(element: str, capabilities=LAVAPIPE) -> str:
     return disassemble(compile_body(body, f"%p: !tt.ptr<{element}>", 0, capabilities))
 
 
-@pytest.mark.parametrize(
-    ("element", "type_", "parts"),
-    [("i8", "OpTypeInt 8", 4), ("f16", "OpTypeFloat 16", 4), ("f32", "OpTypeFloat 32", 4), ("i64", "OpTypeInt 64", 2)],
-)
-def test_array_of_vectors_of_the_element_type(filecheck, element, type_, parts):
-    filecheck(
-        through_shared(element, PLAIN),
-        f"""
-CHECK-NOT: WorkgroupMemoryExplicitLayoutKHR
-CHECK: %[[ELEMENT:[0-9]+]] = {type_}
-CHECK: %[[VECTOR:[0-9]+]] = OpTypeVector %[[ELEMENT]] {parts}
-CHECK: %[[ARRAY:[0-9]+]] = OpTypeArray %[[VECTOR]]
-CHECK: %[[POINTER:[0-9]+]] = OpTypePointer Workgroup %[[ARRAY]]
-CHECK: OpVariable %[[POINTER]] Workgroup
-CHECK: OpControlBarrier
-""",
-    )
-
-
 def test_explicit_layout_is_one_aliased_block(filecheck):
     filecheck(
         through_shared("f32", EXPLICIT),
@@ -54,16 +33,5 @@ CHECK: OpExtension "SPV_KHR_workgroup_memory_explicit_layout"
 CHECK-DAG: OpDecorate %[[SHARED:[0-9]+]] Aliased
 CHECK-DAG: OpDecorate %{{[0-9]+}} ArrayStride
 CHECK: %[[SHARED]] = OpVariable %{{[0-9]+}} Workgroup
-""",
-    )
-
-
-def test_accesses_are_not_private_and_the_barrier_orders_them(filecheck):
-    filecheck(
-        through_shared("f32"),
-        """
-CHECK: OpStore %{{[0-9]+}} %{{[0-9]+}} NonPrivatePointer
-CHECK: OpControlBarrier
-CHECK: OpLoad %{{[0-9]+}} %{{[0-9]+}} NonPrivatePointer
 """,
     )

@@ -33,15 +33,3 @@ CHECK: OpIAdd
 CHECK: OpStore
 """,
     )
-
-
-def test_a_grid_that_fits_costs_nothing(filecheck):
-    filecheck(
-        disassemble(compile_body(BODY, "%out: !tt.ptr<i32>")),
-        """
-CHECK-DAG: BuiltIn NumWorkgroups
-CHECK-DAG: BuiltIn WorkgroupId
-CHECK: OpIAdd
-CHECK-NOT: OpIAdd
-""",
-    )
