@@ -329,6 +329,14 @@ TORCH_FALLBACK = Setting(
     f"what happens if a torch operation has no kernel on the device `spirv` and would run on the CPU: `{ALLOW}`, "
     f"`{TELL}` (count each, in one line when the process ends), `{WARN}` (once per operation) or `{ERROR}`",
 )
+TORCH_COMPILED = Setting(
+    "TRITON_SPIRV_TORCH_COMPILED",
+    flag,
+    False,
+    "1",
+    "where the device `spirv` is the processor, compile also those torch operations that torch's own kernels do faster "
+    "(for tests of kernels)",
+)
 WITHOUT = Setting[tuple[str, ...]](
     "TRITON_SPIRV_WITHOUT",
     names,

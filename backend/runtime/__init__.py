@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from .cuda import cuda_index
     from .device_choice import selected
     from .errors import DeviceUnavailable, KernelRejected, ValidationError, ValuesDiffer
-    from .launches.graph import Graph
+    from .launches.graph import Graph, capturing
     from .measuring.measured import capabilities_of
     from .memory.allocator import OutOfDeviceMemory
     from .memory.pinned import PINNED
@@ -76,6 +76,7 @@ _FOR_TORCH = {
     "PINNED": "memory.pinned",
     "Queue": "streams",
     "capabilities_of": "measuring.measured",
+    "capturing": "launches.graph",
     "cuda_index": "cuda",
     "current": "context",
     "current_device": "context",
@@ -118,6 +119,7 @@ __all__ = [
     "DeviceUnavailable",
     "array",
     "capabilities_of",
+    "capturing",
     "cuda_index",
     "current",
     "current_device",

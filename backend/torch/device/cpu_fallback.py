@@ -1,6 +1,7 @@
-"""Operations of the torch device ``spirv`` that run on the CPU, on copies of their arguments.
+"""Operations of the torch device ``spirv`` that torch's own kernels for the CPU do.
 
-Arguments that share device memory share their copy, so that each sees what an operation writes to another.
+Where the device is the processor, they work on the memory of their arguments. Elsewhere they do so on copies; arguments
+that share device memory share their copy, so that each sees what an operation writes to another.
 """
 
 from __future__ import annotations
@@ -20,11 +21,28 @@ import torch
 
 from ...runtime import NAME
 from ...settings import ERROR, TELL, TORCH_FALLBACK, WARN
-from .tensor_memory import WRITING, before_reading, context_of, host_view, is_dense, is_ours, window, write_back
+from .tensor_memory import (
+    WRITING,
+    before_reading,
+    context_of,
+    copy_of_host,
+    empty_strided,
+    host_view,
+    in_host_memory,
+    is_dense,
+    is_ours,
+    is_plain,
+    shares_host_memory,
+    window,
+    write_back,
+)
 
 #: Operations that ran on the CPU, with copies both ways, by name.
 FALLBACKS: Counter[str] = Counter()
 
+#: Sizes, strides and types of large results, by the operation and the forms of its arguments.
+_forms: dict[Any, list[tuple[Any, Any, torch.dtype]]] = {}
+_MOST_FORMS, _LARGE = 4096, 1 << 18
 _warned: set[str] = set()
 _log = logging.getLogger(f"{__name__.rsplit('.', 2)[0]}.registration")
 _LARGEST_ELEMENT = 16  # bytes: a copy begins at a multiple of it
@@ -45,6 +63,9 @@ _OVERWRITING = frozenset(
         "aten::randperm.generator_out",
     )
 )
+
+#: Operations whose outputs have sizes that depend on values, or are copied to by torch.
+_WITHOUT_OUTPUTS = frozenset(("aten::linalg_lstsq", "aten::_fft_c2c", "aten::_fft_c2r", "aten::_fft_r2c"))
 
 #: Arguments that operations write though their schemas do not say so.
 _UNDECLARED = dict.fromkeys(
@@ -72,12 +93,16 @@ def _may_be_elsewhere(operation: str, argument: str) -> bool:
 @dataclass(frozen=True, slots=True)
 class _Signature:
     """What calls of an operation need to know of it; ``arguments`` are (name, whether it is written, whether it is a
-    tensor) in their order."""
+    tensor) in their order. ``is_short``: it writes no argument, and takes no list of tensors. ``outs``, ``with_outs``:
+    the names of the outputs that torch's kernel for the CPU can be given, and the overload that takes them."""
 
     name: str
     full_name: str
     arguments: tuple[tuple[str, bool, bool], ...]
     overwrites: bool
+    is_short: bool
+    outs: tuple[str, ...]
+    with_outs: Any
 
 
 @cache
@@ -93,15 +118,77 @@ def _signature(op: Any) -> _Signature:
         for argument in schema.arguments
     )
     full_name = schema.name + ("." + schema.overload_name if schema.overload_name else "")
-    return _Signature(schema.name, full_name, arguments, op.name() in _OVERWRITING)
+    is_short = not any(writes for _, writes, _ in arguments) and not any(
+        "List[" in str(one.type) and "Tensor" in str(one.type) for one in schema.arguments
+    )
+    outs, with_outs = _outputs(op)
+    return _Signature(schema.name, full_name, arguments, op.name() in _OVERWRITING, is_short, outs, with_outs)
+
+
+def _outputs(op: Any) -> tuple[tuple[str, ...], Any]:
+    """``outs`` and ``with_outs``; none where the sizes of results depend on values."""
+    if torch.Tag.dynamic_output_shape in op.tags or op._schema.name in _WITHOUT_OUTPUTS:
+        return (), None
+    wanted = [(one.name, str(one.type)) for one in op._schema.arguments]
+    for name in op.overloadpacket.overloads():
+        overload = getattr(op.overloadpacket, name)
+        outs = tuple(one.name for one in overload._schema.arguments if one.is_out)
+        taken = [(one.name, str(one.type)) for one in overload._schema.arguments if not one.is_out]
+        if outs and taken == wanted and torch._C._dispatch_has_kernel_for_dispatch_key(overload.name(), "CPU"):
+            return outs, overload
+    return (), None
 
 
 def fallback(op: Any, *args: Any, **kwargs: Any) -> Any:
-    """Runs ``op`` on CPU copies of its arguments and brings back what it made and what it wrote.
+    """Runs ``op`` on the CPU and brings back what it made and what it wrote.
 
     Raises RuntimeError if tensors are on several devices, the CPU's with one element and no dimensions left out, or
     TRITON_SPIRV_TORCH_FALLBACK is ``error``.
     """
+    return _run(op, args, kwargs, counts=True)
+
+
+def by_torchs_kernel(op: Any, *args: Any, **kwargs: Any) -> Any:
+    """Does the same where the device shares_host_memory(), and counts nothing: torch's kernel is the device's own.
+
+    Calls that write no argument take a short way. Large results are written into the device's memory, if torch's kernel
+    takes outputs and an earlier call has shown what they are like; others are copied there.
+    """
+    signature = _signature(op)
+    tensors = [x for x in args if isinstance(x, torch.Tensor)]
+    numbers = any(
+        one[2] and isinstance(x, (int, float, complex)) for one, x in zip(signature.arguments, args, strict=False)
+    )
+    alike = all(map(is_ours, tensors)) and len({x.device for x in tensors}) == 1
+    if numbers or kwargs or not alike or not signature.is_short:
+        return _run(op, args, kwargs, counts=False)
+    device, outs = tensors[0].device, signature.outs
+    key = (op, torch.get_default_dtype(), *map(_form, args)) if outs else None
+    made = [empty_strided(size, stride, dtype=dtype, device=device) for size, stride, dtype in _forms.get(key, ())]
+    hosts = in_host_memory([*tensors, *made])
+    given = iter(hosts)
+    taken = [next(given) if isinstance(x, torch.Tensor) else x for x in args]
+    if made:
+        signature.with_outs(*taken, **dict(zip(outs, given, strict=True)))
+        return made[0] if len(made) == 1 else tuple(made)
+    results = op(*taken)
+    every = (results,) if isinstance(results, torch.Tensor) else results
+    if outs and sum(x.nbytes for x in every) >= _LARGE and all(map(is_plain, every)):
+        if len(_forms) >= _MOST_FORMS:
+            _forms.clear()
+        _forms[key] = [(x.size(), x.stride(), x.dtype) for x in every]
+    brought = tuple(copy_of_host(x, device) if isinstance(x, torch.Tensor) else x for x in every)
+    return brought[0] if isinstance(results, torch.Tensor) else brought
+
+
+def _form(value: Any) -> Any:
+    """All of an argument that the sizes, strides and type of results follow from."""
+    if isinstance(value, torch.Tensor):
+        return value.dtype, value.size(), value.stride()
+    return type(value), tuple(value) if isinstance(value, list) else value
+
+
+def _run(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], counts: bool) -> Any:
     signature = _signature(op)
     device: torch.device | None = None
     tensors: dict[int, torch.Tensor] = {}
@@ -124,32 +211,45 @@ def fallback(op: Any, *args: Any, **kwargs: Any) -> Any:
                 device = leaf
     if tensors:
         device = _common_device(signature.name, tensors.values(), written.values(), others)
-    _count(signature.full_name)
+    if counts:
+        _count(signature.full_name)
     unread = set(written) if signature.overwrites else set()
     originals: dict[int, torch.Tensor] = {}
-    # Between the elements of a view lie others, which are written back with it.
-    with nullcontext() if all(is_dense(tensor) for tensor in written.values()) else WRITING:
-        hosts = _host_views(list(tensors.values()), unread)
+    called = _taking_numbers(op, frozenset(numbers)) if numbers else op
+
+    def run(in_place: bool) -> Any:
+        every = list(tensors.values())
+        hosts = dict(zip(tensors, in_host_memory(every), strict=True)) if in_place else _host_views(every, unread)
 
         def to_host(value: Any) -> Any:
             if isinstance(value, torch.device) and value.type == NAME:
                 return torch.device("cpu")
             return hosts.get(id(value), value)
 
-        run = _taking_numbers(op, frozenset(numbers)) if numbers else op
-        result = run(*_each(to_host, args), **{name: _each(to_host, value) for name, value in kwargs.items()})
-        for key, tensor in tensors.items():
-            if key in written:
-                _bring_back(tensor, hosts[key])
-                originals[id(hosts[key])] = tensor
+        result = called(*_each(to_host, args), **{name: _each(to_host, value) for name, value in kwargs.items()})
+        for key in written:
+            if key in tensors:
+                _bring_back(tensors[key], hosts[key], in_place)
+                originals[id(hosts[key])] = tensors[key]
+        return result
+
+    in_place = bool(tensors) and shares_host_memory(context_of(next(iter(tensors.values()))))
+    # Between the elements of a view lie others, which are written back with it.
+    with WRITING if written and (in_place or not all(map(is_dense, written.values()))) else nullcontext():
+        try:
+            result = run(in_place)
+        except RuntimeError as error:
+            if not in_place or "not resizable" not in str(error):
+                raise
+            result = run(False)  # an output of another size, which torch resizes before it writes anything
 
     def to_device(value: Any) -> Any:
-        if not isinstance(value, torch.Tensor) or value.device.type != "cpu":
+        if device is None or not isinstance(value, torch.Tensor) or value.device.type != "cpu":
             return value
         original = originals.get(id(value))
-        return value.to(device) if original is None else original
+        return copy_of_host(value, device) if original is None else original
 
-    return result if device is None else _each(to_device, result)
+    return _each(to_device, result)
 
 
 def _count(name: str) -> None:
@@ -252,8 +352,8 @@ def _host_views(tensors: list[torch.Tensor], unread: set[int]) -> dict[int, torc
     return hosts
 
 
-def _bring_back(tensor: torch.Tensor, host: torch.Tensor) -> None:
-    """Give the tensor what the operation made of its copy."""
+def _bring_back(tensor: torch.Tensor, host: torch.Tensor, in_place: bool) -> None:
+    """Give the tensor what the operation made of its copy, or its form alone where it worked in place."""
     same = (
         host.size() == tensor.size()
         and host.stride() == tensor.stride()
@@ -261,7 +361,11 @@ def _bring_back(tensor: torch.Tensor, host: torch.Tensor) -> None:
         and host.is_neg() == tensor.is_neg()
     )
     if same:
-        write_back(tensor, host)
+        if not in_place:
+            write_back(tensor, host)
+        return
+    if in_place:
+        tensor.resize_(host.size()).as_strided_(host.size(), host.stride())
         return
     if host.size() != tensor.size():
         tensor.resize_(host.size())

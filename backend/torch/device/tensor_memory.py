@@ -35,6 +35,7 @@ _NUMBERS: dict[torch.dtype, Any] = {torch.float32: ctypes.c_float, torch.float64
 }
 #: Fewer bytes go from one device to another through memory that is not pinned.
 _ACROSS = 1 << 20
+_CPU = torch.device("cpu")
 _LARGEST = 2**63 - 1  # bytes and elements, which torch counts in 64 bits
 _aten = torch.ops.aten
 #: What kernels do where memory is not moved as it is, entered from outside this package: "copy" (from one tensor of a
@@ -250,6 +251,44 @@ def host_view(tensor: torch.Tensor, memory: torch.Tensor, start: int) -> torch.T
     if tensor.is_conj():
         result = result.conj()
     return torch._neg_view(result) if tensor.is_neg() else result
+
+
+def shares_host_memory(context: Context) -> bool:
+    """Whether the device is the processor, which has tensors' memory in place."""
+    return context.native.host_addresses and context.device.api == "CPU"
+
+
+def in_host_memory(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """CPU tensors on the memory of ``tensors``, which are of one device that shares_host_memory(). All work that was
+    submitted is done, so that no kernel writes to it. Those with one storage have one storage."""
+    before_reading(tensors[0])
+    storages: dict[tuple[int, int], Any] = {}
+    hosts = []
+    for tensor in tensors:
+        storage = tensor.untyped_storage()
+        start, bytes_ = place = storage.data_ptr(), storage.nbytes()
+        if place not in storages:
+            storages[place] = torch._C._construct_storage_from_data_pointer(start, _CPU, bytes_)
+        host = torch.empty(0, dtype=tensor.dtype, device=_CPU)
+        host.set_(storages[place], tensor.storage_offset(), tensor.size(), tensor.stride())
+        host = host.conj() if tensor.is_conj() else host
+        hosts.append(torch._neg_view(host) if tensor.is_neg() else host)
+    context_of(tensors[0]).native.synchronize()
+    return hosts
+
+
+def is_plain(tensor: torch.Tensor) -> bool:
+    """Whether its memory, copied as it is, is all of it."""
+    return tensor.dtype in DLPACK_CODES and not tensor.is_conj() and not tensor.is_neg() and is_dense(tensor)
+
+
+def copy_of_host(host: torch.Tensor, device: torch.device) -> torch.Tensor:
+    """The CPU tensor's values and strides in new memory of the device."""
+    if not is_plain(host):
+        return host.to(device)
+    made = _new(host.size(), host.stride(), host.dtype, device)
+    write_back(made, host)
+    return made
 
 
 def before_reading(tensor: torch.Tensor) -> None:

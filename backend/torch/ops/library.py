@@ -13,7 +13,7 @@ import torch
 from triton.runtime.errors import OutOfResources
 
 from ..device.cpu_fallback import fallback
-from . import prepared
+from . import prepared, processor
 from .shapes import resized, share_memory, touch
 from .types import OnHost
 
@@ -28,8 +28,9 @@ aten = torch.ops.aten
 
 #: Operations whose outputs may not share memory with what they read, as on the CPU.
 _APART = frozenset(("gather", "kthvalue", "masked_select"))
-#: Operations that torch composes of allocations, copies and fills.
-_OF_MEMORY = (
+#: Operations that torch composes of allocations, copies, fills and operations with other names.
+_OF_OTHERS = (
+    "logsumexp",
     *("clone", "full_like", "new_full", "new_ones", "new_zeros", "ones_like", "zeros_like"),
     *("diagonal_backward", "select_backward", "slice_backward", "unfold_backward"),
 )
@@ -73,7 +74,7 @@ def enter(
             _log.warning("%s is left to the CPU: %s", name, reason)
         return fallback(op, *args, **kwargs)
 
-    prepared.enter(library, op, run, by_address=_writes_lists(op))
+    prepared.enter(library, op, processor.or_torchs(op, run), by_address=_writes_lists(op))
 
 
 def _writes_lists(op: torch._ops.OpOverload) -> bool:
@@ -84,12 +85,12 @@ def _writes_lists(op: torch._ops.OpOverload) -> bool:
 def enter_composed(library: torch.library.Library) -> None:
     """Repeat earlier calls of operations that torch composes of operations in ON_DEVICE, such as ``add`` of
     ``add.out``. torch's own composition, which every out-of-tree device gets, does the first call of a kind."""
-    for base in sorted({*_OF_MEMORY, *(name.partition(".")[0].removesuffix("_") for name in ON_DEVICE)}):
+    for base in sorted({*_OF_OTHERS, *(name.partition(".")[0].removesuffix("_") for name in ON_DEVICE)}):
         for variant in (base, base + "_"):
             for op in overloads(variant):
                 name = op.name().removeprefix("aten::")
                 if name not in ON_DEVICE and _is_composed_for_devices(op):
-                    prepared.enter(library, op, _composition(op))
+                    prepared.enter(library, op, processor.or_torchs(op, _composition(op)))
 
 
 def _composition(op: torch._ops.OpOverload) -> Callable[..., Any]:

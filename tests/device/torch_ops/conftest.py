@@ -10,6 +10,7 @@ import torch
 from torch.utils import _pytree as pytree
 from triton import knobs
 from triton.backends.spirv.launching.typed_kernels import TypedKernel
+from triton.backends.spirv.settings import TORCH_COMPILED
 from triton.backends.spirv.torch import registration
 
 #: What torch.testing.assert_close takes as equal, by type; None is its own choice.
@@ -19,6 +20,11 @@ _TOLERANCES = {torch.float16: (2e-3, 2e-3), torch.bfloat16: (2e-2, 2e-2), torch.
 @pytest.fixture(autouse=True, scope="session")
 def _registered() -> None:
     registration.register()
+
+
+@pytest.fixture(autouse=True)
+def _kernels_of_this_backend(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(TORCH_COMPILED.name, "1")
 
 
 @pytest.fixture

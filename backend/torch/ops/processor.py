@@ -1,0 +1,83 @@
+"""Operations that torch's own kernels do where the device is the processor, on its memory (device/cpu_fallback.py).
+
+They are those whose kernels here, which GPUs need, took more than twice the time of torch's: what is a library's there
+(LAPACK, MKL's transforms, double precision, complex numbers), and what depends on values. To get there takes 40 µs, so
+that an operation which is faster here for some arguments has a condition.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from ... import runtime
+from ...settings import TORCH_COMPILED
+from ..device.cpu_fallback import by_torchs_kernel
+from ..device.tensor_memory import context_of, is_ours, shares_host_memory
+
+#: Of the first tensor among an operation's arguments, and of all arguments that have no name.
+_Condition = Callable[[torch.Tensor, tuple[Any, ...]], bool]
+
+
+def _always(x: torch.Tensor, args: tuple[Any, ...]) -> bool:
+    return True
+
+
+def _matrices(least: int) -> _Condition:
+    return lambda x, args: x.shape[-1] >= least
+
+
+def _elements(least: int, most: int = 2**62) -> _Condition:
+    return lambda x, args: least <= x.numel() <= most
+
+
+def _has_mask(x: torch.Tensor, args: tuple[Any, ...]) -> bool:
+    return x.numel() <= _FEW and any(i is not None and i.dtype in (torch.bool, torch.uint8) for i in args[1])
+
+
+#: Of more elements a walk in parallel is faster.
+_FEW = 1 << 18
+
+_CONDITIONS: dict[str, _Condition] = {
+    "_fft_c2c _fft_c2r _fft_r2c _linalg_svd _linalg_eigh linalg_matrix_exp linalg_lstsq": _always,
+    "_linalg_det _linalg_slogdet _linalg_solve_ex linalg_inv_ex linalg_lu": _matrices(32),
+    "linalg_householder_product linalg_qr": _matrices(128),
+    "mm bmm addmm baddbmm": lambda x, args: x.dtype in (torch.float64, torch.complex64, torch.complex128),
+    "add sub mul div neg reciprocal pow eq ne sgn conj_physical": lambda x, args: x.is_complex(),
+    "sum mean prod cumsum": lambda x, args: x.is_complex(),
+    "erfinv special_ndtri igamma igammac _pdist_forward": _always,
+    "reflection_pad2d reflection_pad3d replication_pad2d replication_pad3d grid_sampler_2d": _elements(1 << 16),
+    "_adaptive_avg_pool2d": _elements(1 << 15),
+    "sort": lambda x, args: max(x.shape, default=0) > 8192,
+    "topk": _elements(8192),
+    "median nanmedian": lambda x, args: len(args) == 1 and x.numel() >= 1024,
+    "_unique2 unique_consecutive histc bincount repeat_interleave index_reduce": _always,
+    "scatter_reduce": lambda x, args: args[4] != "sum",
+    "nonzero masked_select": _elements(0, _FEW),
+    "index": _has_mask,
+    "_embedding_bag _embedding_bag_forward_only": lambda x, args: args[1].numel() >= 1024,
+    "_ctc_loss": _always,
+}
+_TABLE = {name: condition for names, condition in _CONDITIONS.items() for name in names.split()}
+
+
+def or_torchs(op: torch._ops.OpOverload, run: Callable[..., Any]) -> Callable[..., Any]:
+    """``run``, or torch's kernel for the calls that are torch's. A graph captures launches alone."""
+    condition = _TABLE.get(op._schema.name.partition("::")[2].removesuffix("_"))
+    if condition is None:
+        return run
+
+    @functools.wraps(run)
+    def either(*args: Any, **kwargs: Any) -> Any:
+        x = next((one for one in args if is_ours(one)), None)
+        if x is not None:
+            context = context_of(x)
+            if shares_host_memory(context) and condition(x, args) and not TORCH_COMPILED.get():
+                if runtime.capturing(context) is None:
+                    return by_torchs_kernel(op, *args, **kwargs)
+        return run(*args, **kwargs)
+
+    return either

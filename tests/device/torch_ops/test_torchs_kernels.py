@@ -1,0 +1,134 @@
+"""Operations that torch's own kernels do on the memory of the device, where that is the processor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from triton.backends.spirv import runtime
+from triton.backends.spirv.settings import TORCH_COMPILED
+from triton.backends.spirv.torch.ops import processor
+
+from .conftest import compare, with_gradients
+
+
+@pytest.fixture(autouse=True)
+def calls(monkeypatch: pytest.MonkeyPatch, _kernels_of_this_backend: None) -> Iterator[list[str]]:
+    """The operations that torch's kernels do. Sizes are those of no other test: earlier calls may be repeated."""
+    found: list[str] = []
+    run = processor.by_torchs_kernel
+
+    def counted(op: Any, *args: Any, **kwargs: Any) -> Any:
+        found.append(op._schema.name)
+        return run(op, *args, **kwargs)
+
+    monkeypatch.setattr(processor, "by_torchs_kernel", counted)
+    monkeypatch.delenv(TORCH_COMPILED.name)
+    if runtime.current().device.api != "CPU":
+        pytest.skip("kernels of a device that is not the processor")
+    yield found
+
+
+def _real(*shape: int) -> torch.Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(3))
+
+
+def _complex(*shape: int) -> torch.Tensor:
+    return torch.complex(_real(*shape), _real(*shape).flip(-1))
+
+
+_INDEX = torch.arange(37) % 11
+_CASES: dict[str, tuple[Any, ...]] = {
+    "rfft": (torch.fft.rfft, _real(7, 1031)),
+    "irfft of a transposed view": (lambda x: torch.fft.irfft(x.T), _complex(131, 9)),
+    "svdvals": (torch.linalg.svdvals, _real(39, 41)),
+    "eigh": (lambda x: torch.linalg.eigh(x + x.mT)[0], _real(3, 21, 21)),
+    "inverse of a view": (lambda x: torch.linalg.inv(x[1:, :-1]), _real(38, 38)),
+    "solve": (torch.linalg.solve, _real(43, 43), _real(43, 3)),
+    "large pads": (
+        lambda x: (F.pad(x, (5, 6, 7, 2), mode="reflect"), F.pad(x, (1, 2), mode="replicate")),
+        _real(9, 101, 103),
+    ),
+    "sort": (lambda x: x.sort(descending=True), (_real(9001) * 99).int()),
+    "topk": (lambda x: x.topk(7), _real(3, 4001)),
+    "median": (torch.median, _real(1303)),
+    "unique": (lambda x: x.unique(return_inverse=True, return_counts=True), torch.arange(1237) % 101),
+    "nonzero": (lambda x: (x > 0.5).nonzero(), _real(41, 43)),
+    "mask": (lambda x: (x[x > 0], x.masked_select(x < 0)), _real(47, 43)),
+    "scatter_reduce": (lambda x, i: x.scatter_reduce(0, i, x.roll(1), "amax"), _real(37), _INDEX),
+    "index_reduce": (lambda x, i: x.index_reduce(0, i, x.flip(0), "amin"), _real(37, 5), _INDEX),
+    "complex numbers": (
+        lambda x, y: (x * y.conj(), x - 2 * y, x / y, x.sum(1), x @ y.T, -x),
+        _complex(19, 23),
+        _complex(19, 23),
+    ),
+    "double": (lambda x: x.double() @ x.T.double(), _real(33, 29)),
+    "erfinv": (lambda x: torch.erfinv(x[::2]), _real(2003).tanh()),
+    "ndtri, igamma": (lambda x: (torch.special.ndtri(x), torch.igamma(x, x)), _real(307).sigmoid()),
+    "out of another size": (lambda x: torch.erfinv(x, out=x.new_empty(3)), _real(71).tanh()),
+    "in place, between others": (lambda x: x[1::2, 3:].mul_(2j), _complex(9, 17)),
+}
+
+
+@pytest.mark.parametrize("name", _CASES)
+def test_values_are_torchs(name: str, calls: list[str]) -> None:
+    function, *args = _CASES[name]
+    for _ in range(3):  # the second call of a large result writes it in place
+        compare(function, *args, tolerance=(0.0, 0.0))
+    assert calls
+
+
+@pytest.mark.parametrize("name", ["rfft", "svdvals", "solve", "large pads", "complex numbers", "erfinv"])
+def test_gradients_are_torchs(name: str) -> None:
+    function, *args = _CASES[name]
+
+    def total(*inputs: torch.Tensor) -> torch.Tensor:
+        results = function(*inputs)
+        return sum((x.abs() * 1).sum() for x in (results if isinstance(results, tuple) else (results,)))
+
+    compare(with_gradients(total), *args, tolerance=(1e-3, 1e-4))
+
+
+def test_kernels_that_write_the_arguments_end_before(calls: list[str]) -> None:
+    x = torch.zeros(1 << 21, device="spirv")
+    for _ in range(12):
+        x += 1
+    assert x.median().item() == 12
+    image = torch.ones(4, 401, 409, device="spirv")
+    for turn in range(4):
+        before = F.pad(image, (3, 3, 3, 3)) * turn  # memory that the next result gets while this is computed
+        del before
+        padded = F.pad(image, (3, 3, 3, 3), mode="reflect")
+        assert bool((padded == 1).all())
+    assert {"aten::median", "aten::reflection_pad2d"} <= set(calls)
+
+
+def test_errors_are_torchs() -> None:
+    for device in ("cpu", "spirv"):
+        with pytest.raises(torch.linalg.LinAlgError, match="singular"):
+            torch.linalg.inv(torch.zeros(35, 35, device=device))
+        x = torch.zeros(53, device=device)
+        with pytest.raises(RuntimeError, match="single memory location"):
+            torch.erfinv(x[:-1], out=x[1:])
+
+
+def test_graphs_capture_launches(calls: list[str]) -> None:
+    x = torch.rand(5, 47, device="spirv", dtype=torch.float64)
+    torch.erfinv(x)
+    calls.clear()
+    graph = runtime.Graph()
+    with graph.capture():
+        y = torch.erfinv(x)
+    x.fill_(0.5)
+    graph.replay()
+    torch.testing.assert_close(y.cpu(), torch.full_like(y, 0.4769362762044699, device="cpu"))
+    assert calls == []
+
+
+def test_the_setting_has_them_compiled(calls: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(TORCH_COMPILED.name, "1")
+    compare(torch.fft.rfft, _real(3, 53), tolerance=(1e-4, 1e-4))
+    assert calls == []
