@@ -7,8 +7,8 @@ import math
 import sys
 import threading
 import time
-from collections.abc import Mapping
-from contextlib import nullcontext
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -43,6 +43,8 @@ class Recorder:
 
     launches: list[Launch] = field(default_factory=list)
     host: list[HostSpan] = field(default_factory=list)
+    #: Copies on other streams than a device's first one.
+    copies: list[Launch] = field(default_factory=list)
     #: Host seconds that the hooks took.
     own: float = 0.0
 
@@ -90,6 +92,19 @@ class Recorder:
                 self._read(_GATHERED)
         self.own += time.perf_counter() - start
 
+    @contextmanager
+    def copying(self, copy: Launch) -> Iterator[None]:
+        """Around a copy on a stream."""
+        begin, end = self._make_event(enable_timing=True), self._make_event(enable_timing=True)
+        begin.record()
+        yield
+        end.record()
+        copy.host_seconds = time.perf_counter() - copy.host_begin
+        with self._lock:
+            self._first = self._first or begin
+            self._pending.append((copy, begin, end))
+            self.copies.append(copy)
+
     def _read(self, count: int) -> None:
         for launch, begin, end in self._pending[:count]:
             launch.begin = self._first.elapsed_time(begin)
@@ -115,7 +130,7 @@ class Recorder:
         knobs.runtime.launch_enter_hook.add(self.enter)
         knobs.runtime.launch_exit_hook.add(self.leave)
         try:
-            with host_recorded(self.host):
+            with host_recorded(self.host, self.copying):
                 raised = run_program(program, arguments)
         finally:
             knobs.runtime.launch_enter_hook.remove(self.enter)
@@ -356,5 +371,5 @@ def run_profile(options: argparse.Namespace) -> int:
         for name, of in by_kernel(launches).items():
             print(f"{name}: {limits(speed_of([event_of(one) for one in of], asdict(peaks)))}", file=sys.stderr)
     if options.trace is not None:
-        write_whole(options.trace, chrome_trace(launches, recorder.host, peaks).encode())
+        write_whole(options.trace, chrome_trace(launches + recorder.copies, recorder.host, peaks).encode())
     return exit_status(raised)

@@ -7,8 +7,8 @@ import json
 import os
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +27,8 @@ class Launch:
     """One launch. ``begin`` and ``milliseconds``: on the device's clock, from the first launch. ``host_begin`` and
     ``host_seconds``: on the host's clock. ``flops`` and ``moved``: operations and bytes that its launch_metadata
     states, or as ``estimated`` from the kernel; ``distinct``: the bytes without what is read or written again.
-    ``kernel``: the CompiledKernel, ``arguments``: the numbers among its arguments, and the extents of its tensors."""
+    ``kernel``: the CompiledKernel, ``arguments``: the numbers among its arguments, and the extents of its tensors.
+    ``on_stream``: it is a copy on a stream of its own, beside kernels."""
 
     name: str
     grid: tuple[int, ...]
@@ -42,6 +43,7 @@ class Launch:
     arguments: tuple[object, ...] = ()
     distinct: float = 0.0
     host_seconds: float = 0.0
+    on_stream: bool = False
 
 
 @dataclass(frozen=True)
@@ -68,9 +70,10 @@ def timed(host: list[HostSpan], kind: str, name: str, **facts: Any) -> Iterator[
 
 
 @contextmanager
-def host_recorded(host: list[HostSpan]) -> Iterator[None]:
+def host_recorded(host: list[HostSpan], around: Callable[[Launch], AbstractContextManager[None]]) -> Iterator[None]:
     """Adds to ``host`` what is compiled and copied meanwhile, on any thread. Copies that are part of a launch, of
-    tensors that the device cannot use in place, are not among them."""
+    tensors that the device cannot use in place, are not among them. ``around``: the block for a copy on another stream
+    than the device's first one."""
     from triton import knobs
 
     device, listener = native().Device, knobs.compilation.listener
@@ -86,7 +89,11 @@ def host_recorded(host: list[HostSpan]) -> Iterator[None]:
 
     def copying(name: str) -> Any:
         def copied(self: Any, to: int, from_: int, bytes_: int) -> Any:
-            with timed(host, "copy", _COPIES[name], bytes=bytes_):
+            on_stream = name == "copy" and self.has_timestamps and native().Stream.current(self) is not None
+            copy = Launch(
+                _COPIES[name], (), time.perf_counter(), threading.get_ident(), moved=bytes_, on_stream=on_stream
+            )
+            with timed(host, "copy", _COPIES[name], bytes=bytes_), around(copy) if on_stream else nullcontext():
                 return copies[name](self, to, from_, bytes_)
 
         return copied
@@ -120,18 +127,22 @@ def event_of(launch: Launch) -> dict[str, Any]:
     if launch.kernel is not None:
         facts |= {"kernel": launch.kernel.name, "module": module_digest(launch.kernel.kernel)}
     times = {"ts": launch.begin * 1e3, "dur": launch.milliseconds * 1e3}
-    return {"ph": "X", "name": launch.name, "cat": "kernel", "pid": 1, "tid": 0, "args": facts} | times
+    kind = {"cat": "copy", "tid": 1} if launch.on_stream else {"cat": "kernel", "tid": 0}
+    return {"ph": "X", "name": launch.name, "pid": 1, "args": facts} | kind | times
 
 
 def chrome_trace(launches: list[Launch], host: list[HostSpan] | None = None, peaks: Peaks | None = None) -> str:
-    """The launches, and what the host did, as JSON: a track for the device, and one for each thread, with an arrow from
-    where a launch was asked for to where it ran. ``triton-spirv inspect --launches`` reads it, too."""
+    """The launches, and what the host did, as JSON: a track for the device's kernels, one for copies on streams, one
+    for each thread, and an arrow from where a launch was asked for to where it ran. ``triton-spirv inspect
+    --launches`` reads it, too."""
     spans = host or []
     first = min((launch.host_begin for launch in launches), default=0.0)
     start = min([first if launches else float("inf"), *(span.begin for span in spans)], default=0.0)
     pid = os.getpid()
     names = {thread.ident: thread.name for thread in threading.enumerate()}
     events: list[dict[str, Any]] = [_named("process_name", 1, 0, "device"), _named("process_name", pid, 0, "host")]
+    if any(launch.on_stream for launch in launches):
+        events += [_named("thread_name", 1, 0, "kernels"), _named("thread_name", 1, 1, "copies on streams")]
     for thread in dict.fromkeys([*(span.thread for span in spans), *(launch.thread for launch in launches)]):
         events.append(_named("thread_name", pid, thread, names.get(thread, f"thread {thread}")))
     for number, launch in enumerate(launches):
@@ -141,7 +152,7 @@ def chrome_trace(launches: list[Launch], host: list[HostSpan] | None = None, pea
         asked = {"ph": "X", "name": launch.name, "cat": "launch", "dur": launch.host_seconds * 1e6} | at
         arrow = {"name": "launch", "cat": "launches", "id": number}
         events += [on_device, asked | {"args": on_device["args"]}, arrow | at | {"ph": "s"}]
-        events.append(arrow | {"ph": "f", "bp": "e", "pid": 1, "tid": 0, "ts": on_device["ts"]})
+        events.append(arrow | {"ph": "f", "bp": "e", "pid": 1, "tid": on_device["tid"], "ts": on_device["ts"]})
     for span in spans:
         at = {"pid": pid, "tid": span.thread, "ts": (span.begin - start) * 1e6, "dur": span.seconds * 1e6}
         events.append({"ph": "X", "name": span.name, "cat": span.kind, "args": span.facts} | at)

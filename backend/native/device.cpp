@@ -103,7 +103,7 @@ std::unique_ptr<Buffer> Device::import_host(void*, uint64_t) {
 
 Timestamp Device::acquire_timestamp() { throw std::runtime_error("the device has no timestamps"); }
 
-void Device::write_timestamp(Timestamp&) { throw std::runtime_error("the device has no timestamps"); }
+void Device::write_timestamp(Timestamp&, Stream*) { throw std::runtime_error("the device has no timestamps"); }
 
 double Device::elapsed(const Timestamp&, const Timestamp&) { throw std::runtime_error("the device has no timestamps"); }
 
@@ -139,16 +139,42 @@ bool Device::done(uint64_t value) {
   return seen(value);
 }
 
+bool Device::done_copies(uint64_t value) {
+  if (copies_end_.load(std::memory_order_acquire) >= value) return true;
+  const Use use(*this);
+  check_running();
+  return look_copies(value);
+}
+
 bool Device::seen(uint64_t value) {
   if (reached_.load(std::memory_order_acquire) >= value) return true;
   flush(value);
   return look() >= value;
 }
 
-bool Device::keep(uint64_t value, std::shared_ptr<void> used) {
-  if (reached_.load(std::memory_order_acquire) >= value || gone_ || forked()) return false;
+Point Device::point(const Stream* stream) const {
+  if (stream == nullptr || !overlaps_copies()) return {submitted(), first_copies_};
+  return stream->point();
+}
+
+void Device::order(Stream* stream, const Point& point) {
+  if (stream != nullptr)
+    stream->wait_for(point);
+  else
+    Stream::raise(first_copies_, point.copies);
+}
+
+void Device::take_over(Address address, uint64_t bytes, uint64_t freed) {
+  if (!overlaps_copies()) return;
+  const std::shared_ptr<Stream> stream = Stream::current(*this);
+  const Point before{freed, copies_end_ < copied() ? copy_in(address, bytes) : 0};
+  if (stream || before.copies != 0) order(stream.get(), before);
+}
+
+bool Device::keep(const Point& point, std::shared_ptr<void> used) {
+  if (passed(point) || gone_ || forked()) return false;
   const std::lock_guard<std::mutex> guard(kept_mutex_);
-  kept_.push_back({value, std::move(used)});
+  kept_.push_back({point, std::move(used)});
   keeps_.store(true, std::memory_order_relaxed);
   return true;
 }
@@ -157,15 +183,14 @@ void Device::let_go_of_done() {
   if (forked()) return;
   const Use use(*this);
   try {
-    if (use) look();
+    if (use) look(), look_copies(copied());
   } catch (const std::exception&) {
     return;  // the device is lost; closing it ends its work
   }
-  const uint64_t reached = reached_.load(std::memory_order_acquire);
   std::vector<Kept> ended;  // destroying these may run any code
   const std::lock_guard<std::mutex> guard(kept_mutex_);
   std::vector<Kept> left;
-  for (Kept& kept : kept_) (gone_ || kept.value <= reached ? ended : left).push_back(std::move(kept));
+  for (Kept& kept : kept_) (gone_ || passed(kept.point) ? ended : left).push_back(std::move(kept));
   kept_ = std::move(left);
   keeps_.store(!kept_.empty(), std::memory_order_relaxed);
 }

@@ -18,6 +18,7 @@
 #include "device_error.h"
 #include "dispatch.h"
 #include "shared.h"
+#include "stream.h"
 
 namespace triton_spirv {
 
@@ -77,18 +78,35 @@ class USED_BY_TORCH Device : public std::enable_shared_from_this<Device> {
 
   // Returns when the timeline has reached `value`. Throws a DeviceError after the time limit.
   virtual void wait(uint64_t value) = 0;
-  // Returns when all submitted work is done.
-  void synchronize() { wait(submitted()); }
+  // The same for what runs on the transfer queue, and for both.
+  virtual void wait_copies(uint64_t) {}
+  void await(const Point& point) {
+    wait(point.work);
+    wait_copies(point.copies);
+  }
+  // Returns when all submitted work of all streams is done.
+  void synchronize() { await({submitted(), copied()}); }
   // Does the same. What the work wrote to mapped memory is then visible to the host.
   virtual void synchronize_host() { synchronize(); }
-  // The timeline's value when the last submission is done.
+  // The timeline's value when the last submission is done, and that of the transfer queue.
   uint64_t submitted() const { return submitted_.load(std::memory_order_acquire); }
+  uint64_t copied() const { return copied_.load(std::memory_order_acquire); }
   // Whether the timeline has reached `value`. Throws as check_usable() does if the timeline can no longer reach it.
   bool done(uint64_t value);
+  bool done(const Point& point) { return done(point.work) && done_copies(point.copies); }
 
-  // Keeps what work up to `value` may still use, until let_go() is called after that work. Returns false and keeps
-  // nothing if that work is done or belongs to another process.
-  bool keep(uint64_t value, std::shared_ptr<void> used);
+  // What a stream, the first one for null, has submitted and waited for.
+  Point point(const Stream* stream) const;
+  // What a stream, the first one for null, does later comes after `point`.
+  void order(Stream* stream, const Point& point);
+  // This thread takes idle memory, which work up to `freed` may use. What its stream does later comes after that, and
+  // after copies that use the memory.
+  void take_over(Address address, uint64_t bytes, uint64_t freed);
+
+  // Keeps what is used until `point`, until let_go() is called after that. Returns false and keeps nothing if the
+  // point is reached or belongs to another process.
+  bool keep(const Point& point, std::shared_ptr<void> used);
+  bool keep(uint64_t value, std::shared_ptr<void> used) { return keep(Point{value, 0}, std::move(used)); }
   // Releases what is kept for finished work. Any object may be destroyed here: so it is called without a mutex, and
   // with the GIL if Python objects may be kept.
   void let_go() {
@@ -111,8 +129,8 @@ class USED_BY_TORCH Device : public std::enable_shared_from_this<Device> {
   // Returns a timestamp that can be written once. The four are for devices that have timestamps.
   virtual Timestamp acquire_timestamp();
   virtual void release_timestamp(const Timestamp&) {}
-  // Has the device write the time at which all earlier work is done.
-  virtual void write_timestamp(Timestamp& timestamp);
+  // Has the device write the time at which all earlier work of the stream, the first one for null, is done.
+  virtual void write_timestamp(Timestamp& timestamp, Stream* stream);
   // Nanoseconds from one timestamp to another. The work before both must be done.
   virtual double elapsed(const Timestamp& from, const Timestamp& to);
 
@@ -146,11 +164,18 @@ class USED_BY_TORCH Device : public std::enable_shared_from_this<Device> {
   virtual void flush(uint64_t) {}
   // Sets reached_ to the timeline's current value, and returns it.
   virtual uint64_t look() = 0;
+  // Whether the transfer queue's timeline has reached `value`.
+  virtual bool look_copies(uint64_t) { return true; }
+  // Whether streams have copies that run beside work.
+  virtual bool overlaps_copies() const { return false; }
+  // The last copy that runs beside work and uses the memory; 0 if there is none.
+  virtual uint64_t copy_in(Address, uint64_t) { return 0; }
   // Throws the error of a device that is lost.
   [[noreturn]] virtual void throw_lost(const std::string& message) const;
 
   // As done(), for a device that is known not to be destroyed.
   bool seen(uint64_t value);
+  bool passed(const Point& point) const { return reached_ >= point.work && copies_end_ >= point.copies; }
   // As check_usable(), but does not throw while the device is being closed.
   void check_running() const;
   // A kind whose devices can be used in a forked child calls this there.
@@ -176,26 +201,29 @@ class USED_BY_TORCH Device : public std::enable_shared_from_this<Device> {
   Limits limits_{};  // set by the constructor of the kind
   bool host_addresses_;
   bool bounded_ = false;
-  std::atomic<uint64_t> submitted_{0};  // the timeline's value when all submitted work is done
-  std::atomic<uint64_t> reached_{0};    // the highest value seen so far
-  std::atomic<bool> closed_{false};     // refuses new work
-  std::atomic<bool> stopped_{false};    // closed, and all work is done
-  std::atomic<bool> gone_{false};       // stopped and being destroyed: nothing may be used any more
-  std::atomic<bool> stuck_{false};      // work did not end in time
+  std::atomic<uint64_t> submitted_{0};               // the timeline's value when all submitted work is done
+  std::atomic<uint64_t> reached_{0};                 // the highest value seen so far
+  std::atomic<uint64_t> copied_{0}, copies_end_{0};  // the same of the transfer queue
+  std::atomic<bool> closed_{false};                  // refuses new work
+  std::atomic<bool> stopped_{false};                 // closed, and all work is done
+  std::atomic<bool> gone_{false};                    // stopped and being destroyed: nothing may be used any more
+  std::atomic<bool> stuck_{false};                   // work did not end in time
   std::atomic<bool> lost_{false};
   std::atomic<unsigned> uses_{0};
 
  private:
   void let_go_of_done();
+  bool done_copies(uint64_t value);
 
   unsigned fork_generation_;
   std::atomic<bool> left_{false};
 
   // Kept objects, with the value of the work that may use them. No other mutex is locked while kept_mutex_ is held.
   struct Kept {
-    uint64_t value;
+    Point point;
     std::shared_ptr<void> used;
   };
+  std::atomic<uint64_t> first_copies_{0};  // what the first stream comes after on the transfer queue
   std::mutex kept_mutex_;
   std::vector<Kept> kept_;
   std::atomic<bool> keeps_{false};  // kept_ is not empty

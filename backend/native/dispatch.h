@@ -47,11 +47,17 @@ struct ExternalWait {
   uint64_t value;
 };
 
-// The time at which a device reached a point of its timeline. `slot`: where the device has it; `written`: the
-// timeline's value when it is there.
+// Values of a device's two timelines: that of its work, and that of what ran on its transfer queue.
+struct Point {
+  uint64_t work = 0;
+  uint64_t copies = 0;
+};
+
+// The time at which a device reached a point of its timelines. `slot`: where the device has it; `written`: the point
+// when it is there.
 struct Timestamp {
   uint64_t slot;
-  uint64_t written;
+  Point written;
 };
 
 // Returns an owner of everything that a dispatch uses.

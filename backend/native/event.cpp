@@ -1,25 +1,24 @@
 #include "event.h"
 
-#include <algorithm>
-
 namespace triton_spirv {
 
 Event::~Event() {
   if (time_) device_->release_timestamp(*time_);
 }
 
-void Event::record() {
+void Event::record(Stream* stream) {
   if (!timing_) {
     device_->check_usable();
     device_->refuse_while_recording();
-    value_ = device_->submitted();
+    const std::lock_guard<std::mutex> guard(mutex_);
+    point_ = device_->point(stream);
     return;
   }
   if (!device_->has_timestamps())
     throw std::runtime_error("the device has no timestamps: record events without enable_timing");
   Timestamp time = device_->acquire_timestamp();
   try {
-    device_->write_timestamp(time);
+    device_->write_timestamp(time, stream);
   } catch (...) {
     device_->release_timestamp(time);
     throw;
@@ -27,7 +26,7 @@ void Event::record() {
   std::optional<Timestamp> before = time;
   {
     const std::lock_guard<std::mutex> guard(mutex_);
-    value_ = time.written;
+    point_ = time.written;
     time_.swap(before);
   }
   if (before) device_->release_timestamp(*before);
@@ -43,7 +42,8 @@ double Event::elapsed_ms(Event& end) {
   if (!from || !to)
     throw std::runtime_error("elapsed_time() needs two recorded events that were made with enable_timing=True");
   if (device_ != end.device_) throw std::runtime_error("elapsed_time() needs two events of one device");
-  device_->wait(std::max(from->written, to->written));
+  device_->await(from->written);
+  device_->await(to->written);
   return device_->elapsed(*from, *to) * 1e-6;
 }
 

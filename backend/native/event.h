@@ -1,7 +1,6 @@
 // A point on a device's timeline, and the time at which the device reached it.
 #pragma once
 
-#include <atomic>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -18,11 +17,15 @@ class Event {
   Event(const Event&) = delete;
   Event& operator=(const Event&) = delete;
 
-  // Sets the point behind all work that was submitted so far. A second call moves it.
-  void record();
+  // Sets the point behind what the stream, the first one for null, did and waited for until now. A second call moves
+  // it.
+  void record(Stream* stream);
+  std::shared_ptr<Stream> current_stream() const { return Stream::current(*device_); }
   // Whether the device has reached the point, or the point was never recorded.
-  bool query() { return device_->done(value_); }
-  void synchronize() { device_->wait(value_); }
+  bool query() { return device_->done(point()); }
+  void synchronize() { device_->await(point()); }
+  // What the stream does later comes after the point.
+  void order(Stream* stream) { device_->order(stream, point()); }
   // Waits for both points, and returns the milliseconds from this point to `end`. Throws std::runtime_error if either
   // has no time.
   double elapsed_ms(Event& end);
@@ -32,7 +35,11 @@ class Event {
   bool timing_;
   std::mutex mutex_;
   std::optional<Timestamp> time_;  // with mutex_
-  std::atomic<uint64_t> value_{0};
+  Point point_;                    // with mutex_
+  Point point() {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    return point_;
+  }
 };
 
 }  // namespace triton_spirv

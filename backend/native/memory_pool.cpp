@@ -45,6 +45,7 @@ void MemoryPool::remove_idle(Block* block) {
 void MemoryPool::join(Block* block) {
   Block* const after = block->after;
   block->size += after->size;
+  block->freed = std::max(block->freed, after->freed);
   block->after = after->after;
   if (after->after != nullptr) after->after->before = block;
   drop_block(after);
@@ -58,12 +59,13 @@ std::shared_ptr<Allocation> MemoryPool::take(uint64_t bytes) {
   Block* const block = found->block;
   remove_idle(block);
   if (block->size > size) {
-    Block* const rest = new_block({block->address + size, block->size - size, block, block->after, true});
+    Block* const rest = new_block({block->address + size, block->size - size, block, block->after, true, block->freed});
     if (rest->after != nullptr) rest->after->before = rest;
     block->after = rest;
     block->size = size;
     set_idle(rest);
   }
+  if (device_) device_->take_over(block->address, size, block->freed);
   ++allocations;
   allocated += size;
   peak_allocated = std::max(peak_allocated, allocated);
@@ -80,6 +82,7 @@ void MemoryPool::add(py::object buffer, uint64_t address, uint64_t bytes) {
 
 void MemoryPool::give_back(Block* block) {
   allocated -= block->size;
+  if (device_) block->freed = device_->submitted();
   if (block->after != nullptr && block->after->is_idle) {
     remove_idle(block->after);
     join(block);

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "shared.h"
+#include "device.h"
 
 namespace triton_spirv {
 
@@ -24,6 +24,9 @@ class Allocation;
 // no Python while it changes, so no other code can run in between.
 class MemoryPool : public std::enable_shared_from_this<MemoryPool> {
  public:
+  // `device`: whose memory it is, if streams of it may overlap.
+  explicit MemoryPool(std::shared_ptr<Device> device = nullptr) : device_(std::move(device)) {}
+
   // Every address is a multiple of this, and so is the size of every allocation.
   static constexpr uint64_t kAlignment = 512;
   // Buffers have at least the former, and no more than the latter for what needs less: as the pool grows, a quarter of
@@ -36,7 +39,7 @@ class MemoryPool : public std::enable_shared_from_this<MemoryPool> {
   uint64_t buffer_for(uint64_t bytes) const;
 
   // Returns at least `bytes` bytes, or null if nothing idle has room. Work that was submitted before they were freed
-  // may still use them; later work runs after it.
+  // may still use them; what this thread's stream does later runs after it.
   USED_BY_TORCH std::shared_ptr<Allocation> take(uint64_t bytes);
   // Adds a buffer as idle memory.
   void add(pybind11::object buffer, uint64_t address, uint64_t bytes);
@@ -58,6 +61,7 @@ class MemoryPool : public std::enable_shared_from_this<MemoryPool> {
     uint64_t address, size;
     Block *before, *after;
     bool is_idle;
+    uint64_t freed = 0;  // the work that was submitted when it was last freed
   };
   struct Idle {
     uint64_t size, address;
@@ -79,6 +83,7 @@ class MemoryPool : public std::enable_shared_from_this<MemoryPool> {
   void join(Block* block);
   void give_back(Block* block);
 
+  std::shared_ptr<Device> device_;
   IdleSet idle_;
   std::vector<IdleSet::node_type> unused_nodes_;  // kept, because allocating one takes as long as the rest of a call
   std::list<Block> blocks_;

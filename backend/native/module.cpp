@@ -134,6 +134,13 @@ PYBIND11_MODULE(_native, m) {
           },
           "Wait until all submitted work is done.")
       .def(
+          "synchronize_stream",
+          [](Device& self) {
+            self.refuse_while_recording();
+            without_gil(self, [&] { self.await(self.point(Stream::current(self).get())); });
+          },
+          "Wait until all work is done that was submitted to this thread's stream.")
+      .def(
           "synchronize_host",
           [](Device& self) {
             self.refuse_while_recording();
@@ -143,14 +150,16 @@ PYBIND11_MODULE(_native, m) {
       .def(
           "keep",
           [](Device& self, const py::object& used, uint64_t since) {
-            const uint64_t value = self.submitted();
-            return value != since && self.keep(value, shared(used));
+            const Point now{self.submitted(), self.copied()};
+            return (now.work != since || !self.done({0, now.copies})) && self.keep(now, shared(used));
           },
           py::arg("used"), py::arg("since") = 0,
           "Keep an object until all work submitted until now is done, and let go of it at a later launch or wait. "
           "False, with nothing kept, where that is so already, or nothing was submitted since number `since`.")
       .def_property_readonly("submitted", &Device::submitted, "Number of submissions until now.")
-      .def("done", &Device::done, py::arg("value"), "Whether the submission of that number is done.")
+      .def_property_readonly("copied", &Device::copied, "Number of submissions to the transfer queue until now.")
+      .def("done", py::overload_cast<uint64_t>(&Device::done), py::arg("value"),
+           "Whether the submission of that number is done.")
       .def(
           "upload",
           [](Device& self, uint64_t address, uint64_t host, uint64_t bytes) {
@@ -217,9 +226,20 @@ PYBIND11_MODULE(_native, m) {
           [](const Recording& self) { return std::vector<KernelHandle>(self.kernels().begin(), self.kernels().end()); },
           "The kernels of the recorded launches, and of one that is being recorded.");
 
+  py::class_<Stream, std::shared_ptr<Stream>>(m, "Stream", "A stream of a device beside its first one.")
+      .def(py::init([](const std::shared_ptr<Device>& device) { return std::make_shared<Stream>(device); }),
+           py::arg("device"))
+      .def_static("current", &Stream::current, py::arg("device"), "This thread's; None for the first one.")
+      .def_static("make_current", &Stream::make_current, py::arg("device"), py::arg("stream"));
+
   py::class_<Event>(m, "Event", "A point on the device's timeline.")
       .def(py::init<std::shared_ptr<Device>, bool>(), py::arg("device"), py::arg("timing"))
-      .def("record", &Event::record, py::call_guard<WithoutGil>(), "After all work submitted until now.")
+      .def("record", &Event::record, py::call_guard<WithoutGil>(), py::arg("stream"),
+           "After what a stream did and waited for until now: the device's first one for None.")
+      .def(
+          "record", [](Event& self) { self.record(self.current_stream().get()); }, py::call_guard<WithoutGil>(),
+          "After what this thread's stream did and waited for until now.")
+      .def("order", &Event::order, py::arg("stream"), "What the stream does later comes after it.")
       .def("query", &Event::query, "Whether it was reached.")
       .def("synchronize", &Event::synchronize, py::call_guard<WithoutGil>())
       .def("elapsed_ms", &Event::elapsed_ms, py::call_guard<WithoutGil>(), py::arg("end"));
@@ -324,7 +344,7 @@ PYBIND11_MODULE(_native, m) {
       .def_readonly("bytes", &Allocation::bytes);
 
   py::class_<MemoryPool, std::shared_ptr<MemoryPool>>(m, "MemoryPool", "Device memory, cut into blocks.")
-      .def(py::init<>())
+      .def(py::init<std::shared_ptr<Device>>(), py::arg("device") = nullptr)
       .def_static("size_of", &MemoryPool::size_of, py::arg("bytes"), "The bytes that an allocation of so many takes.")
       .def("take", &MemoryPool::take, py::arg("bytes"), "An Allocation; None if nothing idle has room.")
       .def("buffer_for", &MemoryPool::buffer_for, py::arg("bytes"),

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from .reports.outside import OutOfBounds
     from .reports.program_races import ProgramRace
     from .reports.races import SharedMemoryRace
-    from .streams import DeviceInterface, Queue, device_index, make_event
+    from .streams import DeviceInterface, Queue, StreamContext, device_index, make_event
 
 #: Name for users → the module here that has it.
 _MODULES = {
@@ -75,6 +75,7 @@ _FOR_TORCH = {
     "NAME": "context",
     "PINNED": "memory.pinned",
     "Queue": "streams",
+    "StreamContext": "streams",
     "capabilities_of": "measuring.measured",
     "capturing": "launches.graph",
     "cuda_index": "cuda",
@@ -112,6 +113,7 @@ __all__ = [
     "PINNED",
     "ProgramRace",
     "Queue",
+    "StreamContext",
     "SharedMemoryRace",
     "TensorDescriptor",
     "ValidationError",

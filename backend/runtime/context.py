@@ -70,8 +70,8 @@ class Context:
         self._uses = 0
         self._closed = False
         self._returned = True
-        self.memory = DeviceAllocator(self.native.allocate_device)
-        self.staying_memory = DeviceAllocator(self.native.allocate_device)
+        self.memory = DeviceAllocator(self.native.allocate_device, self.native)
+        self.staying_memory = DeviceAllocator(self.native.allocate_device, self.native)
         self.device_pool = BufferPool(self.native.allocate_device)
         self.staging_pool = BufferPool(self.native.allocate_staging)
         self.raise_validation_errors()

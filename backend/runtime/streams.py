@@ -59,8 +59,8 @@ class DeviceEvent:
         self._index = -1
 
     def record(self, stream: Any = None) -> None:
-        """The point is reached when all work is done that was submitted to the stream's device until now, to the
-        current one for None. A second call moves it. Raises RuntimeError on another device than before."""
+        """The point is reached when all is done that was submitted to the stream until now, to the current one for
+        None. A second call moves it. Raises RuntimeError on another device than before."""
         context = _context_of(stream)
         if self._native is None:
             self._native, self._index = native().Event(context.native, self._timing), context.index
@@ -69,7 +69,7 @@ class DeviceEvent:
                 f"an event of '{vulkan_context.NAME}:{self._index}' cannot be recorded on "
                 f"'{vulkan_context.NAME}:{context.index}': make another"
             )
-        self._native.record()
+        self._native.record(_native_of(context, stream))
 
     def synchronize(self) -> None:
         """Wait until it is reached."""
@@ -77,10 +77,12 @@ class DeviceEvent:
             self._native.synchronize()
 
     def wait(self, stream: Any = None) -> None:
-        """Later work of the stream begins after it: on its own device anyway, as there is one queue, in order; for
-        another device this thread waits."""
+        """Later work of the stream, the current one for None, begins after it; for another device this thread
+        waits."""
         if self._index != device_index(stream):
             self.synchronize()
+        elif self._native is not None:
+            self._native.order(_native_of(_context_of(stream), stream))
 
     def query(self) -> bool:
         """Whether it was recorded and is reached."""
@@ -102,22 +104,47 @@ def make_event(enable_timing: bool = False, **options: Any) -> Any:
 
 
 class Queue:
-    """The queue of a device. There is one, and its work runs in order, so that all streams of a device are equal."""
+    """A stream of a device. Kernels of all streams run in order, on one queue. Copies between pinned memory and the
+    device run beside them, on the transfer queue, in all streams but the first one."""
 
     #: What launches are given as their stream.
     stream_id = 0
 
     def __init__(self, device: Any = None, priority: int = 0) -> None:
         self.device_index = device_index(device)
+        #: None for the first stream.
+        self.native: Any = native().Stream(_context_of(self).native)
+
+    @classmethod
+    def first(cls, device: Any = None) -> Queue:
+        """The first stream of a device."""
+        made = cls.__new__(cls)
+        made.device_index, made.native = device_index(device), None
+        return made
+
+    @classmethod
+    def current(cls, device: Any = None) -> Queue:
+        """This thread's stream of a device."""
+        made = cls.first(device)
+        made.native = native().Stream.current(_context_of(made).native)
+        return made
+
+    def make_current(self) -> None:
+        """Its device is the current one of this thread from now on, and what this thread does there goes to it."""
+        native().Stream.make_current(_context_of(self).native, self.native)
+        vulkan_context.set_current_device(self.device_index)
 
     def synchronize(self) -> None:
-        """Wait for all submitted work. Raises what kernels of torch's operations reported."""
-        _synchronize(self)
+        """Wait for all that was submitted to it. Raises what kernels of torch's operations reported."""
+        if self.native is None:
+            _synchronize(self)
+        else:
+            self.record_event(DeviceEvent()).synchronize()
+            raise_reports(_context_of(self))
 
     def query(self) -> bool:
-        """Whether all submitted work is done."""
-        device = _context_of(self).native
-        return bool(device.done(device.submitted))
+        """Whether all that was submitted to it is done."""
+        return bool(self.record_event(DeviceEvent()).query())
 
     def record_event(self, event: Any = None) -> Any:
         """Record ``event``, or a new one; it."""
@@ -132,14 +159,15 @@ class Queue:
     def wait_stream(self, stream: Any) -> None:
         """Later work begins after all that was submitted to ``stream``: this thread waits where it is another
         device's."""
-        if device_index(stream) != self.device_index:
-            _context_of(stream).native.synchronize()
+        event = DeviceEvent()
+        event.record(stream)
+        event.wait(self)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Queue) and other.device_index == self.device_index
+        return isinstance(other, Queue) and (other.device_index, other.native) == (self.device_index, self.native)
 
     def __hash__(self) -> int:
-        return hash(("spirv stream", self.device_index))
+        return hash(("spirv stream", self.device_index, self.native))
 
 
 def device_index(device: Any) -> int:
@@ -157,6 +185,12 @@ def device_index(device: Any) -> int:
         device = int(number) if colon else None
     index = getattr(device, "device_index", getattr(device, "index", device))
     return vulkan_context.current_device() if index is None else operator.index(index)
+
+
+def _native_of(context: vulkan_context.Context, stream: Any) -> Any:
+    """What the native module has of a stream: None for the first one. This thread's where ``stream`` is none."""
+    queue = getattr(stream, "_queue", stream)
+    return queue.native if isinstance(queue, Queue) else native().Stream.current(context.native)
 
 
 def _synchronize(device: Any) -> None:
@@ -196,16 +230,24 @@ class OnDeviceOf(OnDevice):
 
 
 class StreamContext:
-    """A block for a stream: launches go to the device's queue in any case."""
+    """A stream is the current one of this thread in a block, and its device the current one; nothing for None."""
 
     def __init__(self, stream: Any) -> None:
         self.stream = stream
+        self._queue: Any = getattr(stream, "_queue", stream)
+        self._before: list[tuple[int, Queue]] = []
 
-    def __enter__(self) -> None:
-        """Nothing changes."""
+    def __enter__(self) -> Any:
+        if self._queue is not None:
+            self._before.append((vulkan_context.current_device(), Queue.current(self._queue)))
+            self._queue.make_current()
+        return self.stream
 
     def __exit__(self, *_: object) -> None:
-        """Nothing changes."""
+        if self._queue is not None:
+            device, stream = self._before.pop()
+            stream.make_current()
+            vulkan_context.set_current_device(device)
 
 
 class DeviceInterface(WithoutVendorNames):
@@ -234,21 +276,21 @@ class DeviceInterface(WithoutVendorNames):
         _synchronize(device)
 
     def current_stream(self, device: Any = None) -> Queue:
-        """The device's queue."""
-        return Queue(device)
+        """This thread's stream."""
+        return Queue.current(device)
 
     def default_stream(self, device: Any = None) -> Queue:
-        """The device's queue."""
-        return Queue(device)
+        """The device's first stream."""
+        return Queue.first(device)
 
     def ExternalStream(self, stream: int, device: Any = None) -> Queue:  # noqa: N802 (torch's name)
-        """The device's queue, whatever the number."""
-        return Queue(device)
+        """The device's first stream, whatever the number."""
+        return Queue.first(device)
 
     def set_stream(self, stream: Any) -> None:
-        """The stream's device becomes the current one, as with CUDA: launches go to its queue in any case."""
+        """The stream becomes this thread's, and its device the current one, as with CUDA."""
         if stream is not None:
-            self.set_device(stream)
+            getattr(stream, "_queue", stream).make_current()
 
     stream = StreamContext
 

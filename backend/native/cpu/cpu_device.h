@@ -62,7 +62,7 @@ class CpuDevice final : public Device {
   bool has_timestamps() const override { return true; }
   Timestamp acquire_timestamp() override;
   void release_timestamp(const Timestamp& timestamp) override;
-  void write_timestamp(Timestamp& timestamp) override;
+  void write_timestamp(Timestamp& timestamp, Stream* stream) override;
   double elapsed(const Timestamp& from, const Timestamp& to) override;
 
   unsigned threads() const { return threads_; }

@@ -29,11 +29,11 @@ Timestamp CpuDevice::acquire_timestamp() {
   const std::lock_guard<std::mutex> lock(timestamps_mutex_);
   if (free_times_.empty()) {
     times_.emplace_back(0);
-    return {times_.size() - 1, 0};
+    return {times_.size() - 1, {}};
   }
   const uint64_t slot = free_times_.back();
   free_times_.pop_back();
-  return {slot, 0};
+  return {slot, {}};
 }
 
 void CpuDevice::release_timestamp(const Timestamp& timestamp) {
@@ -41,7 +41,7 @@ void CpuDevice::release_timestamp(const Timestamp& timestamp) {
   free_times_.push_back(timestamp.slot);
 }
 
-void CpuDevice::write_timestamp(Timestamp& timestamp) {
+void CpuDevice::write_timestamp(Timestamp& timestamp, Stream*) {
   const Use use(*this);
   check_usable();
   refuse_while_recording();
@@ -56,9 +56,9 @@ void CpuDevice::write_timestamp(Timestamp& timestamp) {
   std::unique_lock<std::mutex> lock(mutex_);
   if (idle()) {
     write();
-    timestamp.written = submitted();
+    timestamp.written = {submitted(), 0};
   } else {
-    timestamp.written = enqueue(lock, write, nullptr);
+    timestamp.written = {enqueue(lock, write, nullptr), 0};
   }
 }
 

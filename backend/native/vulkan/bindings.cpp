@@ -39,17 +39,19 @@ void bind_vulkan(py::module_& m) {
   py::class_<VulkanDevice, Device, std::shared_ptr<VulkanDevice>>(
       m, "VulkanDevice", "An open Vulkan device, given by the handles of its owner.")
       .def(py::init([](uint64_t instance, uint64_t physical, uint64_t device, uint64_t queue, uint32_t family,
-                       uint64_t layout, bool host_addresses, bool shares_semaphores, uint64_t timeout_ns,
-                       uint64_t job_ns, bool drains, bool holds_allocations, bool asks_budget) {
+                       uint64_t copies, uint32_t copies_family, uint64_t layout, bool host_addresses,
+                       bool shares_semaphores, uint64_t timeout_ns, uint64_t job_ns, bool drains,
+                       bool holds_allocations, bool asks_budget) {
              return std::make_shared<VulkanDevice>(
                  handle<VkInstance>(instance), handle<VkPhysicalDevice>(physical), handle<VkDevice>(device),
-                 handle<VkQueue>(queue), family, handle<VkPipelineLayout>(layout), host_addresses, shares_semaphores,
-                 timeout_ns, Care{static_cast<double>(job_ns), drains, holds_allocations, asks_budget});
+                 Queues{handle<VkQueue>(queue), family, handle<VkQueue>(copies), copies_family},
+                 handle<VkPipelineLayout>(layout), host_addresses, shares_semaphores, timeout_ns,
+                 Care{static_cast<double>(job_ns), drains, holds_allocations, asks_budget});
            }),
            py::kw_only(), py::arg("instance"), py::arg("physical_device"), py::arg("device"), py::arg("queue"),
-           py::arg("queue_family"), py::arg("pipeline_layout"), py::arg("host_addresses"), py::arg("shares_semaphores"),
-           py::arg("timeout_ns"), py::arg("job_ns") = 0, py::arg("drains") = false,
-           py::arg("holds_allocations") = false, py::arg("asks_budget") = false)
+           py::arg("queue_family"), py::arg("transfer_queue"), py::arg("transfer_family"), py::arg("pipeline_layout"),
+           py::arg("host_addresses"), py::arg("shares_semaphores"), py::arg("timeout_ns"), py::arg("job_ns") = 0,
+           py::arg("drains") = false, py::arg("holds_allocations") = false, py::arg("asks_budget") = false)
       .def("set_host_addresses", &VulkanDevice::set_host_addresses, py::arg("holds"),
            "Whether host addresses are device addresses.")
       .def(

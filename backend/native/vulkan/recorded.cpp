@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <tuple>
+#include <utility>
 
 namespace triton_spirv {
 
@@ -68,7 +69,7 @@ std::pair<VkCommandPool, VkCommandBuffer> VulkanDevice::add_recording() {
   check_usable();
   VkCommandPool made;
   VkCommandBuffer commands;
-  const VkCommandPoolCreateInfo pool{VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO, nullptr, 0, queue_family_};
+  const VkCommandPoolCreateInfo pool{VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO, nullptr, 0, queues_.work_family};
   check(vk_.vkCreateCommandPool(device_, &pool, nullptr, &made), "vkCreateCommandPool");
   try {
     commands = add_commands(made);
@@ -96,14 +97,17 @@ void VulkanDevice::remove_recording(VkCommandPool pool) {
 }
 
 uint64_t VulkanDevice::submit_recording(const std::vector<VkCommandBuffer>& commands) {
+  const std::shared_ptr<Stream> stream = Stream::current(*this);
   const std::lock_guard<std::mutex> queue(queue_mutex_);
   check_usable();
-  uint64_t before;
+  uint64_t copies = 0, before;
   for (;;) {
     flush_locked(submitted_.load(std::memory_order_acquire));
     const std::lock_guard<std::mutex> ring(ring_mutex_);
     if (open_ != 0 || closed_count_ != 0) continue;  // another thread recorded meanwhile
     before = submitted_.load(std::memory_order_relaxed);
+    copies = copies_before(stream.get());
+    Stream::raise(ordered_copies_, copies);
     for (std::size_t index = 0; index < commands.size(); ++index) {
       name_next(nullptr);
       submitted_.fetch_add(1, std::memory_order_release);
@@ -116,8 +120,10 @@ uint64_t VulkanDevice::submit_recording(const std::vector<VkCommandBuffer>& comm
     Submission part;
     part.commands = one;
     part.value = ++before;
+    part.copies = std::exchange(copies, 0);
     hand_over(part);
   }
+  if (stream) stream->wait_for({before, 0});
   return before;
 }
 

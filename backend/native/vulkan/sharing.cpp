@@ -109,7 +109,7 @@ void VulkanDevice::bind_sparse(VkBuffer buffer, const std::vector<VkSparseMemory
   {
     const std::lock_guard<std::mutex> queue(queue_mutex_);
     const auto guard = layer_guard();
-    result = vk_.vkQueueBindSparse(queue_, 1, &info, VK_NULL_HANDLE);
+    result = vk_.vkQueueBindSparse(queues_.work, 1, &info, VK_NULL_HANDLE);
   }
   if (result == VK_SUCCESS) {
     function = "vkWaitSemaphores";

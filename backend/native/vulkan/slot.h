@@ -26,6 +26,7 @@ struct Submission {
   VkCommandBuffer commands = VK_NULL_HANDLE;
   uint64_t value = 0;     // the value of the last work in them
   SemaphoreWait after{};  // the semaphore that they wait for, if any
+  uint64_t copies = 0;    // the value of the transfer queue's timeline that they wait for, if any
 };
 
 // Identifies a launch whose commands may run again. Launches with equal keys record equal commands.

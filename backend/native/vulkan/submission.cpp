@@ -17,8 +17,9 @@ constexpr auto kQuiet = std::chrono::milliseconds(1);
 
 void VulkanDevice::make_ring() {
   timeline_ = make_timeline();
+  copies_ = make_timeline();
   const VkCommandPoolCreateInfo pool{VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO, nullptr,
-                                     VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT, queue_family_};
+                                     VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT, queues_.work_family};
   check(vk_.vkCreateCommandPool(device_, &pool, nullptr, &pool_), "vkCreateCommandPool");
   std::array<VkCommandBuffer, kRing> commands;
   const VkCommandBufferAllocateInfo info{VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO, nullptr, pool_,
@@ -104,7 +105,7 @@ void VulkanDevice::forget(KernelHandle kernel) {
   }
 }
 
-void VulkanDevice::close_slot(Commands commands, const SemaphoreWait* after) {
+void VulkanDevice::close_slot(Commands commands, const SemaphoreWait* after, uint64_t copies) {
   Slot& slot = ring_[next_slot_];
   open_ = 0;
   open_ns_ = 0;
@@ -112,32 +113,46 @@ void VulkanDevice::close_slot(Commands commands, const SemaphoreWait* after) {
   end_timing(slot, commands == Commands::kOpen);
   const VkResult result = commands == Commands::kOpen ? vk_.vkEndCommandBuffer(slot.commands) : VK_SUCCESS;
   if (result != VK_SUCCESS) {
-    lost_ = true;  // as in hand_over
+    lost_ = true;  // as in submit_to()
     fail("vkEndCommandBuffer", result);
   }
   slot.value = submitted_.load(std::memory_order_relaxed);
   slot.after = after != nullptr ? *after : SemaphoreWait{};
+  slot.copies = copies;
+  Stream::raise(ordered_copies_, copies);
   next_slot_ = (next_slot_ + 1) % kRing;
   ++closed_count_;
 }
 
-void VulkanDevice::hand_over(const Submission& submission) {
-  const VkPipelineStageFlags everything = VK_PIPELINE_STAGE_ALL_COMMANDS_BIT;
-  VkTimelineSemaphoreSubmitInfo values{VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO};
-  values.signalSemaphoreValueCount = 1;
-  values.pSignalSemaphoreValues = &submission.value;
-  VkSubmitInfo info{VK_STRUCTURE_TYPE_SUBMIT_INFO, &values};
-  info.commandBufferCount = 1;
-  info.pCommandBuffers = &submission.commands;
-  info.signalSemaphoreCount = 1;
-  info.pSignalSemaphores = &timeline_;
-  if (submission.after.semaphore != VK_NULL_HANDLE) {
-    values.waitSemaphoreValueCount = 1;
-    values.pWaitSemaphoreValues = &submission.after.value;
-    info.waitSemaphoreCount = 1;
-    info.pWaitSemaphores = &submission.after.semaphore;
-    info.pWaitDstStageMask = &everything;
+void VulkanDevice::submit_to(VkQueue queue, VkCommandBuffer commands, std::initializer_list<SemaphoreWait> waits,
+                             const SemaphoreWait& signal) {
+  constexpr std::size_t kMost = 2;
+  const VkPipelineStageFlags everything[kMost] = {VK_PIPELINE_STAGE_ALL_COMMANDS_BIT,
+                                                  VK_PIPELINE_STAGE_ALL_COMMANDS_BIT};
+  VkSemaphore semaphores[kMost];
+  uint64_t least[kMost];
+  uint32_t count = 0;
+  for (const SemaphoreWait& wait : waits) {
+    if (wait.semaphore == VK_NULL_HANDLE) continue;
+    semaphores[count] = wait.semaphore;
+    least[count++] = wait.value;
   }
+  VkTimelineSemaphoreSubmitInfo values{
+      VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO, nullptr, count, least, 1, &signal.value};
+  const VkSubmitInfo info{
+      VK_STRUCTURE_TYPE_SUBMIT_INFO, &values, count, semaphores, everything, 1, &commands, 1, &signal.semaphore};
+  VkResult result;
+  {
+    const auto guard = layer_guard();
+    result = vk_.vkQueueSubmit(queue, 1, &info, VK_NULL_HANDLE);
+  }
+  if (result != VK_SUCCESS) {
+    lost_ = true;  // for any error, because launches that have returned were not submitted
+    fail("vkQueueSubmit", result);
+  }
+}
+
+void VulkanDevice::hand_over(const Submission& submission) {
   if (care_.drains) {
     const uint64_t before = flushed_.load(std::memory_order_acquire);
     while (!seen(before)) {
@@ -145,15 +160,8 @@ void VulkanDevice::hand_over(const Submission& submission) {
       if (waited != VK_TIMEOUT) checked(waited, "vkWaitSemaphores");
     }
   }
-  VkResult result;
-  {
-    const auto guard = layer_guard();
-    result = vk_.vkQueueSubmit(queue_, 1, &info, VK_NULL_HANDLE);
-  }
-  if (result != VK_SUCCESS) {
-    lost_ = true;  // for any error, because launches that have returned were not submitted
-    fail("vkQueueSubmit", result);
-  }
+  const SemaphoreWait copies{submission.copies != 0 ? copies_ : VK_NULL_HANDLE, submission.copies};
+  submit_to(queues_.work, submission.commands, {submission.after, copies}, {timeline_, submission.value});
   queued_before_.store(flushed_.load(std::memory_order_relaxed), std::memory_order_release);
   flushed_.store(submission.value, std::memory_order_release);
 }

@@ -131,6 +131,57 @@ void VulkanDevice::download(std::byte* host, VkDeviceAddress address, VkDeviceSi
   }
 }
 
+// What the stream did before is submitted first, and so is each thing that another queue waits for: a device may have
+// one queue for both.
+template <typename Record>
+Point VulkanDevice::submit_aside(Stream& stream, Address address, uint64_t bytes, Record&& record) {
+  const Use use(*this);
+  check_usable();
+  refuse_while_recording();
+  const uint64_t after = stream.point().work;
+  flush(after);
+  look_copies(copied());
+  const std::lock_guard<std::mutex> queue(queue_mutex_);
+  check_usable();
+  const uint64_t value = copied() + 1;
+  const auto is_done = [&](const Aside& one) { return one.value <= copies_end_; };
+  if (copies_pool_ == VK_NULL_HANDLE) {
+    const VkCommandPoolCreateInfo pool{VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO, nullptr,
+                                       VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT, queues_.copies_family};
+    checked(vk_.vkCreateCommandPool(device_, &pool, nullptr, &copies_pool_), "vkCreateCommandPool");
+  }
+  auto next = std::find_if(aside_.begin(), aside_.end(), is_done);
+  if (next == aside_.end()) next = aside_.insert(next, {add_commands(copies_pool_), 0});
+  const VkCommandBufferBeginInfo begin{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO, nullptr,
+                                       VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT, nullptr};
+  checked(vk_.vkBeginCommandBuffer(next->commands, &begin), "vkBeginCommandBuffer");
+  constexpr VkPipelineStageFlags stage = VK_PIPELINE_STAGE_TRANSFER_BIT;
+  constexpr VkAccessFlags writes = VK_ACCESS_TRANSFER_WRITE_BIT;
+  barrier(next->commands, stage, writes, stage, writes | VK_ACCESS_TRANSFER_READ_BIT);
+  record(next->commands);
+  barrier(next->commands, stage, writes, VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_READ_BIT);
+  checked(vk_.vkEndCommandBuffer(next->commands), "vkEndCommandBuffer");
+  {
+    const std::lock_guard<std::mutex> guard(copies_mutex_);
+    pending_.push_back({value, after, address, bytes});
+  }
+  const SemaphoreWait work{after != 0 ? timeline_ : VK_NULL_HANDLE, after};
+  submit_to(queues_.copies, next->commands, {work}, {copies_, value});
+  next->value = value;
+  copied_.store(value, std::memory_order_release);
+  stream.wait_for({0, value});
+  return {after, value};
+}
+
+uint64_t VulkanDevice::copy_in(Address address, uint64_t bytes) {
+  uint64_t last = 0;
+  const std::lock_guard<std::mutex> guard(copies_mutex_);
+  for (const Copy& copy : pending_) {
+    if (address < copy.address + copy.bytes && copy.address < address + bytes) last = std::max(last, copy.value);
+  }
+  return last;
+}
+
 void VulkanDevice::copy(VkDeviceAddress to, VkDeviceAddress from, VkDeviceSize bytes) {
   if (bytes == 0 || to == from) return;
   check_usable();
@@ -139,6 +190,13 @@ void VulkanDevice::copy(VkDeviceAddress to, VkDeviceAddress from, VkDeviceSize b
       std::max(target.offset, source.offset) - std::min(target.offset, source.offset) < bytes)
     throw std::invalid_argument("a copy's source and target overlap in device memory");
   const VkBufferCopy region{source.offset, target.offset, bytes};
+  const std::shared_ptr<Stream> stream = Stream::current(*this);
+  if (stream && overlaps_copies() && target.on_host != source.on_host) {
+    submit_aside(*stream, target.on_host ? from : to, bytes, [&](VkCommandBuffer commands) {
+      vk_.vkCmdCopyBuffer(commands, source.buffer, target.buffer, 1, &region);
+    });
+    return;
+  }
   submit([&](Slot& slot) {
     order(slot);
     vk_.vkCmdCopyBuffer(slot.commands, source.buffer, target.buffer, 1, &region);
@@ -169,7 +227,10 @@ Timestamp VulkanDevice::acquire_timestamp() {
   const Use use(*this);
   check_usable();
   const std::lock_guard<std::mutex> guard(queries_mutex_);
-  const auto is_written = [this](const Timestamp& one) { return reached_ >= one.written || look() >= one.written; };
+  const auto is_written = [this](const Timestamp& one) {
+    if (reached_ < one.written.work) look();
+    return reached_ >= one.written.work && look_copies(one.written.copies);
+  };
   if (free_queries_.empty() || !is_written(free_queries_.front())) {
     const VkQueryPoolCreateInfo info{
         VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO, nullptr, 0, VK_QUERY_TYPE_TIMESTAMP, kQueriesAPool, 0};
@@ -192,11 +253,17 @@ void VulkanDevice::release_timestamp(const Timestamp& timestamp) {
   free_queries_.push_back(timestamp);
 }
 
-void VulkanDevice::write_timestamp(Timestamp& timestamp) {
+void VulkanDevice::write_timestamp(Timestamp& timestamp, Stream* stream) {
   const Query query = query_of(timestamp);
+  if (stream != nullptr && overlaps_copies()) {
+    timestamp.written = submit_aside(*stream, 0, 0, [&](VkCommandBuffer commands) {
+      vk_.vkCmdWriteTimestamp(commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, query.pool, query.index);
+    });
+    return;
+  }
   // The timestamp is submitted later, with the work that it times, because the device spends some 10 µs between two
   // submissions.
-  timestamp.written = submit(
+  const uint64_t value = submit(
       [&](Slot& slot) {
         order(slot);
         vk_.vkCmdWriteTimestamp(slot.commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, query.pool, query.index);
@@ -204,6 +271,7 @@ void VulkanDevice::write_timestamp(Timestamp& timestamp) {
         timing_ = !timing_;
       },
       Batch::kLater);
+  timestamp.written = {value, 0};
 }
 
 double VulkanDevice::elapsed(const Timestamp& from, const Timestamp& to) {

@@ -20,16 +20,15 @@ VkBuffer handle_of(const Buffer* buffer) { return static_cast<const VulkanBuffer
 
 }  // namespace
 
-VulkanDevice::VulkanDevice(VkInstance instance, VkPhysicalDevice physical, VkDevice device, VkQueue queue,
-                           uint32_t queue_family, VkPipelineLayout layout, bool host_addresses, bool shares_semaphores,
-                           uint64_t timeout_ns, const Care& care)
+VulkanDevice::VulkanDevice(VkInstance instance, VkPhysicalDevice physical, VkDevice device, const Queues& queues,
+                           VkPipelineLayout layout, bool host_addresses, bool shares_semaphores, uint64_t timeout_ns,
+                           const Care& care)
     : Device(host_addresses),
       instance_functions_(instance),
       physical_(physical),
       vk_(instance_functions_, device),
       device_(device),
-      queue_(queue),
-      queue_family_(queue_family),
+      queues_(queues),
       layout_(layout),
       timeout_ns_(timeout_ns),
       shares_semaphores_(shares_semaphores),
@@ -54,9 +53,9 @@ VulkanDevice::VulkanDevice(VkInstance instance, VkPhysicalDevice physical, VkDev
   instance_functions_.vkGetPhysicalDeviceQueueFamilyProperties(physical, &count, nullptr);
   std::vector<VkQueueFamilyProperties> families(count);
   instance_functions_.vkGetPhysicalDeviceQueueFamilyProperties(physical, &count, families.data());
-  if (queue_family_ < count) {
-    timestamp_bits_ = families[queue_family_].timestampValidBits;
-    binds_sparse_ = (families[queue_family_].queueFlags & VK_QUEUE_SPARSE_BINDING_BIT) && imports_into_sparse(physical);
+  if (const uint32_t family = queues_.work_family; family < count) {
+    timestamp_bits_ = families[family].timestampValidBits;
+    binds_sparse_ = (families[family].queueFlags & VK_QUEUE_SPARSE_BINDING_BIT) && imports_into_sparse(physical);
   }
   make_ring();
 }
@@ -107,6 +106,7 @@ std::string VulkanDevice::running() const {
 void VulkanDevice::finish() {
   if (!lost_) {
     wait_until(submitted());
+    wait_copies(copied());
     return;
   }
   const std::lock_guard<std::mutex> guard(queue_mutex_);
@@ -158,7 +158,10 @@ bool VulkanDevice::close() {
   if (pool_ != VK_NULL_HANDLE) vk_.vkDestroyCommandPool(device_, pool_, nullptr);
   for (const VkSemaphore semaphore : incoming_) vk_.vkDestroySemaphore(device_, semaphore, nullptr);
   incoming_.clear();
-  if (timeline_ != VK_NULL_HANDLE) vk_.vkDestroySemaphore(device_, timeline_, nullptr);
+  if (copies_pool_ != VK_NULL_HANDLE) vk_.vkDestroyCommandPool(device_, copies_pool_, nullptr);
+  for (const VkSemaphore semaphore : {timeline_, copies_}) {
+    if (semaphore != VK_NULL_HANDLE) vk_.vkDestroySemaphore(device_, semaphore, nullptr);
+  }
   return true;
 }
 

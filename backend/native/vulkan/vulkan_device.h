@@ -1,4 +1,4 @@
-// A Vulkan device: buffers, and work that goes to one queue in order.
+// A Vulkan device: buffers, work that goes to one queue in order, and copies that go to another.
 //
 // The timeline is a semaphore. Each submission to the driver costs the host and the device some 10 µs. Pieces of work
 // that follow each other closely are therefore gathered in one command buffer, and a thread, the flusher, submits it.
@@ -10,6 +10,7 @@
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -37,6 +38,14 @@ struct Incoming {
   int fd;
 };
 
+// The queue of all work, and the transfer queue, which is the same one if the device has no other.
+struct Queues {
+  VkQueue work;
+  uint32_t work_family;
+  VkQueue copies;
+  uint32_t copies_family;
+};
+
 // Precautions with a driver (field_reports.py).
 struct Care {
   double job_ns = 0;               // a submission is to take no longer; 0: any time
@@ -49,7 +58,7 @@ class VulkanDevice final : public Device {
  public:
   // The caller owns the handles, and destroys them after close(). `shares_semaphores`: whether
   // VK_KHR_external_semaphore_fd is enabled. `timeout_ns`: as limit_waits() has it. `care`: what its driver needs.
-  VulkanDevice(VkInstance instance, VkPhysicalDevice physical, VkDevice device, VkQueue queue, uint32_t queue_family,
+  VulkanDevice(VkInstance instance, VkPhysicalDevice physical, VkDevice device, const Queues& queues,
                VkPipelineLayout layout, bool host_addresses, bool shares_semaphores, uint64_t timeout_ns,
                const Care& care);
   ~VulkanDevice() override;
@@ -74,6 +83,7 @@ class VulkanDevice final : public Device {
   uint64_t launch_nothing(KernelHandle kernel);
   std::shared_ptr<Recorded> make_recorded() override;
   void wait(uint64_t value) override;
+  void wait_copies(uint64_t value) override;
   void synchronize_host() override;
 
   void upload(Address address, const std::byte* host, uint64_t bytes) override;
@@ -86,7 +96,7 @@ class VulkanDevice final : public Device {
   bool has_timestamps() const override { return timestamp_bits_ != 0; }
   Timestamp acquire_timestamp() override;
   void release_timestamp(const Timestamp& timestamp) override;
-  void write_timestamp(Timestamp& timestamp) override;
+  void write_timestamp(Timestamp& timestamp, Stream* stream) override;
   double elapsed(const Timestamp& from, const Timestamp& to) override;
 
   // Exports the timeline for another API as an opaque file descriptor, which the caller owns. Throws if the device
@@ -109,6 +119,9 @@ class VulkanDevice final : public Device {
   // Submits all work up to `value` to the driver.
   void flush(uint64_t value) override;
   uint64_t look() override;
+  bool look_copies(uint64_t value) override;
+  bool overlaps_copies() const override { return !care_.drains; }
+  uint64_t copy_in(Address address, uint64_t bytes) override;
   [[noreturn]] void throw_lost(const std::string& message) const override;
 
  private:
@@ -139,7 +152,12 @@ class VulkanDevice final : public Device {
   // has such commands.
   bool take_again(const Dispatch& launch, const LaunchKey& key);
   enum class Commands { kOpen, kEnded };
-  void close_slot(Commands commands = Commands::kOpen, const SemaphoreWait* after = nullptr);
+  void close_slot(Commands commands = Commands::kOpen, const SemaphoreWait* after = nullptr, uint64_t copies = 0);
+  // The value of the transfer queue's timeline that a stream's next work has to wait for; 0 if earlier work did.
+  uint64_t copies_before(const Stream* stream) const {
+    const uint64_t copies = point(stream).copies;
+    return copies > ordered_copies_ ? copies : 0;
+  }
   // What is known of a dispatch's time, in nanoseconds, on a device whose submissions are bounded. Tells once of a
   // kernel whose launch alone takes too long.
   double bounded_estimate(const Dispatch& dispatch);
@@ -156,7 +174,15 @@ class VulkanDevice final : public Device {
   void wait_for_slot(std::unique_lock<std::mutex>& ring, bool alone);
   void flush_locked(uint64_t value);  // with queue_mutex_ held
   void hand_over(const Submission& submission);
-  // Calls vkWaitSemaphores() for the timeline.
+  // Calls vkQueueSubmit(), with queue_mutex_ held. Waits without a semaphore are left out.
+  void submit_to(VkQueue queue, VkCommandBuffer commands, std::initializer_list<SemaphoreWait> waits,
+                 const SemaphoreWait& signal);
+  // Submits what `record(commands)` records to the transfer queue. It uses the device memory at `address`.
+  template <typename Record>
+  Point submit_aside(Stream& stream, Address address, uint64_t bytes, Record&& record);
+  // Calls vkWaitSemaphores() for a timeline, of which `is_reached(value)` asks.
+  template <typename IsReached>
+  VkResult wait_semaphore(VkSemaphore timeline, uint64_t value, uint64_t timeout_ns, IsReached&& is_reached);
   VkResult wait_semaphore(uint64_t value, uint64_t timeout_ns);
   std::unique_lock<std::mutex> layer_guard() {
     return validated ? std::unique_lock<std::mutex>(layer_mutex_) : std::unique_lock<std::mutex>();
@@ -235,8 +261,7 @@ class VulkanDevice final : public Device {
   VkPhysicalDevice physical_;
   DeviceFunctions vk_;
   VkDevice device_;
-  VkQueue queue_;
-  uint32_t queue_family_;
+  const Queues queues_;
   VkPipelineLayout layout_;
   std::atomic<uint64_t> timeout_ns_;
   bool shares_semaphores_;
@@ -264,6 +289,25 @@ class VulkanDevice final : public Device {
   std::mutex layer_mutex_;  // taken last; see `validated`
   VkSemaphore timeline_ = VK_NULL_HANDLE;
   std::vector<VkSemaphore> incoming_;  // with queue_mutex_
+
+  // Commands of the transfer queue, and the value when they are done.
+  struct Aside {
+    VkCommandBuffer commands;
+    uint64_t value;
+  };
+  // What runs on the transfer queue: behind which work, and on which device memory.
+  struct Copy {
+    uint64_t value, after;
+    Address address;
+    uint64_t bytes;
+  };
+  VkSemaphore copies_ = VK_NULL_HANDLE;  // the timeline of the transfer queue
+  VkCommandPool copies_pool_ = VK_NULL_HANDLE;
+  std::vector<Aside> aside_;                 // with queue_mutex_
+  std::atomic<uint64_t> ordered_copies_{0};  // closed command buffers come after these
+  std::mutex copies_mutex_;
+  std::deque<Copy> pending_;  // with copies_mutex_
+
   VkCommandPool pool_ = VK_NULL_HANDLE;
   std::array<Slot, kRing> ring_;
   std::size_t next_slot_ = 0;               // the slot that records now or next
@@ -329,7 +373,9 @@ uint64_t VulkanDevice::submit(Record&& record, Batch batch, const SemaphoreWait*
   check_usable();  // before the mutex, which a thread of the parent may hold in a forked child
   refuse_while_recording();
   const double expected = is_bounded() && launch != nullptr ? bounded_estimate(*launch) : 0;
-  const bool alone = batch == Batch::kAlone || after != nullptr || expected == JobTimes::kUnknown;
+  const std::shared_ptr<Stream> stream = Stream::current(*this);
+  const uint64_t copies = copies_before(stream.get());
+  const bool alone = batch == Batch::kAlone || after != nullptr || copies != 0 || expected == JobTimes::kUnknown;
   bool flushes = true;
   uint64_t value;
   {
@@ -358,12 +404,13 @@ uint64_t VulkanDevice::submit(Record&& record, Batch batch, const SemaphoreWait*
     ++open_;
     if (is_bounded() && expected != JobTimes::kUnknown) open_ns_ += expected;
     if (again || alone) {
-      close_slot(again ? Commands::kEnded : Commands::kOpen, after);
+      close_slot(again ? Commands::kEnded : Commands::kOpen, after, copies);
     } else if (!at_once && open_ != kBatch) {
       flushes = false;
       wake_flusher();
     }
   }
+  if (stream) stream->wait_for({value, 0});
   if (flushes) flush(value);
   return value;
 }

@@ -26,10 +26,12 @@ inline void pause_or_yield(bool yields) {
 
 }  // namespace
 
-VkResult VulkanDevice::wait_semaphore(uint64_t value, uint64_t timeout_ns) {
+template <typename IsReached>
+VkResult VulkanDevice::wait_semaphore(VkSemaphore timeline, uint64_t value, uint64_t timeout_ns,
+                                      IsReached&& is_reached) {
   if (validated) {
     const auto start = std::chrono::steady_clock::now();
-    while (!seen(value)) {
+    while (!is_reached(value)) {
       if (std::chrono::steady_clock::now() - start >= std::chrono::nanoseconds(timeout_ns)) return VK_TIMEOUT;
       std::this_thread::sleep_for(kNap);
     }
@@ -37,9 +39,13 @@ VkResult VulkanDevice::wait_semaphore(uint64_t value, uint64_t timeout_ns) {
   }
   VkSemaphoreWaitInfo info{VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO};
   info.semaphoreCount = 1;
-  info.pSemaphores = &timeline_;
+  info.pSemaphores = &timeline;
   info.pValues = &value;
   return vk_.vkWaitSemaphores(device_, &info, timeout_ns);
+}
+
+VkResult VulkanDevice::wait_semaphore(uint64_t value, uint64_t timeout_ns) {
+  return wait_semaphore(timeline_, value, timeout_ns, [this](uint64_t least) { return seen(least); });
 }
 
 uint64_t VulkanDevice::look() {
@@ -77,6 +83,58 @@ bool VulkanDevice::waits_outside() {
 void VulkanDevice::wait(uint64_t value) {
   wait_until(value);
   waited_.store(true, std::memory_order_relaxed);
+}
+
+bool VulkanDevice::look_copies(uint64_t value) {
+  if (copies_end_.load(std::memory_order_acquire) >= value) return true;
+  uint64_t now = 0;
+  {
+    const auto guard = layer_guard();
+    checked(vk_.vkGetSemaphoreCounterValue(device_, copies_, &now), "vkGetSemaphoreCounterValue");
+  }
+  if (now > copied() + 1) fail("vkGetSemaphoreCounterValue", VK_ERROR_DEVICE_LOST);  // as in look()
+  Stream::raise(copies_end_, now);
+  const std::lock_guard<std::mutex> guard(copies_mutex_);
+  while (!pending_.empty() && pending_.front().value <= now) pending_.pop_front();
+  return now >= value;
+}
+
+void VulkanDevice::wait_copies(uint64_t value) {
+  if (copies_end_.load(std::memory_order_acquire) >= value) return;
+  const Use use(*this);
+  check_running();
+  uint64_t after = 0;
+  {
+    const std::lock_guard<std::mutex> guard(copies_mutex_);
+    for (const Copy& copy : pending_) {
+      if (copy.value <= value) after = std::max(after, copy.after);
+    }
+  }
+  wait_until(after);  // so that the time limit is that of the copies
+  const auto start = std::chrono::steady_clock::now();
+  while (!look_copies(value)) {
+    const auto spent = std::chrono::steady_clock::now() - start;
+    if (spent < kPollTime) {
+      pause_or_yield(on_host_);
+      continue;
+    }
+    check_running();
+    const auto spent_ns = static_cast<uint64_t>(std::chrono::nanoseconds(spent).count());
+    const uint64_t timeout_ns = timeout_ns_.load(std::memory_order_relaxed);
+    if (spent_ns >= timeout_ns) {
+      stuck_ = true;
+      throw VulkanError("a copy did not end within the time limit of " + std::to_string(timeout_ns / 1000000) +
+                            " ms (TRITON_SPIRV_TIMEOUT, in seconds); it may still be running" + kOpenedAgain,
+                        VK_TIMEOUT);
+    }
+    const VkResult result = wait_semaphore(copies_, value, std::min(kSleepNs, timeout_ns - spent_ns),
+                                           [this](uint64_t least) { return look_copies(least); });
+    if (result == VK_TIMEOUT) {
+      if (while_waiting != nullptr) while_waiting();
+    } else {
+      checked(result, "vkWaitSemaphores");
+    }
+  }
 }
 
 void VulkanDevice::wait_until(uint64_t value) {

@@ -20,14 +20,15 @@ class OutOfDeviceMemory(MemoryError):
 
 
 class DeviceAllocator:
-    """Allocates device memory through ``allocate`` (bytes → a native buffer). Thread-safe.
+    """Allocates device memory through ``allocate`` (bytes → a native buffer). Thread-safe. ``device``: the native
+    device, whose streams wait for what earlier owners of their memory submitted to others.
 
     ``pool``: the _native.MemoryPool that has the idle memory, and counts what is in use.
     """
 
-    def __init__(self, allocate: Callable[[int], Any]) -> None:
+    def __init__(self, allocate: Callable[[int], Any], device: Any = None) -> None:
         self._allocate = allocate
-        self.pool = native().MemoryPool()
+        self.pool = native().MemoryPool(device)
 
     def allocate(self, bytes_: int) -> Any:
         """An _native.Allocation of at least ``bytes_`` bytes, aligned to MemoryPool.ALIGNMENT. Raises OutOfDeviceMemory

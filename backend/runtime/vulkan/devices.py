@@ -9,7 +9,7 @@ from typing import Any
 
 from ...capabilities import REQUIRED, Capabilities
 from ...driver_quirks import DRIVER_IDS, DRIVERS, OTHER, Driver
-from ...field_reports import Care, Facts, care_for, kernel_version, version_of
+from ...field_reports import RAN_HERE, Care, Facts, care_for, kernel_version, version_of
 from ...matrices import component_features
 from ..device_kind import MatrixProperties
 from ..ending import ENDING
@@ -165,15 +165,22 @@ def _driver_version(vulkan12: Any, basic: Any) -> str:
     return f"{text} {basic.driverVersion:#x}".strip()
 
 
-def _compute_families(physical: Any) -> dict[int, int]:
-    """Index → flags of the queue families that take compute work."""
+def _families(physical: Any) -> dict[int, tuple[int, int]]:
+    """Index → flags, and how many bits timestamps have, of the queue families."""
     vk = vulkan()
     count = vk.ffi.new("uint32_t*")
     vk.lib.vkGetPhysicalDeviceQueueFamilyProperties(physical, count, vk.ffi.NULL)
     families = vk.ffi.new("VkQueueFamilyProperties[]", max(1, count[0]))
     vk.lib.vkGetPhysicalDeviceQueueFamilyProperties(physical, count, families)
-    found = {index: int(families[index].queueFlags) for index in range(count[0])}
-    return {index: flags for index, flags in found.items() if flags & vk.VK_QUEUE_COMPUTE_BIT}
+    return {
+        index: (int(families[index].queueFlags), int(families[index].timestampValidBits)) for index in range(count[0])
+    }
+
+
+def _compute_families(physical: Any) -> dict[int, int]:
+    """Index → flags of the queue families that take compute work."""
+    compute = vulkan().VK_QUEUE_COMPUTE_BIT
+    return {index: flags for index, (flags, _) in _families(physical).items() if flags & compute}
 
 
 def best_family(families: dict[int, int], compute_only: bool) -> int | None:
@@ -190,6 +197,21 @@ def compute_queue_family(device: VulkanDeviceInfo) -> int:
     if family is None:
         raise DeviceUnavailable(f"{device.describe()} has no compute queue")
     return family
+
+
+def transfer_queue_family(device: VulkanDeviceInfo, compute: int) -> int:
+    """Index of the queue family for copies beside kernels: one that does nothing else and has the same timestamps, on
+    drivers that ran here; else that of the kernels."""
+    return transfer_family(_families(device.handle), compute) if device.driver in RAN_HERE else compute
+
+
+def transfer_family(families: dict[int, tuple[int, int]], compute: int) -> int:
+    """The family of transfer_queue_family() among all, given with their flags and bits of timestamps."""
+    vk = vulkan()
+    for index, (flags, bits) in families.items():
+        if flags & ~vk.VK_QUEUE_SPARSE_BINDING_BIT == vk.VK_QUEUE_TRANSFER_BIT and bits == families[compute][1]:
+            return index
+    return compute
 
 
 def _physical_devices(loaded: Any) -> list[Any]:

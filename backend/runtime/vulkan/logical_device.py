@@ -12,20 +12,23 @@ from .loader import check, new, used_before_fork, vulkan
 _COMPUTE_STAGE = 0x20
 
 
-def create_device(device: VulkanDeviceInfo, family: int) -> Any:
-    """A VkDevice with one queue of the family, and all that is of use enabled. The caller destroys it. Raises
+def create_device(device: VulkanDeviceInfo, *families: int) -> Any:
+    """A VkDevice with one queue of each family, and all that is of use enabled. The caller destroys it. Raises
     RuntimeError where the driver refuses, as NVIDIA's does in the child of a process that has asked for the devices."""
     vk = vulkan()
     ffi = vk.ffi
     features = feature_chain(device.extensions, device.vulkan_features)
     priority = ffi.new("float*", 1.0)
-    queue = new("VkDeviceQueueCreateInfo")
-    queue.queueFamilyIndex, queue.queueCount, queue.pQueuePriorities = family, 1, priority
+    wanted = sorted({*families})
+    queues = ffi.new("VkDeviceQueueCreateInfo[]", len(wanted))
+    for queue, family in zip(queues, wanted, strict=True):
+        queue.sType = vk.VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO
+        queue.queueFamilyIndex, queue.queueCount, queue.pQueuePriorities = family, 1, priority
     strings = [ffi.new("char[]", name.encode()) for name in sorted(device.extensions)]
     names = ffi.new("char*[]", strings)
     info = new("VkDeviceCreateInfo")
     info.pNext = ffi.cast("void*", features.head)
-    info.queueCreateInfoCount, info.pQueueCreateInfos = 1, queue
+    info.queueCreateInfoCount, info.pQueueCreateInfos = len(wanted), queues
     info.enabledExtensionCount, info.ppEnabledExtensionNames = len(strings), names
     out = ffi.new("VkDevice*")
     result = vk.lib.vkCreateDevice(device.handle, info, ffi.NULL, out)

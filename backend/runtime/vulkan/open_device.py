@@ -1,4 +1,4 @@
-"""An open Vulkan device: its VkDevice with one compute queue, the layout of its pipelines, and its compiler."""
+"""An open Vulkan device: its VkDevice with its queues, the layout of its pipelines, and its compiler."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..files import kept_folder
 from ..native_module import native
 from .compilations import Compilations
 from .device_features import SHARING_EXTENSIONS
-from .devices import VulkanDeviceInfo, again, compute_queue_family
+from .devices import VulkanDeviceInfo, again, compute_queue_family, transfer_queue_family
 from .job_limit import job_seconds
 from .loader import handle, instance, vulkan
 from .logical_device import create_device, create_pipeline_layout
@@ -45,9 +45,11 @@ class OpenVulkanDevice:
         self.compilations = Compilations(device.care.one_pipeline)
         vk = vulkan()
         family = compute_queue_family(device)
-        self.handle = create_device(device, family)
-        queue = vk.ffi.new("VkQueue*")
-        vk.lib.vkGetDeviceQueue(self.handle, family, 0, queue)
+        transfer_family = transfer_queue_family(device, family)
+        self.handle = create_device(device, family, transfer_family)
+        queues = vk.ffi.new("VkQueue[2]")
+        for index, one in enumerate((family, transfer_family)):
+            vk.lib.vkGetDeviceQueue(self.handle, one, 0, queues + index)
         self.pipeline_layout = create_pipeline_layout(self.handle, device.capabilities)
         key = hashlib.sha256(f"{device.driver_version}".encode()).hexdigest()[:8]
         self.kept_pipelines = kept_folder() / f"{device.driver}-{device.uuid}-{key}"
@@ -55,8 +57,10 @@ class OpenVulkanDevice:
             instance=handle(self._instance.handle),
             physical_device=handle(device.handle),
             device=handle(self.handle),
-            queue=handle(queue[0]),
+            queue=handle(queues[0]),
             queue_family=family,
+            transfer_queue=handle(queues[1]),
+            transfer_family=transfer_family,
             pipeline_layout=handle(self.pipeline_layout),
             host_addresses=False,
             shares_semaphores=self.shares_memory,

@@ -125,9 +125,7 @@ class SPIRVInterface:
         """What launches are given as their stream: a device has one queue."""
         return Queue.stream_id
 
-    @staticmethod
-    def set_stream(stream: Any) -> None:
-        """A device has one queue."""
+    set_stream = staticmethod(_vulkan.set_stream)
 
     @staticmethod
     def get_compute_capability(device: Any = None) -> str:

@@ -64,7 +64,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "resetAccumulatedStats": _nothing,
     "getMemoryInfo": MODULE.mem_get_info,
     "isAllocatorInitialized": lambda: True,
-    "getStream": Stream,
+    "getStream": Stream.current,
     "setStream": MODULE.set_stream,
     "synchronizeDevice": MODULE.synchronize,
 }

@@ -12,7 +12,7 @@ from uuid import UUID
 import torch
 
 from ... import runtime
-from ...runtime import DeviceInterface, DeviceUnavailable, device_index, selected
+from ...runtime import DeviceInterface, DeviceUnavailable, Queue, device_index, selected
 from . import torch_streams
 from .as_cuda import as_cuda
 from .cpu_fallback import FALLBACKS
@@ -151,10 +151,12 @@ class DeviceModule(DeviceInterface):
     # ---- Streams ----
 
     def current_stream(self, device: Any = None) -> Any:
-        """The device's queue."""
-        return torch_streams.Stream(device)
+        """This thread's stream."""
+        return torch_streams.Stream.current(device)
 
-    default_stream = current_stream
+    def default_stream(self, device: Any = None) -> Any:
+        """The device's first stream."""
+        return torch_streams.Stream(queue=Queue.first(device))
 
     def is_current_stream_capturing(self) -> bool:
         """Graphs are captured by ``triton.backends.spirv.runtime.Graph``, not by streams."""

@@ -364,7 +364,7 @@ def copy_from(self: torch.Tensor, dst: torch.Tensor, non_blocking: bool = False)
             else:
                 context.native.copy(pinned, address, bytes_)
                 if not non_blocking:
-                    context.native.synchronize()
+                    context.native.synchronize_stream()
         else:
             dst.copy_(_host_copy(self))
         return dst
@@ -401,7 +401,7 @@ def copy_from(self: torch.Tensor, dst: torch.Tensor, non_blocking: bool = False)
                 return dst
             context.native.copy(address, pinned, bytes_)
         if not non_blocking:  # the caller may write to it next
-            context.native.synchronize()
+            context.native.synchronize_stream()
         return dst
     _write(dst, lambda host: host.copy_(self))
     return dst

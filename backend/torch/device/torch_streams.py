@@ -8,26 +8,29 @@ from typing import Any
 
 import torch
 
-from ... import runtime
-from ...runtime import NAME, Queue, device_index, make_event
+from ...runtime import NAME, Queue, StreamContext, device_index, make_event
 
 _C: Any = torch._C
 
 
 class Stream(_C.Stream):  # type: ignore[misc]
-    """The queue of a device. There is one, and its work runs in order, so that all streams of a device are equal.
+    """A stream of a device. Copies of pinned memory overlap with kernels in all but the first one (runtime's Queue).
 
     ``device``: an index, "spirv:1", a torch.device; the current one for None. ``priority`` has no effect.
     """
 
-    def __new__(cls, device: Any = None, priority: int = 0, **_: Any) -> Stream:
-        """A stream of the device. Raises DeviceUnavailable if it is not there."""
-        index = device_index(device)
-        runtime.of_device(index)
-        made: Stream = super().__new__(cls, device=f"{NAME}:{index}")
-        made._queue = Queue(index)  # torch counts one device: what it keeps of the index may be another
-        made._before = []
+    def __new__(cls, device: Any = None, priority: int = 0, *, queue: Queue | None = None, **_: Any) -> Stream:
+        """A new stream of the device, or that of a ``queue``. Raises DeviceUnavailable if it is not there."""
+        queue = queue or Queue(device)
+        made: Stream = super().__new__(cls, device=f"{NAME}:{queue.device_index}")
+        made._queue = queue  # torch counts one device: what it keeps of the index may be another
+        made._context = StreamContext(queue)
         return made
+
+    @classmethod
+    def current(cls, device: Any = None) -> Stream:
+        """This thread's stream of the device."""
+        return cls(queue=Queue.current(device))
 
     @property
     def device_index(self) -> int:
@@ -40,7 +43,10 @@ class Stream(_C.Stream):  # type: ignore[misc]
         return torch.device(NAME, self.device_index)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Stream) and other.device_index == self.device_index
+        return isinstance(other, Stream) and other._queue == self._queue
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other  # torch's own compares what it keeps in C++
 
     def __hash__(self) -> int:
         return hash(self._queue)
@@ -49,11 +55,11 @@ class Stream(_C.Stream):  # type: ignore[misc]
         return f"torch.Stream device={self.device}"
 
     def synchronize(self) -> None:
-        """Wait for all submitted work."""
+        """Wait for all that was submitted to it."""
         self._queue.synchronize()
 
     def query(self) -> bool:
-        """Whether all submitted work is done."""
+        """Whether all that was submitted to it is done."""
         return self._queue.query()
 
     def record_event(self, event: Any = None) -> Any:
@@ -75,15 +81,14 @@ class Stream(_C.Stream):  # type: ignore[misc]
             stream.synchronize()
 
     def __enter__(self) -> Stream:
-        """Its device is the current one in the block."""
-        self._before.append(runtime.current_device())
-        runtime.set_current_device(self.device_index)
+        """It is the current stream in the block, and its device the current one."""
+        self._context.__enter__()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        runtime.set_current_device(self._before.pop())
+        self._context.__exit__()
 
 
 class Event(_C.Event):  # type: ignore[misc]
@@ -111,8 +116,8 @@ class Event(_C.Event):  # type: ignore[misc]
         return self._device
 
     def record(self, stream: Any = None) -> None:
-        """The point is reached when all work is done that was submitted to the stream's device until now, to its
-        own for None. A second call moves it. Raises RuntimeError on another device than before."""
+        """The point is reached when all is done that was submitted to the stream until now, to the current one of
+        its device for None. A second call moves it. Raises RuntimeError on another device than before."""
         self._point.record(self._device if stream is None else stream)
         self._recorded = True
 

@@ -137,7 +137,7 @@ class _Recorder:
 
     def _done(self) -> tuple[int, ...]:
         """What changes where a call does more than its steps."""
-        submitted = sum(context.native.submitted for context in runtime.opened())
+        submitted = sum(context.native.submitted + context.native.copied for context in runtime.opened())
         return submitted - len(self._steps), GENERATOR.drawn, FALLBACKS.total()
 
     def allocated(self, tensor: torch.Tensor, bytes_: int) -> None:

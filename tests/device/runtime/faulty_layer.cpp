@@ -17,6 +17,9 @@
 // FAULTY_ADDRESSES=<n>: the first n buffers of a device have the address of the first device's latest buffer.
 // FAULTY_TELL=1: vkDeviceWaitIdle, vkDestroyCommandPool and vkResetQueryPool say on stdout that they were called.
 // FAULTY_TELL=2: so does vkBeginCommandBuffer.
+//
+// FAULTY_QUEUES=<ms>: there is a transfer queue beside the driver's only one. What is submitted to it begins so much
+// later than it might; with a negative number what is submitted to the other one does.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/syscall.h>
@@ -25,18 +28,22 @@
 #include <vulkan/vulkan.h>
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <deque>
 #include <map>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace {
 
 PFN_vkGetInstanceProcAddr next_instance;
 PFN_vkGetDeviceProcAddr next_device;
+PFN_vkGetPhysicalDeviceQueueFamilyProperties next_families;
 VkInstance the_instance;
 VkDevice the_device;
 std::atomic<long> submits{0};
@@ -99,6 +106,8 @@ VKAPI_ATTR VkResult VKAPI_CALL create_instance(const VkInstanceCreateInfo* info,
   auto create = reinterpret_cast<PFN_vkCreateInstance>(next_instance(VK_NULL_HANDLE, "vkCreateInstance"));
   const VkResult result = create(info, with, out);
   the_instance = *out;
+  next_families = reinterpret_cast<PFN_vkGetPhysicalDeviceQueueFamilyProperties>(
+      next_instance(*out, "vkGetPhysicalDeviceQueueFamilyProperties"));  // later this layer's own would be found
   static const bool watches_exit = setting("FAULTY_EXIT") != 0 && std::atexit(at_exit) == 0;
   (void)watches_exit;
   usleep(static_cast<useconds_t>(setting("FAULTY_INSTANCE")) * 1000);
@@ -112,14 +121,103 @@ VKAPI_ATTR VkResult VKAPI_CALL create_device(VkPhysicalDevice physical, const Vk
   link->u.pLayerInfo = link->u.pLayerInfo->pNext;
   usleep(static_cast<useconds_t>(setting("FAULTY_OPEN")) * 1000);
   auto create = reinterpret_cast<PFN_vkCreateDevice>(next_instance(the_instance, "vkCreateDevice"));
-  const VkResult result = create(physical, info, with, out);
+  VkDeviceCreateInfo driver_info = *info;
+  if (setting("FAULTY_QUEUES") != 0) driver_info.queueCreateInfoCount = 1;
+  const VkResult result = create(physical, &driver_info, with, out);
   the_device = *out;
   return result;
+}
+
+// A queue that runs beside another one on the driver's only queue. A thread waits for its semaphores.
+struct Beside {
+  struct Submission {
+    VkCommandBuffer commands;
+    std::vector<VkSemaphore> waits;
+    std::vector<uint64_t> least;
+    VkSemaphore signal;
+    uint64_t value;
+  };
+  void* dispatch = nullptr;  // the loader's
+  std::mutex mutex;
+  std::condition_variable more;
+  std::deque<Submission> waiting;
+  long late_ms = 0;
+  bool begun = false;
+  void work();
+};
+auto& work_queue = *new Beside;
+auto& transfer_queue = *new Beside;
+VkQueue driver_queue;
+
+void Beside::work() {
+  static std::mutex one_at_a_time;
+  for (;;) {
+    std::unique_lock<std::mutex> lock(mutex);
+    more.wait(lock, [this] { return !waiting.empty(); });
+    const Submission next = waiting.front();
+    waiting.pop_front();
+    lock.unlock();
+    VkSemaphoreWaitInfo wait{VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO};
+    wait.semaphoreCount = static_cast<uint32_t>(next.waits.size());
+    wait.pSemaphores = next.waits.data();
+    wait.pValues = next.least.data();
+    if (!next.waits.empty())
+      reinterpret_cast<PFN_vkWaitSemaphores>(next_device(the_device, "vkWaitSemaphores"))(the_device, &wait, ~0ull);
+    usleep(static_cast<useconds_t>(late_ms * 1000));
+    VkTimelineSemaphoreSubmitInfo values{VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO};
+    values.signalSemaphoreValueCount = 1;
+    values.pSignalSemaphoreValues = &next.value;
+    VkSubmitInfo info{VK_STRUCTURE_TYPE_SUBMIT_INFO, &values};
+    info.commandBufferCount = info.signalSemaphoreCount = 1;
+    info.pCommandBuffers = &next.commands;
+    info.pSignalSemaphores = &next.signal;
+    const std::lock_guard<std::mutex> guard(one_at_a_time);
+    reinterpret_cast<PFN_vkQueueSubmit>(next_device(the_device, "vkQueueSubmit"))(driver_queue, 1, &info, nullptr);
+  }
+}
+
+void submit_beside(Beside& queue, const VkSubmitInfo& info) {
+  const auto* values = static_cast<const VkTimelineSemaphoreSubmitInfo*>(info.pNext);
+  const std::lock_guard<std::mutex> guard(queue.mutex);
+  queue.waiting.push_back({*info.pCommandBuffers,
+                           {info.pWaitSemaphores, info.pWaitSemaphores + info.waitSemaphoreCount},
+                           {values->pWaitSemaphoreValues, values->pWaitSemaphoreValues + info.waitSemaphoreCount},
+                           *info.pSignalSemaphores,
+                           *values->pSignalSemaphoreValues});
+  if (!queue.begun) std::thread([&queue] { queue.work(); }).detach();
+  queue.begun = true;
+  queue.more.notify_one();
+}
+
+VKAPI_ATTR void VKAPI_CALL queue_families(VkPhysicalDevice physical, uint32_t* count, VkQueueFamilyProperties* out) {
+  const uint32_t more = setting("FAULTY_QUEUES") != 0 ? 1 : 0;
+  uint32_t own = out != nullptr ? *count - more : 0;
+  next_families(physical, &own, out);
+  if (out != nullptr && more != 0) out[own] = {VK_QUEUE_TRANSFER_BIT, 1, out[0].timestampValidBits, {1, 1, 1}};
+  *count = own + more;
+}
+
+VKAPI_ATTR void VKAPI_CALL device_queue(VkDevice device, uint32_t family, uint32_t index, VkQueue* out) {
+  reinterpret_cast<PFN_vkGetDeviceQueue>(next_device(device, "vkGetDeviceQueue"))(device, 0, index, &driver_queue);
+  const long late_ms = setting("FAULTY_QUEUES");
+  work_queue.late_ms = late_ms < 0 ? -late_ms : 0;
+  transfer_queue.late_ms = late_ms > 0 ? late_ms : 0;
+  *out = late_ms == 0 ? driver_queue : reinterpret_cast<VkQueue>(family == 0 ? &work_queue : &transfer_queue);
+}
+
+VKAPI_ATTR VkResult VKAPI_CALL create_command_pool(VkDevice device, const VkCommandPoolCreateInfo* info,
+                                                   const VkAllocationCallbacks* with, VkCommandPool* out) {
+  VkCommandPoolCreateInfo own = *info;
+  own.queueFamilyIndex = 0;
+  return reinterpret_cast<PFN_vkCreateCommandPool>(next_device(device, "vkCreateCommandPool"))(device, &own, with, out);
 }
 
 VKAPI_ATTR VkResult VKAPI_CALL queue_submit(VkQueue queue, uint32_t count, const VkSubmitInfo* infos, VkFence fence) {
   const long lost_at = setting("FAULTY_SUBMIT");
   if (lost_at != 0 && ++submits >= lost_at) return VK_ERROR_DEVICE_LOST;
+  for (Beside* one : {&work_queue, &transfer_queue}) {
+    if (queue == reinterpret_cast<VkQueue>(one)) return submit_beside(*one, *infos), VK_SUCCESS;
+  }
   return reinterpret_cast<PFN_vkQueueSubmit>(next_device(the_device, "vkQueueSubmit"))(queue, count, infos, fence);
 }
 
@@ -284,6 +382,9 @@ PFN_vkVoidFunction own(const char* name) {
       {"vkCreateComputePipelines", reinterpret_cast<PFN_vkVoidFunction>(Watched<compute_pipelines>::call)},
       {"vkCmdBindPipeline", reinterpret_cast<PFN_vkVoidFunction>(Watched<bind_pipeline>::call)},
       {"vkDestroyPipeline", reinterpret_cast<PFN_vkVoidFunction>(Watched<destroy_pipeline>::call)},
+      {"vkGetPhysicalDeviceQueueFamilyProperties", reinterpret_cast<PFN_vkVoidFunction>(queue_families)},
+      {"vkGetDeviceQueue", reinterpret_cast<PFN_vkVoidFunction>(device_queue)},
+      {"vkCreateCommandPool", reinterpret_cast<PFN_vkVoidFunction>(create_command_pool)},
       {"vkQueueSubmit", reinterpret_cast<PFN_vkVoidFunction>(Watched<queue_submit>::call)},
       {"vkAllocateMemory", reinterpret_cast<PFN_vkVoidFunction>(Watched<allocate_memory>::call)},
       {"vkBindBufferMemory", reinterpret_cast<PFN_vkVoidFunction>(Watched<bind_buffer_memory>::call)},

@@ -67,16 +67,20 @@ def test_events_take_the_devices_time(make: Any) -> None:
         torch.Event("spirv", interprocess=True)
 
 
-def test_streams_are_the_devices_queue() -> None:
-    stream = torch.Stream("spirv")
+def test_streams_are_the_current_ones_in_blocks() -> None:
+    first, stream = torch.spirv.default_stream(), torch.Stream("spirv")
     assert (
-        stream == torch.Stream(device="spirv:0") == torch.accelerator.current_stream() == torch.spirv.current_stream()
+        first == torch.spirv.current_stream() == torch.accelerator.current_stream() != stream != torch.Stream("spirv")
     )
     assert isinstance(stream, torch.Stream) and issubclass(torch.spirv.Stream, torch.Stream)
-    torch.accelerator.set_stream(stream)
-    torch.spirv.set_stream(stream)
-    with stream, torch.spirv.stream(stream):
+    for choose in (torch.accelerator.set_stream, torch.spirv.set_stream):
+        choose(stream)
+        assert torch.accelerator.current_stream() == stream
+        choose(first)
+    with stream, torch.spirv.stream(torch.Stream("spirv")), torch.spirv.stream(None), stream:
+        assert torch.spirv.current_stream() == stream
         x = torch.ones(100, device="spirv") + 1
+    assert torch.spirv.current_stream() == first
     event = stream.record_event()
     stream.wait_event(event)
     stream.wait_stream(torch.Stream("spirv"))

@@ -8,7 +8,7 @@ import pytest
 from triton.backends.spirv.capabilities import PROFILES
 from triton.backends.spirv.field_reports import Facts, care_for
 from triton.backends.spirv.runtime.vulkan.device_info import VulkanDeviceInfo
-from triton.backends.spirv.runtime.vulkan.devices import best_family
+from triton.backends.spirv.runtime.vulkan.devices import best_family, transfer_family
 from triton.backends.spirv.runtime.vulkan.twins import without_twins
 
 
@@ -55,3 +55,19 @@ def test_a_gpu_of_three_drivers() -> None:
 def test_queue_family(families: dict[int, int], compute_only: bool, index: int | None) -> None:
     """Flags: 1 graphics, 2 compute, 4 transfer."""
     assert best_family(families, compute_only) == index
+
+
+@pytest.mark.parametrize(
+    ("families", "index"),
+    [
+        ({0: (15, 64), 1: (12, 64), 2: (14, 64)}, 1),
+        ({0: (7, 64), 1: (4, 64)}, 1),
+        ({0: (7, 64), 1: (6, 64)}, 0),
+        ({0: (7, 64), 1: (0x2C, 64)}, 0),
+        ({0: (7, 64), 1: (4, 32)}, 0),
+        ({0: (7, 64)}, 0),
+    ],
+)
+def test_transfer_family(families: dict[int, tuple[int, int]], index: int) -> None:
+    """Flags, further: 8 binds sparse memory, 0x20 decodes video."""
+    assert transfer_family(families, 0) == index
