@@ -57,12 +57,12 @@ TILE = """
 """
 
 
-def cut(body: str, budget: int = 100) -> tuple[Function, list[Operation]]:
+def cut(body: str, budget: int = 100, rows: bool = False) -> tuple[Function, list[Operation]]:
     """The function after the rewrite, and the loops that it made."""
     module = parse_module(MODULE.replace("BODY", body))
     function = module.functions["k"]
     assert function.body is not None
-    changed = cut_in_strips(function, Driver(unrolled_elementwise=budget))
+    changed = cut_in_strips(function, Driver(unrolled_elementwise=budget), rows)
     loops = [operation for operation in function.body.entry.operations if operation.name == "scf.for"]
     assert changed is bool(loops) and all(ROLLED in loop.attributes for loop in loops)
     verify(module)
@@ -357,3 +357,17 @@ def test_a_conversion_of_many_shuffles_is_cut(side: int, most: int, shapes: set[
         any(ROLLED in holder.attributes for holder in one.holders()) is ((side, side) not in shapes)
         for one in conversions
     )
+
+
+_SCAN = """
+    %s = "tt.scan"(%x) <{axis = 0 : i32, reverse = false}> ({
+    ^bb0(%l: f32, %r: f32):
+      tt.scan.return %r : f32
+    }) : (tensor<1024xf32, #row>) -> tensor<1024xf32, #row>
+    %e = arith.negf %s : tensor<1024xf32, #row>
+"""
+
+
+def test_scans_in_the_order_of_rows_stay_whole():
+    for computed, rows, loops in (("arith.negf", True, 0), ("arith.negf", False, 2), ("math.exp", True, 2)):
+        assert len(cut(row(_SCAN.replace("arith.negf", computed), "%e"), rows=rows)[1]) == loops
