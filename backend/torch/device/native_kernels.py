@@ -122,26 +122,22 @@ def _unpacking(op: torch._ops.OpOverload) -> Callable[[list[Any]], tuple[tuple[A
     names = [argument.name for argument in schema]
     types = [_FORM.fullmatch(str(argument.real_type))[4] for argument in schema]  # type: ignore[attr-defined,index]
     defaults = [argument.default_value if argument.has_default_value() else _NONE for argument in schema]
-    places = sum(not argument.kwarg_only for argument in schema)
+    kinds, places = [*map(type, defaults)], sum(not argument.kwarg_only for argument in schema)
     constants = [at for at, type_ in enumerate(types) if type_ in _CONSTANTS or type_ == "Device"]
-
-    def is_default(place: int, value: Any) -> bool:
-        return type(value) is type(defaults[place]) and not isinstance(value, torch.Tensor) and value == defaults[place]
+    tensors = [at for at, argument in enumerate(schema) if str(argument.real_type) in ("Tensor", "Optional[Tensor]")]
 
     def unpack(given: list[Any]) -> tuple[tuple[Any, ...], dict[str, Any], bool]:
         end = places
-        while end and is_default(end - 1, given[end - 1]):
+        while end and type(given[end - 1]) is kinds[end - 1] and given[end - 1] == defaults[end - 1]:
             end -= 1
-        found = list(given)
-        numbers = [at for at, value in enumerate(given) if isinstance(value, torch.Tensor) and value.is_cpu]
+        named = [
+            at for at in range(places, len(kinds)) if type(given[at]) is not kinds[at] or given[at] != defaults[at]
+        ]
+        numbers = [at for at in tensors if given[at] is not None and given[at].is_cpu]
         for at in (*constants, *numbers):
-            found[at] = _value(types[at], given[at])
-        named = {names[at]: found[at] for at in range(places, len(given)) if not is_default(at, given[at])}
-        return (
-            tuple(found[:end]),
-            named,
-            not any(isinstance(found[at], torch.Tensor) and not found[at].dim() for at in numbers),
-        )
+            given[at] = _value(types[at], given[at])
+        are_numbers = not any([isinstance(given[at], torch.Tensor) and not given[at].dim() for at in numbers])
+        return tuple(given[:end]), {names[at]: given[at] for at in named}, are_numbers
 
     return unpack
 

@@ -106,7 +106,7 @@ def metadata(op: Any) -> Callable[..., Any]:
 def _new(size: Sequence[int], stride: Sequence[int], dtype: torch.dtype, device: Any) -> torch.Tensor:
     """A tensor over new device memory; its dtype is one of DLPACK_CODES."""
     bytes_ = _bytes(size, stride, dtype)
-    index = device_index(device)
+    index = device.index if type(device) is torch.device and device.index is not None else device_index(device)
     context = runtime.of_device(index)
     memory = allocate(context, bytes_)
     made: torch.Tensor = torch._C._from_dlpack(

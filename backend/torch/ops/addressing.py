@@ -45,7 +45,7 @@ class Operands:
     ) -> Operands:
         """The arguments of a mapping in which tensors and numbers are mixed."""
         tensors = {name: value for name, value in operands.items() if isinstance(value, torch.Tensor)}
-        numbers = {name: value for name, value in operands.items() if not isinstance(value, torch.Tensor)}
+        numbers = {name: value for name, value in operands.items() if name not in tensors}
         return Operands(outputs, tensors, numbers, counts or {})
 
     @property
@@ -56,14 +56,14 @@ class Operands:
     @property
     def device(self) -> torch.device:
         """The device of the first tensor."""
-        return next(iter((*self.outputs.values(), *self.tensors.values()))).device
+        return next(iter(self.outputs.values() or self.tensors.values())).device
 
     def form(self) -> tuple[Any, ...]:
         """Names and types: what a kernel's text has of them beside addresses."""
         return (
             len(self.outputs),
-            *((name, t.dtype) for name, t in self.outputs.items()),
-            *((name, t.dtype) for name, t in self.tensors.items()),
+            *[(name, t.dtype) for name, t in self.outputs.items()],
+            *[(name, t.dtype) for name, t in self.tensors.items()],
             *self.numbers,
             None,
             *self.counts,
@@ -76,9 +76,10 @@ class Operands:
     def check(self, compute: torch.dtype) -> None:
         """Raises OnHost if a kernel that computes in ``compute`` cannot read and write the tensors."""
         device = self.device
-        require(compute, device.index or 0)
+        index = device.index or 0
+        require(compute, index)
         for tensor in (*self.outputs.values(), *self.tensors.values()):
-            require(tensor.dtype, device.index or 0)
+            require(tensor.dtype, index)
             if tensor.device != device:
                 raise OnHost("tensors of several devices")
             if tensor.is_conj() or tensor.is_neg() or tensor._is_zerotensor():
@@ -91,7 +92,7 @@ class Operands:
         return [*self.outputs.values(), *self.tensors.values(), *self.numbers.values(), *self.counts.values()]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Walk:
     """Dimensions that are walked by one number. ``number``: the name of a tile of such numbers; ``index``: what the
     names of the dimensions' indices begin with; ``mask``: the name of which numbers there are; ``steps``: strides of
@@ -137,28 +138,28 @@ class Addresses:
     are given; after them it has sizes, and strides. ``wide``: whether integers have 64 bits."""
 
     def __init__(self, pointers: Iterable[str], walks: Sequence[Walk], integers: dict[str, int]) -> None:
-        self._places = {name: place for place, name in enumerate(pointers)}
+        self._pointers = [*pointers]
         self._walks, self._own = walks, integers
         strides = [stride for walk in walks for steps in walk.steps for stride in steps]
-        self._values = [*integers.values(), *(size for walk in walks for size in walk.sizes[1:]), *strides]
+        self._values = [*integers.values(), *[size for walk in walks for size in walk.sizes[1:]], *strides]
         self._strides = tuple([stride if stride < 2 else 2 for stride in strides])
         counts = [walk.count for walk in walks]
         # No element is farther from the first than the number of them times the longest stride.
-        far = math.prod(count or 1 for count in counts) * max(strides, default=1) > NARROW
+        far = math.prod([count or 1 for count in counts]) * max(strides, default=1) > NARROW
         self.wide = max(math.prod(counts), *counts, 1 + self._reach() if far else 0) > NARROW
 
     def _reach(self) -> int:
         """The farthest element's distance from the first."""
         sizes = [size - 1 for walk in self._walks for size in walk.sizes]
-        of_pointers = ([one for walk in self._walks for one in walk.steps[at]] for at in self._places.values())
+        of_pointers = ([one for walk in self._walks for one in walk.steps[at]] for at in range(len(self._pointers)))
         return max(sum(map(mul, sizes, steps)) for steps in of_pointers)
 
     def _names(self) -> list[str]:
         """The names of all values, empty for a stride that the text has."""
         names = [*self._own, *(f"{walk.index}_size{d}" for walk in self._walks for d in range(1, len(walk.sizes)))]
         for walk in self._walks:
-            for name, place in self._places.items():
-                for d, stride in enumerate(walk.steps[place]):
+            for name, steps in zip(self._pointers, walk.steps, strict=True):
+                for d, stride in enumerate(steps):
                     is_next = stride == 1 and d == len(walk.sizes) - 1
                     names.append(f"{name}_{walk.index}{d}" if stride and not is_next else "")
         return names
@@ -178,7 +179,7 @@ class Addresses:
         """The text of an address: ``start``, the pointer if None, and each index of the walks times its stride."""
         terms = [f"{name}_p" if start is None else start]
         for walk in self._walks if walks is None else walks:
-            steps = walk.steps[self._places[name]]
+            steps = walk.steps[self._pointers.index(name)]
             for d, stride in enumerate(steps):
                 if stride == 1 and d == len(steps) - 1:
                     terms.append(f"{walk.index}{d}")
@@ -188,7 +189,7 @@ class Addresses:
 
     def moves(self, name: str, walk: Walk) -> bool:
         """Whether a pointer's elements differ along a walk."""
-        return any(walk.steps[self._places[name]])
+        return any(walk.steps[self._pointers.index(name)])
 
     def load(self, name: str, place: str, cast: str = "") -> str:
         """The text of reading a pointer's elements at ``place``, with no wider mask than these differ along."""
@@ -202,8 +203,8 @@ class Addresses:
         whether elements which lie next to one another are the next ones of a tile, too."""
         heeded = {*columns}
         for walk in self._walks:
-            for name, place in self._places.items():
-                if walk.sizes and walk.steps[place][-1] == 1:
+            for name, steps in zip(self._pointers, walk.steps, strict=True):
+                if walk.sizes and steps[-1] == 1:
                     heeded.add(f"{walk.index}_size{len(walk.sizes) - 1}")
                     heeded |= {f"{name}_{one.index}{d}" for one in self._walks for d in range(len(one.sizes))}
         names = self._names()
@@ -250,7 +251,7 @@ def conversion(tensor: torch.Tensor, compute: torch.dtype) -> str:
     return "" if tensor.dtype == compute else f".to({IN_SOURCE[NAMES[compute]]})"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class PlannedLaunch:
     """A kernel with its grid and integer arguments."""
 

@@ -162,22 +162,20 @@ def _fits(
     """Whether the kernels do it: the rest is composed, what torch refuses among it. What is traced for a CPU's driver
     is composed, too, so that what compiles it sees the operations, and so is all within a level of forward-mode
     differentiation, for which torch has no formula of the kernels' operation."""
-    tensors = [t for t in (query, key, value, mask) if t is not None]
-    kinds = {type(t) for t in tensors} - {torch.Tensor, torch.nn.Parameter}
+    tensors, where = [t for t in (query, key, value, mask) if t is not None], query.device
+    kinds = {*map(type, tensors)} - {torch.Tensor, torch.nn.Parameter}
     if dropout or forward_ad._current_level >= 0 or (kinds and (_by_products(query) or not kinds <= _TRACED)):
         return False
-    if any(t.device != query.device or t.dim() < 2 or not t.numel() for t in tensors):
+    if any([t.device != where or t.dim() < 2 or not 0 < t.numel() < 2**31 for t in tensors]):
         return False
     if query.dtype not in _TYPES or key.dtype != query.dtype or value.dtype != query.dtype:
         return False
-    shapes = query.dim() == key.dim() == value.dim() and key.shape[:-1] == value.shape[:-1]
-    heads = key.shape[:-2] == query.shape[:-2]
-    heads = heads or (shared and query.dim() > 3 and key.shape[:-3] == query.shape[:-3])
-    if not shapes or not heads or key.shape[-1] != query.shape[-1] or query.dim() > 4:
+    q, k, v = query.shape, key.shape, value.shape
+    if not len(q) == len(k) == len(v) <= 4 or k[:-1] != v[:-1] or k[-1] != q[-1]:
         return False
-    if not _sizes_fit(query, key, value) or max(t.numel() for t in tensors) >= 2**31:
+    if k[:-2] != q[:-2] and not (shared and len(q) > 3 and k[:-3] == q[:-3] and not q[-3] % k[-3]):
         return False
-    if query.dim() > 3 and query.shape[-3] % key.shape[-3]:
+    if not _sizes_fit(query, key, value):
         return False
     if mask is None:
         return True

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from ..device.tensor_memory import empty
 from . import rows
 from .matmul import product
 from .types import OnHost
@@ -51,7 +52,8 @@ class Attention:
 
     def inputs(self, dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Query, key and value in this type."""
-        return self.query.to(dtype), self.key.to(dtype), self.value.to(dtype)
+        given = self.query, self.key, self.value
+        return given if self.query.dtype == dtype else (given[0].to(dtype), given[1].to(dtype), given[2].to(dtype))
 
 
 def fits(query: torch.Tensor, key: torch.Tensor) -> bool:
@@ -65,7 +67,7 @@ def _require_float32(tensor: torch.Tensor) -> None:
 
 
 def _scores(q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
-    out = torch.empty((*q.shape[:3], k.shape[2]), dtype=torch.float32, device=q.device)
+    out = empty((*q.shape[:3], k.shape[2]), dtype=torch.float32, device=q.device)
     return product(out, q, k.transpose(2, 3))
 
 
@@ -81,7 +83,7 @@ def forward(of: Attention, out: torch.Tensor) -> None:
     _require_float32(of.query)
     q, k, v = of.inputs(torch.float32)
     scores = _scores(q, k)
-    weights = torch.empty_like(scores)
+    weights = empty(scores.shape, dtype=torch.float32, device=scores.device)
     _weigh(_WEIGHTS, {"weight": weights}, {"score": scores}, of)
     result = out if out.dtype == torch.float32 else torch.empty_like(out, dtype=torch.float32)
     product(result, weights, v)

@@ -17,11 +17,12 @@ from typing import Any
 
 import torch
 
+from ..device.tensor_memory import extent
 from .addressing import NARROW, PLANS
 from .butterflies import FourierPass, Source, radices
 from .kept import Kept
 from .launching import grid_of, launch
-from .shapes import collapsed, extent, power_of_two
+from .shapes import collapsed, power_of_two
 from .splitting import parts
 from .types import OnHost, require
 

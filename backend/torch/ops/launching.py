@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from itertools import compress
+from operator import gt
 from typing import Any
 
 import torch
@@ -73,66 +76,71 @@ def kernel_for(
 def launch(
     function: JITFunction,
     grid: tuple[int, int, int],
-    arguments: dict[str, Any],
+    arguments: dict[str, Any] | Sequence[Any],
     constants: dict[str, Any],
     num_warps: int = 4,
     fusion: bool = False,
     divisible: frozenset[str] | None = None,
+    form: tuple[Any, ...] | None = None,
 ) -> None:
     """Run a kernel that is written by hand, unless the grid is empty. ``arguments``: tensors of one device,
-    integers and floats by name; integers are 64 bits wide where one does not fit 32, and those called stride_… are
-    constants where they are 1. ``divisible``: those which, with strides, are all multiples of 16 or not taken for that;
-    all integers if None. ``constants``: its constexprs. A grid past the device's limit is launched in parts
-    (launching/split_grid.py), by a kernel that is compiled for it."""
+    integers and floats by name, or all in the function's order; integers are 64 bits wide where one does not fit 32,
+    and those called stride_… are constants where they are 1. ``divisible``: those which, with strides, are all
+    multiples of 16 or not taken for that; all integers if None. ``constants``: its constexprs. A grid past the device's
+    limit is launched in parts (launching/split_grid.py), by a kernel that is compiled for it. ``form``: form_of() of
+    the arguments, where the caller has it."""
     if not all(grid):
         return
-    kinds, how = map(_form, arguments.values()), (num_warps, fusion, divisible)
-    what = id(function), *how, *constants.items(), *arguments, *kinds
-    kernel = _kernels.get(what, lambda: _made(function, arguments, constants, *how))
-    device = next(one.device.index for one in arguments.values() if isinstance(one, torch.Tensor))
-    kernel.launch(device or 0, grid, [*map(arguments.get, function.arg_names)])
+    names = function.arg_names
+    values = [*map(arguments.get, names)] if isinstance(arguments, dict) else arguments
+    if form is None:
+        steps = [name.startswith("stride_") for name in names]
+        heeded = [divisible is None or name in divisible for name in names]
+        kinds = [getattr(one, "dtype", type(one)) for one in values]
+        form = form_of([*compress(values, steps)], [*compress(values, map(gt, heeded, steps))], values, kinds)
+    how = num_warps, fusion, divisible
+    what = id(function), *how, *constants.items(), *form
+    kernel = _kernels.get(what, lambda: _made(function, values, constants, *how, *form[:2]))
+    device = next(one.device.index for one in values if isinstance(one, torch.Tensor))
+    kernel.launch(device or 0, grid, values)
 
 
-def _form(value: Any) -> Any:
-    """All of an argument that its kernel follows from."""
-    if type(value) is int:
-        return "1" if value == 1 else (value % 16 == 0) + 2 * (not -_INT32 <= value <= _INT32)
-    return value.dtype if isinstance(value, torch.Tensor) else type(value)
+def form_of(
+    strides: Sequence[Any], heeded: Sequence[Any], others: Sequence[Any], kinds: Sequence[Any]
+) -> tuple[Any, ...]:
+    """All that launch()'s kernel follows from of its arguments: whether integers are wide, whether those that are
+    heeded are multiples of 16, which strides are 1, and the ``kinds`` of all, or of those that are no integers."""
+    even = [one for one in (*[step for step in strides if step != 1], *heeded) if type(one) is int]
+    integers = [one for one in (*strides, *others) if type(one) is int]
+    wide = max(integers, default=0) > _INT32 or min(integers, default=0) < -_INT32
+    return wide, math.gcd(16, *even) == 16, *[step == 1 for step in strides], *kinds
 
 
 def _made(
     function: JITFunction,
-    arguments: dict[str, Any],
+    values: Sequence[Any],
     constants: dict[str, Any],
     num_warps: int,
     fusion: bool,
     divisible: frozenset[str] | None,
+    wide: bool,
+    even: bool,
 ) -> OperationKernel:
     types: dict[str, str] = {}
-    integers: list[str] = []
     ones: dict[str, Any] = {}
-    wide, floats, even = "i32", "fp32", True
-    for name, value in arguments.items():
-        if type(value) is int:
-            is_stride = name.startswith("stride_")
-            if is_stride and value == 1:
-                ones[name] = 1
-                continue
-            types[name] = ""
-            if not -_INT32 <= value <= _INT32:
-                wide = "i64"
-            if is_stride or divisible is None or name in divisible:
-                integers.append(name)
-                even = even and value % 16 == 0
+    multiples: set[str] = set()
+    floats = "fp64" if any(getattr(one, "dtype", None) == torch.float64 for one in values) else "fp32"
+    for name, value in zip(function.arg_names, values, strict=False):
+        is_stride = name.startswith("stride_")
+        if is_stride and value == 1:
+            ones[name] = 1
         elif isinstance(value, torch.Tensor):
             types[name] = "*" + NAMES[value.dtype]
-            if value.dtype == torch.float64:
-                floats = "fp64"
-        else:
-            types[name] = "." if isinstance(value, float) else ""
-    types = {name: {"": wide, ".": floats}.get(type_, type_) for name, type_ in types.items()}
-    even_integers = frozenset(integers) if even else frozenset()
-    return kernel_for(function, types, {**constants, **ones}, num_warps, fusion, even_integers)
+        elif value is not None:
+            types[name] = floats if isinstance(value, float) else "i64" if wide else "i32"
+            if even and type(value) is int and (is_stride or divisible is None or name in divisible):
+                multiples.add(name)
+    return kernel_for(function, types, {**constants, **ones}, num_warps, fusion, frozenset(multiples))
 
 
 def raise_reports(device: int) -> None:

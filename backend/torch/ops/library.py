@@ -6,7 +6,7 @@ import functools
 import inspect
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -100,7 +100,7 @@ def _composition(op: torch._ops.OpOverload) -> Callable[..., Any]:
     tensors = [(place, a.name) for place, a in enumerate(op._schema.arguments) if str(a.type) == "Tensor"]
 
     def run(*args: Any, **kwargs: Any) -> Any:
-        given = (args[place] if place < len(args) else kwargs.get(name) for place, name in tensors)
+        given = [args[place] if place < len(args) else kwargs.get(name) for place, name in tensors]
         again, _calling.op = getattr(_calling, "op", None) is op, None
         if not again and any(isinstance(value, (bool, int, float, complex)) for value in given):
             _calling.op = op
@@ -146,12 +146,12 @@ def _apart(op: torch._ops.OpOverload, function: Callable[..., Any]) -> Callable[
 
     @functools.wraps(function)
     def run(*args: Any, **kwargs: Any) -> Any:
-        given = [*args, *(value for name, value in kwargs.items() if name not in outs)]
+        given = [*args, *[value for name, value in kwargs.items() if name not in outs]]
         fresh: dict[str, torch.Tensor] = {}
         for name in outs:
             out = kwargs.get(name)
             read = given[1:] if has_inplace and given and given[0] is out else given
-            if isinstance(out, torch.Tensor) and any(map(functools.partial(_meets, out), read)):
+            if isinstance(out, torch.Tensor) and _meets(out, read):
                 if base in _APART:
                     raise RuntimeError(
                         f"{base}: unsupported operation: some elements of the input tensor and the written-to tensor "
@@ -169,10 +169,9 @@ def _apart(op: torch._ops.OpOverload, function: Callable[..., Any]) -> Callable[
     return run
 
 
-def _meets(out: torch.Tensor, value: Any) -> bool:
-    if isinstance(value, torch.Tensor):
-        return share_memory(value, out) and touch(value, out)
-    return isinstance(value, (list, tuple)) and any(_meets(out, item) for item in value)
+def _meets(out: torch.Tensor, values: Sequence[Any]) -> bool:
+    found = any([share_memory(one, out) and touch(one, out) for one in values if isinstance(one, torch.Tensor)])
+    return found or any([_meets(out, one) for one in values if isinstance(one, (list, tuple))])
 
 
 def enter_by_name(library: torch.library.Library, table: dict[str, Callable[..., Any]]) -> None:

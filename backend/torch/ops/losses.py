@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import torch
 
+from ..device.tensor_memory import empty
 from .bounds import CHECK, fault_of
 from .elementwise import Body, numbers_along, run
 from .pointwise import of_type
@@ -22,7 +24,22 @@ _TEXT = (
     "value = tl.load(self + index * step + zero, mask=mask).to(weight.dtype)\n"
     "loss = tl.where(ignored, 0.0, -weight * value)"
 )
-_ONE = "zero.to({type}) + 1"
+_ONE, _LOADED = "zero.to({}) + 1", "tl.load(weights + index * step_weights + zero, mask=mask).to({})"
+
+
+@cache
+def _of_each(compute: torch.dtype, weighted: bool) -> Body:
+    """What is computed for each target."""
+    weight = (_LOADED if weighted else _ONE).format("tl.float64" if compute == torch.float64 else "tl.float32")
+    return Body(_TEXT.format(weight=weight), frozenset(("target",)), frozenset(("self", "fault", "weights")))
+
+
+@cache
+def _of_all(compute: torch.dtype, weighted: bool, mean: bool) -> What:
+    """Sum or mean of that."""
+    each = _of_each(compute, weighted)
+    elements, finish = f"{each.text}\nx_losses = loss\nx_total = weight + blank", "losses = losses / total" * mean
+    return What(elements, (("losses", SUM), ("total", SUM)), finish, each.as_stored, each.places)
 
 
 def _forward(
@@ -32,10 +49,13 @@ def _forward(
     reduction: int,
     ignore_index: int,
     *,
-    output: torch.Tensor,
-    total_weight: torch.Tensor,
+    output: torch.Tensor | None = None,
+    total_weight: torch.Tensor | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """``self``: log-probabilities (N, C, …) or (C); ``target``: classes (N, …) or none."""
+    shape = target.shape if reduction == _NONE else torch.Size()
+    output = empty(shape, dtype=self.dtype, device=self.device) if output is None else output
+    total_weight = empty((), dtype=self.dtype, device=self.device) if total_weight is None else total_weight
     if not self.dtype.is_floating_point or target.dtype != torch.int64:
         raise OnHost("classes of another type")
     classes = 0 if self.dim() == 1 else 1
@@ -45,23 +65,18 @@ def _forward(
         raise OnHost("weights of another type, or not of an element a class")
     compute = computed_in(self.dtype)
     operands = {"target": target, "self": self.select(classes, 0), "fault": fault_of(self.device, "nll_loss")}
-    loaded = _ONE.format(type="tl.float64" if compute == torch.float64 else "tl.float32")
     if weight is not None:
         operands["weights"] = weight[0]
-        loaded = "tl.load(weights + index * step_weights + zero, mask=mask).to(" + loaded[8 : loaded.index(")")] + ")"
-    text, stored, places = _TEXT.format(weight=loaded), frozenset(("target",)), frozenset(("self", "fault", "weights"))
     counts = {"ignore": ignore_index, "step": self.stride(classes), "size": self.shape[classes]}
     counts["step_weights"] = 0 if weight is None else weight.stride(0)
     if reduction == _NONE and target.dim():
         outputs = {"loss": of_type(output, self.dtype, target.shape)}
-        run(Body(text, stored, places), outputs, operands, compute, counts)
+        run(_of_each(compute, weight is not None), outputs, operands, compute, counts)
         resized(total_weight, torch.Size()).zero_()
         return output, total_weight
     one, every = (1,) * target.dim(), tuple(range(target.dim()))
     sums = of_type(output, self.dtype, ()).view(one), of_type(total_weight, self.dtype, ()).view(one)
-    finish = "losses = losses / total" if reduction == _MEAN else ""
-    elements = f"{text}\nx_losses = loss\nx_total = weight + blank"
-    what = What(elements, (("losses", SUM), ("total", SUM)), finish, stored, places)
+    what = _of_all(compute, weight is not None, reduction == _MEAN)
     reduce_together(what, dict(zip(("losses", "total"), sums, strict=True)), operands, every, compute, counts)
     return output, total_weight
 
@@ -100,10 +115,7 @@ def _backward(
 
 
 TABLE: dict[str, Callable[..., Any]] = {
-    "nll_loss_forward.output nll_loss2d_forward.output": _forward,
-    "nll_loss2d_forward": lambda self, target, weight, reduction, ignore_index: _forward(
-        self, target, weight, reduction, ignore_index, output=self.new_empty(0), total_weight=self.new_empty(())
-    ),
+    "nll_loss_forward nll_loss_forward.output nll_loss2d_forward nll_loss2d_forward.output": _forward,
     "nll_loss_backward.grad_input nll_loss2d_backward.grad_input": _backward,
     "nll_loss2d_backward": lambda grad, self, *rest: _backward(grad, self, *rest, grad_input=torch.empty_like(self)),
 }

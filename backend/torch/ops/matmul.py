@@ -10,8 +10,9 @@ import torch
 import triton
 import triton.language as tl
 
+from ..device.tensor_memory import empty
 from .devices import DeviceFacts, kind_of, share_out
-from .launching import launch
+from .launching import form_of, launch
 from .library import enter_by_name
 from .pointwise import number
 from .reducing import SUM, reduce
@@ -34,11 +35,6 @@ _ALONG_K, _ACROSS_K = (8, 32), (64, 1)
 _MOST_PARTS = 32
 #: Arguments whose multiples of 16 make wider accesses.
 _DIVISIBLE = frozenset({"M", "N", "K", "share"})
-#: The strides of a, b, c and out, which has parts, too.
-_STRIDES = [
-    [f"stride_{name}{axis}" for axis in axes]
-    for name, axes in (("a", "bhmk"), ("b", "bhkn"), ("c", "bhmn"), ("o", "pbhmn"))
-]
 
 
 def enter_matmul(library: torch.library.Library) -> None:
@@ -238,12 +234,12 @@ def _complex_product(
 def _run(
     out: torch.Tensor, a: torch.Tensor, b: torch.Tensor, added: torch.Tensor, used: bool, factors: list[Any]
 ) -> torch.Tensor:
-    device = out.device.index or 0
     if out.dtype == torch.bool:
         raise OnHost("a product of bool")
-    require(out.dtype, device)
+    where = out.device
+    require(out.dtype, where.index or 0)
     for tensor in (out, a, b, added):
-        if tensor.is_conj() or tensor.is_neg() or tensor.device != out.device:
+        if tensor.is_conj() or tensor.is_neg() or tensor.device != where:
             raise OnHost("tensors of several devices, or with a pending sign")
     if a.dtype != b.dtype or added.dtype != out.dtype or not _may_give(a.dtype, out.dtype):
         raise OnHost("tensors of several types")
@@ -255,7 +251,7 @@ def _run(
     batches, m, n = out.shape[0] * heads, *out.shape[-2:]
     k = a.shape[-1]
     kind = _SUMS.get(out.dtype, tl.int32)
-    on = kind_of(device)
+    on = kind_of(where.index or 0)
     if on.cpu and 1 in (m, n) and -(-max(m, n) // _ACROSS_K[0]) * batches >= on.units:
         return _row(out, a, b, added, used, factors, kind)
     tile, parts = _division(on, a.dtype, kind is tl.float32, (m, n, k, batches))
@@ -264,22 +260,21 @@ def _run(
     tiles = -(-m // tile_m) * -(-n // tile_n)
     parts, share = shared(k, parts, step)
     whole = not (on.cpu or m % tile_m or n % tile_n or k % step)
-    result = out[None]
+    result, of_parts = out, (0, *_steps(out, 4))
     if parts > 1:
         compute = torch.float64 if kind is tl.float64 else torch.float32
         result = torch.empty((parts, *out.shape), dtype=compute, device=out.device)
-    strides: dict[str, int] = {}
-    for names, tensor in zip(_STRIDES, (a, b, added, result), strict=True):
-        strides.update(zip(names, _steps(tensor, len(names)), strict=True))
-    numbers = {"alpha": factors[0], "beta": factors[1]}
-    sizes = {"M": m, "N": n, "K": k, "H": heads, "share": share}
+        of_parts = _steps(result, 5)
+    strides = *_steps(a, 4), *_steps(b, 4), *_steps(added, 4), *of_parts
+    arguments = [result, a, b, added, m, n, k, heads, share, *strides, *factors]
     # A tile of c takes registers: addmm of 8192×1024 by 1024×4096 in fp32 takes 2.23 ms with one on an H100, and 1.67
     # with a row.
     added_as = "" if not used else "matrix" if added.stride(-2) and m > 1 else "row"
     constants = {"ADD": added_as, "KIND": kind, "BLOCK_M": tile_m, "BLOCK_N": tile_n, "BLOCK_K": step}
     constants |= {"GROUP": tile.group, "WHOLE": whole}
-    arguments = {"out": result, "a": a, "b": b, "c": added, **sizes, **strides, **numbers}
-    launch(matmul_kernel, (tiles, batches, parts), arguments, constants, tile.warps, fusion=True, divisible=_DIVISIBLE)
+    form = form_of(strides, (m, n, k, share), (m, n, k, heads, share, *factors), (a.dtype, result.dtype, added.dtype))
+    grid = tiles, batches, parts
+    launch(matmul_kernel, grid, arguments, constants, tile.warps, True, _DIVISIBLE, form)
     if parts == 1:
         return out
     return reduce("x", SUM, {"x": result}, (0,), dtype=out.dtype, compute=result.dtype, out=out)
@@ -293,18 +288,11 @@ def _row(
     vector, matrix, result, c = (b.mT, a.mT, out.mT, added.mT) if turned else (a, b, out, added)
     heads = out.shape[1] if out.dim() > 3 else 1
     batches, n, k = out.shape[0] * heads, result.shape[-1], vector.shape[-1]
-    strides = {
-        f"stride_{name}{axis}": step
-        for name, axes, tensor in zip(
-            "vmco", ("bh-k", "bhkn", "bh-n", "bh-n"), (vector, matrix, c, result), strict=True
-        )
-        for axis, step in zip(axes, _steps(tensor, len(axes)), strict=True)
-        if axis != "-"
-    }
     block_n, block_k = _ALONG_K if matrix.stride(-2) < matrix.stride(-1) else _ACROSS_K
     constants = {"ADD": used, "KIND": kind, "TURNED": turned, "BLOCK_N": block_n, "BLOCK_K": block_k}
-    numbers = {"alpha": factors[0], "beta": factors[1]}
-    arguments = {"out": out, "a": a, "b": b, "c": added, "N": n, "K": k, "H": heads, **strides, **numbers}
+    (vb, vh, _, vk), (cb, ch, _, cn), (ob, oh, _, on) = (_steps(one, 4) for one in (vector, c, result))
+    strides = vb, vh, vk, *_steps(matrix, 4), cb, ch, cn, ob, oh, on
+    arguments = [out, a, b, added, n, k, heads, *strides, *factors]
     grid = (-(-n // block_n), batches, 1)
     launch(row_kernel, grid, arguments, constants, 4, fusion=True, divisible=_DIVISIBLE)
     return out
@@ -336,26 +324,36 @@ def _of_nothing(out: torch.Tensor, c: torch.Tensor | None, beta: float) -> torch
     return out.zero_() if c is None else torch.mul(c, beta, out=out)
 
 
-def _matrix(tensor: torch.Tensor, count: int = 2) -> torch.Tensor:
-    if tensor.dim() != count:
-        raise OnHost(f"a tensor of {tensor.dim()} dimensions")
-    return tensor
+def _result(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor | None, dims: int = 2) -> torch.Tensor:
+    """``out``, or a new tensor, with the shape of the product of tensors of so many dimensions."""
+    if not a.dim() == b.dim() == dims or a.shape[-1] != b.shape[-2] or a.shape[:-2] != b.shape[:-2]:
+        raise OnHost("shapes that are refused")
+    if a.dtype != b.dtype:
+        raise OnHost("tensors of several types")
+    shape = *a.shape[:-1], b.shape[-1]
+    return empty(shape, dtype=a.dtype, device=a.device) if out is None else resized(out, shape)
 
 
-def _mm(self: torch.Tensor, mat2: torch.Tensor, *, out: torch.Tensor) -> torch.Tensor:
-    resized(out, (self.shape[0], mat2.shape[1]))
-    product(out[None], _matrix(self)[None], _matrix(mat2)[None])
+def _mm(self: torch.Tensor, mat2: torch.Tensor, *, out: torch.Tensor | None = None) -> torch.Tensor:
+    out = _result(self, mat2, out)
+    product(out[None], self[None], mat2[None])
     return out
 
 
-def _bmm(self: torch.Tensor, mat2: torch.Tensor, *, out: torch.Tensor) -> torch.Tensor:
-    return product(resized(out, (*self.shape[:2], mat2.shape[2])), self, mat2)
+def _bmm(self: torch.Tensor, mat2: torch.Tensor, *, out: torch.Tensor | None = None) -> torch.Tensor:
+    return product(_result(self, mat2, out, 3), self, mat2)
 
 
 def _addmm(
-    self: torch.Tensor, mat1: torch.Tensor, mat2: torch.Tensor, *, beta: Any = 1, alpha: Any = 1, out: torch.Tensor
+    self: torch.Tensor,
+    mat1: torch.Tensor,
+    mat2: torch.Tensor,
+    *,
+    beta: Any = 1,
+    alpha: Any = 1,
+    out: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    resized(out, (mat1.shape[0], mat2.shape[1]))
+    out = _result(mat1, mat2, out)
     product(out[None], mat1[None], mat2[None], self.expand(out.shape)[None], alpha, beta)
     return out
 
@@ -409,9 +407,9 @@ _TABLE: dict[str, Callable[..., Any]] = {
     "bmm.dtype bmm.dtype_out": _of_type(_bmm),
     "addmm.dtype addmm.dtype_out": _of_type(_addmm),
     "baddbmm.dtype baddbmm.dtype_out": _of_type(_baddbmm),
-    "mm.out": _mm,
-    "bmm.out": _bmm,
-    "addmm.out": _addmm,
+    "mm mm.out": _mm,
+    "bmm bmm.out": _bmm,
+    "addmm addmm.out": _addmm,
     "baddbmm.out": _baddbmm,
     "addmv.out": _addmv,
     "dot": _dot,

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch._prims_common import suggest_memory_format
 
+from ..device.tensor_memory import empty
 from . import rows
 from .elementwise import Body, run
 from .reducing import MOMENTS, SUM, What, reduce_together
@@ -71,7 +72,7 @@ def normalise(
         return normalised(x, mean, rstd, weight, bias), mean, rstd
     out = empty_in_order_of(x, x.shape)
     kept = [1 if d - x.dim() in dims or d in dims else size for d, size in enumerate(x.shape)]
-    mean, rstd = (torch.empty(kept, dtype=compute, device=x.device) for _ in range(2))
+    mean, rstd = (empty(kept, dtype=compute, device=x.device) for _ in range(2))
     given = {"weight": weight, "bias": bias, **(running or {})}
     given = {name: value for name, value in given.items() if value is not None}
     text = _OF_ROW + _ROOT + (_RUNNING if running else "") + f"out = {_affine(weight, bias)}"

@@ -11,11 +11,10 @@ from typing import Any
 
 import torch
 
-from ..device.tensor_memory import is_ours
+from ..device.tensor_memory import is_dense, is_ours
 from . import lists
 from .elementwise import Body
 from .lists import List
-from .shapes import is_dense
 from .types import OnHost, computed_in, known
 
 _Optional = torch.Tensor | None

@@ -87,7 +87,7 @@ class What:
         return [(name + part, start) for name, fold in self.folds for part, start in fold.start]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Reduction:
     """``partial``: (accumulators' parts, rows, parts of a row) of partial results that the plan gives, if it does."""
 
@@ -157,14 +157,14 @@ def reduce_together(
 
 
 def _shape(operands: Mapping[str, Any]) -> torch.Size:
-    return broadcast(*(value.shape for value in operands.values() if isinstance(value, torch.Tensor)))
+    return broadcast(*[value.shape for value in operands.values() if isinstance(value, torch.Tensor)])
 
 
-def _kept(shape: torch.Size, dims: tuple[int, ...]) -> list[int]:
-    return [1 if d in dims else size for d, size in enumerate(shape)]
+def _kept(shape: torch.Size, dims: tuple[int, ...]) -> Dims:
+    return tuple([1 if d in dims else size for d, size in enumerate(shape)])
 
 
-def _with(out: torch.Tensor, dims: tuple[int, ...], kept: list[int]) -> torch.Tensor:
+def _with(out: torch.Tensor, dims: tuple[int, ...], kept: Dims) -> torch.Tensor:
     """A view of ``out`` that has the reduced dimensions, too."""
     if out.dim() != len(kept):
         for d in dims:
@@ -229,12 +229,12 @@ def _reduction(
     steps = [expanded(tensor.shape, tensor.stride(), shape) for tensor in operands.tensors.values()]
     inside = [d for d in range(len(shape)) if d in dims]
     outside = [d for d in range(len(shape)) if d not in dims]
-    reduced, reduced_steps = collapsed([shape[d] for d in inside], [tuple(s[d] for d in inside) for s in steps])
-    all_steps = (*(expanded(out.shape, out.stride(), _kept(shape, dims)) for out in outputs), *steps)
-    sizes, reach = [shape[d] for d in outside], math.prod(shape[d] for d in inside)
-    kept, kept_steps = collapsed(sizes, [tuple(s[d] for d in outside) for s in all_steps])
+    reduced, reduced_steps = collapsed([shape[d] for d in inside], [tuple([s[d] for d in inside]) for s in steps])
+    all_steps = (*[expanded(out.shape, out.stride(), _kept(shape, dims)) for out in outputs], *steps)
+    sizes, reach = [shape[d] for d in outside], math.prod([shape[d] for d in inside])
+    kept, kept_steps = collapsed(sizes, [tuple([s[d] for d in outside]) for s in all_steps])
     # What lies next to one another in memory is read together.
-    across = bool(kept) and any(step[-1] == 1 for step in kept_steps[count:])
+    across = bool(kept) and any([step[-1] == 1 for step in kept_steps[count:]])
     on = kind_of(operands.device.index or 0)
     tile = _tile(math.prod(sizes), reach, across, on)
     parts, share = _split(math.prod(sizes), reach, tile, on) if split else (1, -(-reach // tile[1]) * tile[1])

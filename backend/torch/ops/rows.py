@@ -28,7 +28,7 @@ _plans: Kept[PlannedLaunch] = Kept(PLANS)
 
 def fits(shape: torch.Size, dims: tuple[int, ...]) -> bool:
     """Whether rows of all elements along ``dims`` of a tensor of this shape are short enough, and there are some."""
-    return 0 < math.prod(shape) < NARROW and math.prod(shape[d] for d in dims) <= LONGEST
+    return 0 < math.prod(shape) < NARROW and math.prod([shape[d] for d in dims]) <= LONGEST
 
 
 def run(
@@ -48,9 +48,9 @@ def run(
     given = Operands.of(outputs, operands, counts)
     shape = next(iter(outputs.values())).shape
     dims = tuple(sorted({d % len(shape) for d in dims}))
-    given.numbers["count"] = float(math.prod(shape[d] for d in dims))
+    given.numbers["count"] = float(math.prod([shape[d] for d in dims]))
     for name, tensor in given.tensors.items():
-        if any(share_memory(tensor, output) and not same_view(tensor, output) for output in outputs.values()):
+        if any([share_memory(tensor, output) and not same_view(tensor, output) for output in outputs.values()]):
             given.tensors[name] = tensor.clone()
     _plan(text, given, shape, dims, compute).launch(given)
 
@@ -61,7 +61,7 @@ def _plan(
     """Where rows and their elements each take one step through all tensors, a plan's integers are the number of rows
     and, of elements and of strides, that of columns: those of an earlier plan are changed here, as planning takes
     several times as long."""
-    columns = math.prod(shape[d] for d in dims)
+    columns = math.prod([shape[d] for d in dims])
     rows, parts = math.prod(shape) // columns, _parts(operands, shape, len(shape) - len(dims))
     if parts is None or rows == 1 or columns == 1 or dims[0] != len(shape) - len(dims):
         return _planned(text, operands, shape, dims, compute)
@@ -69,14 +69,14 @@ def _plan(
     tile = _tile(columns, device)
     what = text, compute, operands.form(), parts, columns % 16 == 0, tile, device, rows * columns > NARROW
     plan = _plans.get(what, lambda: _planned(text, operands, shape, dims, compute))
-    return PlannedLaunch(plan.kernel, grid_of(-(-rows // tile[0])), (rows, *(columns for _ in plan.integers[1:])))
+    return PlannedLaunch(plan.kernel, grid_of(-(-rows // tile[0])), (rows, *[columns] * (len(plan.integers) - 1)))
 
 
 def _parts(operands: Operands, shape: torch.Size, outside: int) -> tuple[str, ...] | None:
     """Whether each tensor has all elements, one of each row, or one of each column. None if one has gaps, lies on
     another device, or has others. The first ``outside`` dimensions are those of rows."""
     found, device = [], operands.device
-    of_rows = (*shape[:outside], *(1 for _ in shape[outside:]))
+    of_rows, of_columns = (*shape[:outside], *[1] * (len(shape) - outside)), shape[outside:]
     for tensor in (*operands.outputs.values(), *operands.tensors.values()):
         if not is_plain(tensor) or tensor.device != device:
             return None
@@ -84,7 +84,7 @@ def _parts(operands: Operands, shape: torch.Size, outside: int) -> tuple[str, ..
             found.append("all")
         elif tensor.shape == of_rows:
             found.append("rows")
-        elif tensor.shape == shape[outside:]:
+        elif tensor.shape == of_columns:
             found.append("columns")
         else:
             return None

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
+from itertools import pairwise
 from typing import Any
 
 import torch
 import torch._prims_common.wrappers
 from torch._prims_common import suggest_memory_format
 
+from ..device.tensor_memory import extent
+
 Dims = tuple[int, ...]
 _torch: Any = torch._C
 _prims: Any = torch._prims_common.wrappers
+#: Whether two tensors are views of one storage.
+share_memory: Callable[[torch.Tensor, torch.Tensor], bool] = _torch._is_alias_of
 
 
 def broadcast(*shapes: Sequence[int]) -> torch.Size:
@@ -21,8 +26,10 @@ def broadcast(*shapes: Sequence[int]) -> torch.Size:
 
 
 def expanded(shape: Sequence[int], strides: Sequence[int], to: Sequence[int]) -> Dims:
-    """Strides with which an operand is read as of shape ``to``: 0 where it is repeated. Raises RuntimeError, as torch
-    does, where it cannot be."""
+    """Strides with which an operand is read as of shape ``to``: 0 where it is repeated, and any where there is one
+    element. Raises RuntimeError, as torch does, where it cannot be."""
+    if shape == to:
+        return tuple(strides)
     missing = len(to) - len(shape)
     if missing < 0:
         raise RuntimeError(f"a tensor of shape {list(shape)} cannot be broadcast to {list(to)}")
@@ -38,26 +45,22 @@ def collapsed(shape: Sequence[int], strides: Sequence[Dims]) -> tuple[Dims, list
     """The tensor's elements with as few dimensions as can be, the last of which is the one that the first of the
     ``strides`` steps through fastest; and the strides of each. One element has no dimensions."""
     dims = [d for d, size in enumerate(shape) if size != 1]
-    dims.sort(key=lambda d: (-strides[0][d] if strides[0][d] else 0, *(-steps[d] for steps in strides[1:])))
+    first = strides[0]
+    if any([first[d] <= first[after] for d, after in pairwise(dims)]):
+        dims.sort(key=lambda d: (-first[d] if first[d] else 0, *(-steps[d] for steps in strides[1:])))
     sizes: list[int] = []
     steps: list[list[int]] = [[] for _ in strides]
     for d in dims:
-        if sizes and all(step[-1] == stride[d] * shape[d] for step, stride in zip(steps, strides, strict=True)):
-            sizes[-1] *= shape[d]
-            for step, stride in zip(steps, strides, strict=True):
-                step[-1] = stride[d]
+        size, here = shape[d], [stride[d] for stride in strides]
+        if sizes and all([step[-1] == stride * size for step, stride in zip(steps, here, strict=True)]):
+            sizes[-1] *= size
+            for step, stride in zip(steps, here, strict=True):
+                step[-1] = stride
         else:
-            sizes.append(shape[d])
-            for step, stride in zip(steps, strides, strict=True):
-                step.append(stride[d])
-    return tuple(sizes), [tuple(step) for step in steps]
-
-
-def extent(shape: Sequence[int], strides: Sequence[int]) -> int:
-    """Elements from the first to one past the last."""
-    if 0 in shape:
-        return 0
-    return 1 + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
+            sizes.append(size)
+            for step, stride in zip(steps, here, strict=True):
+                step.append(stride)
+    return tuple(sizes), [*map(tuple, steps)]
 
 
 def overlaps_itself(tensor: torch.Tensor) -> bool:
@@ -91,18 +94,6 @@ def to_the_end(tensor: torch.Tensor) -> torch.Tensor:
     """All elements of its memory from its first one on, in a line."""
     size = tensor.untyped_storage().nbytes() // tensor.element_size() - tensor.storage_offset()
     return tensor.as_strided((size,), (1,))
-
-
-def is_dense(tensor: torch.Tensor) -> bool:
-    """Whether its elements fill the memory from the first to the last, each in its own place."""
-    return tensor.is_contiguous() or (
-        not overlaps_itself(tensor) and extent(tensor.shape, tensor.stride()) == tensor.numel()
-    )
-
-
-def share_memory(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Whether two tensors are views of one storage."""
-    return bool(_torch._is_alias_of(one, other))
 
 
 def touch(one: torch.Tensor, other: torch.Tensor) -> bool:

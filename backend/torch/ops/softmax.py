@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from ..device.tensor_memory import empty
 from . import rows
 from .elementwise import Body, run
 from .pointwise import of_type
@@ -24,10 +25,11 @@ _ROWS = "top = fn.row_greatest(self, mask)\ntotal = fn.row_sum(tl.exp(self - top
 
 
 def _forward(body: Body) -> Callable[..., torch.Tensor]:
-    def softmax(self: torch.Tensor, dim: int, half_to_float: bool, *, out: torch.Tensor) -> torch.Tensor:
-        if not self.dtype.is_floating_point:
-            raise OnHost("numbers that are not floats")
-        of_type(out, torch.float32 if half_to_float else self.dtype, self.shape)
+    def softmax(self: torch.Tensor, dim: int, half_to_float: bool, *, out: torch.Tensor | None = None) -> torch.Tensor:
+        if not self.dtype.is_floating_point or not -max(self.dim(), 1) <= dim < max(self.dim(), 1):
+            raise OnHost("numbers that are not floats, or no such dimension")
+        kind = torch.float32 if half_to_float else self.dtype
+        out = empty(self.shape, dtype=kind, device=self.device) if out is None else of_type(out, kind, self.shape)
         compute = computed_in(self.dtype)
         if self.dim() and rows.fits(self.shape, (dim,)):
             rows.run(_ROWS + body.text, {"out": out}, {"self": self}, (dim,), compute)
@@ -69,8 +71,8 @@ def _backward(text: str, body: Body) -> Callable[..., torch.Tensor]:
 
 
 TABLE: dict[str, Callable[..., Any]] = {
-    "_softmax.out": _forward(_SOFTMAX),
-    "_log_softmax.out": _forward(_LOG_SOFTMAX),
+    "_softmax _softmax.out": _forward(_SOFTMAX),
+    "_log_softmax _log_softmax.out": _forward(_LOG_SOFTMAX),
     "_softmax_backward_data.out": _backward("grad * output", _SOFTMAX_BACKWARD),
     "_log_softmax_backward_data.out": _backward("grad", _LOG_SOFTMAX_BACKWARD),
 }
