@@ -1,7 +1,7 @@
 """Kernel libraries that insist on CUDA, unchanged, inside ``torch.spirv.as_cuda()``: each against torch's own formula.
 
-``python -m tests.vendor.cuda_packages`` needs conch-triton-kernels, cut-cross-entropy, flash-linear-attention and
-liger-kernel, and runs those that are installed; ``--all`` fails where one is missing.
+``python -m tests.vendor.cuda_packages`` needs conch-triton-kernels, cut-cross-entropy, flash-linear-attention,
+liger-kernel and transformers, and runs those that are installed; ``--all`` fails where one is missing.
 """
 
 from __future__ import annotations
@@ -70,11 +70,27 @@ def _liger() -> None:
     torch.testing.assert_close(LigerCrossEntropyLoss()(scores, classes).detach().cpu(), want, rtol=1e-5, atol=1e-5)
 
 
+def _transformers() -> None:
+    from transformers import CompileConfig, LlamaConfig, LlamaForCausalLM
+
+    sizes = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 1, "num_attention_heads": 2}
+    model = LlamaForCausalLM(LlamaConfig(vocab_size=64, **sizes)).eval()
+    compiling = CompileConfig()
+    compiling._compile_all_devices = True
+    torch._dynamo.utils.counters.clear()
+    how = {"max_new_tokens": 8, "do_sample": False, "cache_implementation": "static"}
+    want = model.generate(torch.tensor([[3, 7, 11, 2, 9]]), **how)
+    got = model.cuda().generate(torch.tensor([[3, 7, 11, 2, 9]]).cuda(), compile_config=compiling, **how)
+    assert got.is_cuda and got.tolist() == want.tolist()
+    assert torch._dynamo.utils.counters["stats"]["unique_graphs"] == 1  # of a token; the prompt is not compiled
+
+
 PACKAGES: dict[str, Callable[[], None]] = {
     "conch": _conch,
     "cut_cross_entropy": _cut_cross_entropy,
     "fla": _fla,
     "liger_kernel": _liger,
+    "transformers": _transformers,
 }
 
 

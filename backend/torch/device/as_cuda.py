@@ -21,7 +21,7 @@ from torch.overrides import TorchFunctionMode
 
 from ...autoload.shared_parameters import moved_in_place
 from ...runtime import NAME
-from .cuda_names import CAPABILITY, answers, renamed, takers
+from .cuda_names import CAPABILITY, TYPED, answers, of_elements, renamed, takers
 
 __all__ = ["CAPABILITY", "as_cuda"]
 
@@ -47,6 +47,8 @@ class _Devices(TorchFunctionMode):
             with self:
                 return _backward(*args, **(kwargs or {}))
         named = {name: renamed(value) if name == "device" else value for name, value in (kwargs or {}).items()}
+        if func is torch.Tensor.type and (kind := of_elements((*args, named.get("dtype"))[1])) is not None:
+            return args[0].to(NAME, kind)
         if func is torch.Tensor.to:
             args = [renamed(value) for value in args]
         if func == _SET_DATA:  # torch moves a tensor so only between the kinds of devices that it lists
@@ -120,6 +122,17 @@ def _restored(storage: Any, location: str) -> Any:
     return None if place == location else torch.serialization.default_restore_location(storage, place)
 
 
+def _restoring(own: Callable[..., Any]) -> Callable[..., Any]:
+    """torch.load()'s choice of a place, where a mapping's "cuda:0" is where spirv:0's storages were saved, too."""
+
+    def choose(places: Any) -> Any:
+        if isinstance(places, dict):
+            places = {renamed(place): to for place, to in places.items()} | places
+        return own(places)
+
+    return choose
+
+
 def has_cuda() -> bool:
     """Whether torch has CUDA devices of its own: what torch.cuda says in as_cuda() is of this device."""
     return not _depth and torch.cuda.is_available()
@@ -157,7 +170,7 @@ def _begin() -> None:
     import_module("triton.runtime.driver").driver.active  # noqa: B018
     saving: Any = torch.serialization
     made: list[tuple[Any, str, Any]] = takers()
-    made += [(torch.cuda, name, value) for name, value in answers(getattr(torch, NAME)).items()]
+    made += [(torch.cuda, name, value) for name, value in (answers(getattr(torch, NAME)) | TYPED).items()]
     others = [one.driver for name, one in import_module("triton.backends").backends.items() if name != NAME]
     made += [(driver, "is_active", staticmethod(lambda: False)) for driver in others if driver is not None]
     made += [
@@ -165,8 +178,10 @@ def _begin() -> None:
         *((kind, "is_cuda", property(_is_cuda)) for kind in (torch.Tensor, torch.UntypedStorage, torch.TypedStorage)),
         (torch.autograd, "has_torch_function", _is_overridden),
         (saving, "_package_registry", [(0, lambda _: None, _restored), *saving._package_registry]),
+        (saving, "_get_restore_location", _restoring(saving._get_restore_location)),
         (threading.Thread, "start", _start(threading.Thread.start)),
         (_C, "_cuda_getCurrentRawStream", lambda device: 0),
+        (_C, "_cuda_cudaCachingAllocator_is_enabled", lambda: True),
     ]
     for owner, name, value in made:
         patch = mock.patch.object(owner, name, value, create=True)

@@ -166,6 +166,31 @@ def answers(module: Any) -> dict[str, Any]:
     }
 
 
+class _Typed(type):
+    """``torch.cuda.FloatTensor`` and its like, of types of elements, which torch keeps for old programs."""
+
+    dtype: torch.dtype
+
+    def __call__(cls, *args: Any) -> torch.Tensor:
+        made: torch.Tensor = getattr(torch, cls.__name__)(*args)
+        return made.to(NAME)
+
+    def __instancecheck__(cls, one: Any) -> bool:
+        return isinstance(one, torch.Tensor) and one.device.type == NAME and one.dtype == of_elements(cls)
+
+
+TYPED = {
+    f"{kind}Tensor": _Typed(f"{kind}Tensor", (), {"dtype": getattr(torch, f"{kind}Tensor").dtype})
+    for kind in ("BFloat16", "Bool", "Byte", "Char", "Double", "Float", "Half", "Int", "Long", "Short")
+}
+
+
+def of_elements(kind: Any) -> torch.dtype | None:
+    """The type of elements of one of TYPED, or of its name; None for all others."""
+    named = TYPED.get(kind[11:]) if isinstance(kind, str) and kind.startswith("torch.cuda.") else kind
+    return named.dtype if isinstance(named, _Typed) else None
+
+
 def takers() -> list[tuple[Any, str, Any]]:
     """(owner, name, what takes its place) of TAKE_DEVICES."""
     found = []

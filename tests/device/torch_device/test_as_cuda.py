@@ -120,6 +120,14 @@ _WORDS: dict[str, tuple[Callable[[], Any], Any]] = {
     "loaded": (lambda: _loaded(torch.ones(2), map_location="cuda").device.type, "spirv"),
     "loaded at a number": (lambda: _loaded(torch.ones(2), map_location="cuda:0").device.type, "spirv"),
     "loaded as saved": (lambda: _loaded(torch.ones(2, device="cuda")).device.type, "spirv"),
+    "loaded elsewhere": (
+        lambda: _loaded(torch.ones(2, device="cuda"), map_location={"cuda:0": "cpu"}).device.type,
+        "cpu",
+    ),
+    "of a type": (lambda: isinstance(torch.cuda.FloatTensor([1, 2]), torch.cuda.FloatTensor), True),
+    "of no type": (lambda: isinstance(torch.ones(2), (torch.cuda.FloatTensor, torch.cuda.IntTensor)), False),
+    "moved to a type": (lambda: _inside(lambda: torch.ones(2).type(torch.cuda.HalfTensor).dtype), torch.float16),
+    "moved to its name": (lambda: torch.ones(2).type("torch.cuda.LongTensor").is_cuda, True),
     "pinned for": (lambda: _pinned(), [0.0, 1.0, 2.0, 3.0]),
     "profiled": (lambda: _profiled(), True),
     "module of the device": (lambda: torch.get_device_module("cuda") is torch.cuda, True),
@@ -301,9 +309,8 @@ def test_functions_compile_inside() -> None:
     compiled = torch.compile(_twice, fullgraph=True)
     assert compiled(torch.ones(4)).tolist() == [3] * 4
     with torch.spirv.as_cuda():
-        for _ in range(2):
-            given = torch.ones(4, device="cuda")
-            got = compiled(given)
+        for again in (compiled, compiled, torch.compile(_twice, mode="reduce-overhead")):
+            got = again(torch.ones(4, device="cuda"))
             assert got.device.type == "spirv" and got.tolist() == [3] * 4
     with pytest.raises(Exception, match="cuda|CUDA"):  # the name means nothing outside, whatever was compiled
         compiled(torch.ones(4, device="spirv"))
