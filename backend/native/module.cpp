@@ -158,6 +158,13 @@ PYBIND11_MODULE(_native, m) {
           "False, with nothing kept, where that is so already, or nothing was submitted since number `since`.")
       .def_property_readonly("submitted", &Device::submitted, "Number of submissions until now.")
       .def_property_readonly("copied", &Device::copied, "Number of submissions to the transfer queue until now.")
+      .def(
+          "stream_done", [](Device& self, const Stream* stream) { return self.done(self.point(stream)); },
+          py::arg("stream"), "Whether all that was submitted to a stream is done: to the first one for None.")
+      .def(
+          "order_streams",
+          [](Device& self, Stream* later, const Stream* earlier) { self.order(later, self.point(earlier)); },
+          py::arg("later"), py::arg("earlier"), "What one stream does later comes after what the other did.")
       .def("done", py::overload_cast<uint64_t>(&Device::done), py::arg("value"),
            "Whether the submission of that number is done.")
       .def(

@@ -144,7 +144,7 @@ class Queue:
 
     def query(self) -> bool:
         """Whether all that was submitted to it is done."""
-        return bool(self.record_event(DeviceEvent()).query())
+        return bool(_context_of(self).native.stream_done(self.native))
 
     def record_event(self, event: Any = None) -> Any:
         """Record ``event``, or a new one; it."""
@@ -159,9 +159,11 @@ class Queue:
     def wait_stream(self, stream: Any) -> None:
         """Later work begins after all that was submitted to ``stream``: this thread waits where it is another
         device's."""
-        event = DeviceEvent()
-        event.record(stream)
-        event.wait(self)
+        context = _context_of(stream)
+        if context.index == self.device_index:
+            context.native.order_streams(self.native, _native_of(context, stream))
+        else:
+            context.native.synchronize()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Queue) and (other.device_index, other.native) == (self.device_index, self.native)

@@ -20,7 +20,7 @@ from backend.runtime.errors import DeviceUnavailable
 from backend.ttgir.types import FloatType, IntegerType, Type
 
 #: (version, digest of the C++ code that says what Python may call).
-NATIVE = (15, "1f12e12f420c2bb8")
+NATIVE = (15, "b9dc2d480bd686c4")
 
 FLOATS = {"fp16": "f16", "bf16": "bf16", "fp32": "f32", "fp64": "f64"}
 

@@ -209,6 +209,7 @@ def test_what_cannot_be_captured_is_refused() -> None:
     with Graph().capture():  # what tells of earlier work, and waits for it, is as ever
         before.synchronize()
         assert before.query() and interface.current_stream().query()
+        interface.current_stream().wait_stream(interface.Stream())
     with Graph().capture(), pytest.raises(RuntimeError, match="already"), Graph().capture():
         pass
     graph = captured(x)
