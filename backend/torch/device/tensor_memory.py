@@ -279,7 +279,8 @@ def in_host_memory(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
 
 def is_plain(tensor: torch.Tensor) -> bool:
     """Whether its memory, copied as it is, is all of it."""
-    return tensor.dtype in DLPACK_CODES and not tensor.is_conj() and not tensor.is_neg() and is_dense(tensor)
+    is_strided = tensor.layout == torch.strided and tensor.dtype in DLPACK_CODES
+    return is_strided and not tensor.is_conj() and not tensor.is_neg() and is_dense(tensor)
 
 
 def copy_of_host(host: torch.Tensor, device: torch.device) -> torch.Tensor:
