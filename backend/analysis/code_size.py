@@ -99,7 +99,7 @@ def multiply_adds(operations: Iterable[Operation]) -> int:
 
 
 def _of_dot(dot: Operation) -> int:
-    left, result = dot.operands[0].tensor, dot.result.tensor
+    left, result = dot["a"].tensor, dot.result.tensor
     if not isinstance(unfolded(result.encoding), BlockedEncoding):
         return 0
     return register_count(result) * left.shape[-1]

@@ -145,10 +145,10 @@ def _bits(extent: int) -> list[int]:
 def loads_matrices(load: Operation, configurations: Sequence[MatrixConfiguration]) -> bool:
     """Whether the dots that use a ttg.local_load can read their fragments from its buffer: rows at one distance, of
     which a fragment's are aligned, and fragments of neighbouring elements."""
-    buffer, lie = load.operands[0].type, strided(load.operands[0].type)
+    buffer, lie = load["src"].type, strided(load["src"].type)
     if (
         lie is None
-        or not _placed(load.operands[0])
+        or not _placed(load["src"])
         or not isinstance(buffer, MemDescType)
         or not isinstance(buffer.element, FloatType | IntegerType)
     ):
@@ -185,7 +185,7 @@ def _placed(buffer: Value) -> bool:
     """Whether a buffer starts where upstream put it, or is the transpose of one that does."""
     owner = buffer.owner
     while isinstance(owner, Operation) and owner.name in ("ttg.memdesc_trans", "ttg.memdesc_reshape"):
-        owner = owner.operands[0].owner
+        owner = owner["src"].owner
     return isinstance(owner, Operation) and owner.name == "ttg.local_alloc"
 
 

@@ -61,7 +61,7 @@ def reads_first(
     }
     roots = pointer_roots(function) if len({one.name == _READ for one in accesses}) == 2 else {}
     read, written = (
-        {root for one in accesses if (one.name == _READ) == reads for root in roots.get(one.operands[0], ())}
+        {root for one in accesses if (one.name == _READ) == reads for root in roots.get(one["ptr"], ())}
         for reads in (True, False)
     )
     if read.isdisjoint(written):
@@ -82,7 +82,7 @@ def reads_first(
         read, write = earlier.operation, later.operation
         if earlier.write or not later.write or not _share(read, write, roots):
             return Need.NOTHING
-        pointer, other = read.operands[0], write.operands[0]
+        pointer, other = read["ptr"], write["ptr"]
         alone = not _copied(pointer.type) or _stays(read.result, set())
         apart = same_pointer(pointer, other) and alone and no_two_alike(pointer)
         return Need.NOTHING if apart else Need.WORKGROUP
@@ -100,7 +100,7 @@ def orders_device_memory(operation: Operation) -> bool:
 
 def _share(read: Operation, write: Operation, roots: Roots) -> bool:
     """Whether both are known to go through arguments, and may go through the same."""
-    return not set(roots.get(read.operands[0], ())).isdisjoint(roots.get(write.operands[0], ()))
+    return not set(roots.get(read["ptr"], ())).isdisjoint(roots.get(write["ptr"], ()))
 
 
 def _copied(type_: Type) -> bool:

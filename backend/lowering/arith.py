@@ -207,7 +207,7 @@ def _is_narrow(value: Value) -> bool:
         owner = owner.operands[0].owner
     if not isinstance(owner, Operation) or owner.name != "arith.extsi":
         return False
-    source = element_type(owner.operands[0].type)
+    source = element_type(owner["src"].type)
     return isinstance(source, IntegerType) and 1 < source.width < 32
 
 
@@ -245,7 +245,7 @@ def _integer_choice(ctx: Lowering, operation: Operation) -> None:
 @lowers("arith.cmpi")
 def _compare_integers(ctx: Lowering, operation: Operation) -> None:
     f, predicate = ctx.f, operation.attribute("predicate")
-    if element_type(operation.operands[0].type) != BOOL:
+    if element_type(operation["lhs"].type) != BOOL:
         opcode = INTEGER_PREDICATE[predicate]
         map_registers(ctx, operation, lambda a, b: f.compare(opcode, a, b))
         return
@@ -377,7 +377,7 @@ def _clamp(ctx: Lowering, operation: Operation) -> None:
 @lowers("arith.cmpf")
 def _compare_floats(ctx: Lowering, operation: Operation) -> None:
     f, module = ctx.f, ctx.module
-    type_ = element_type(operation.operands[0].type)
+    type_ = element_type(operation["lhs"].type)
     predicate = operation.attribute("predicate")
     if predicate in ("true", "false"):
         map_registers(ctx, operation, lambda a, b: module.boolean(predicate == "true"))

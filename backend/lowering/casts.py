@@ -19,7 +19,7 @@ BOOL = IntegerType(1)
 
 
 def _types(operation: Operation) -> tuple[Type, Type]:
-    return element_type(operation.operands[0].type), element_type(operation.result.type)
+    return element_type(operation["src"].type), element_type(operation.result.type)
 
 
 def boolean_as_integer(ctx: Lowering, value: int, width: int, true: int) -> int:
@@ -133,7 +133,7 @@ def _stays(ctx: Lowering, value: Value) -> bool:
                 return False
         elif user.name == "tt.dot":
             plan = ctx.plan.plans.get(user)
-            if not isinstance(plan, MatrixProducts) or user.operands[2] is value:
+            if not isinstance(plan, MatrixProducts) or user["c"] is value:
                 return False
         elif user.name not in _WRITES:
             return False
@@ -163,7 +163,7 @@ def _fp_to_fp(ctx: Lowering, operation: Operation) -> None:
     if rounding not in (None, "rtne"):
         raise UnsupportedOperation(operation, f"rounding '{rounding}' is not known", "use 'rtne' or 'rtz'")
     stays = _stays(ctx, operation.result)
-    rows = [(register,) for register in ctx.registers(operation.operands[0])]
+    rows = [(register,) for register in ctx.registers(operation["src"])]
     map_unpacked(ctx, operation, rows, lambda a: convert(ctx, a, source, target, stays))
 
 
@@ -171,7 +171,7 @@ def _fp_to_fp(ctx: Lowering, operation: Operation) -> None:
 def _bitcast(ctx: Lowering, operation: Operation) -> None:
     source, target = _types(operation)
     if operation.result in ctx.pointer_bases:
-        ctx.alias(operation.result, operation.operands[0])
+        ctx.alias(operation.result, operation["src"])
         return
     if BOOL in (source, target) and source != target:
         f = ctx.f

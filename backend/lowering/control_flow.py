@@ -144,7 +144,7 @@ def _while(ctx: Lowering, operation: Operation) -> None:
 def _if(ctx: Lowering, operation: Operation) -> None:
     then, *otherwise = (region.entry for region in operation.regions if region.blocks)
     results = ctx.f.if_(
-        ctx.scalar(operation.operands[0]),
+        ctx.scalar(operation["condition"]),
         lambda: lower_block(ctx, then, operation.results),
         (lambda: lower_block(ctx, otherwise[0], operation.results)) if otherwise else None,
     )

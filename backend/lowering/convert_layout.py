@@ -22,7 +22,7 @@ from .shuffle import shuffle
 
 @lowers("ttg.convert_layout")
 def _convert_layout(ctx: Lowering, operation: Operation) -> None:
-    source = operation.operands[0]
+    source = operation["src"]
     plan = ctx.plan_of(operation, Conversion)
     ctx.define(operation.result, convert_registers(ctx, plan, ctx.registers(source), element_type(source.type)))
 

@@ -22,7 +22,7 @@ def _assert(ctx: Lowering, operation: Operation) -> None:
     """Each element is asserted by the invocation that owns it: another may have loaded what the owner stored since."""
     f = ctx.f
     reports = ctx.reports
-    condition = operation.operands[0]
+    condition = operation["condition"]
     value = _compared(condition)
     facts = {"text": operation.attribute("message"), "shape": _shape(condition.type)}
     if value is not None:

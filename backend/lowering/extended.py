@@ -57,8 +57,9 @@ def _with_carry(ctx: Lowering, operation: Operation) -> None:
     else:
         totals = [f.sub(a, b) for a, b in zip(left, right, strict=True)]
         carries = [f.compare(op.ULessThan, a, b) for a, b in zip(left, right, strict=True)]
-    ctx.define(operation.results[0], totals)
-    ctx.define(operation.results[1], carries)
+    total, carry = operation.results
+    ctx.define(total, totals)
+    ctx.define(carry, carries)
 
 
 def _high(ctx: Lowering, a: int, b: int, width: int, signed: bool) -> int:
@@ -74,10 +75,11 @@ def _high(ctx: Lowering, a: int, b: int, width: int, signed: bool) -> int:
 
 @lowers("arith.mului_extended", "arith.mulsi_extended")
 def _multiply_wide(ctx: Lowering, operation: Operation) -> None:
-    type_ = element_type(operation.results[0].type)
+    low, high = operation.results
+    type_ = element_type(low.type)
     assert isinstance(type_, IntegerType)
     signed = operation.name == "arith.mulsi_extended"
     left, right = (ctx.registers(operand) for operand in operation.operands)
     pairs = list(zip(left, right, strict=True))
-    ctx.define(operation.results[0], [ctx.f.mul(a, b) for a, b in pairs])
-    ctx.define(operation.results[1], [_high(ctx, a, b, type_.width, signed) for a, b in pairs])
+    ctx.define(low, [ctx.f.mul(a, b) for a, b in pairs])
+    ctx.define(high, [_high(ctx, a, b, type_.width, signed) for a, b in pairs])

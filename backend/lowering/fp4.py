@@ -34,7 +34,7 @@ def _decode(ctx: Lowering, code: int, target: FloatType) -> int:
 
 @lowers("ttg.fp4_to_fp")
 def _fp4_to_fp(ctx: Lowering, operation: Operation) -> None:
-    source, result = operation.operands[0], operation.result
+    source, result = operation["src"], operation.result
     target = result.tensor.element
     if not isinstance(target, FloatType) or target.name not in TARGETS:
         raise UnsupportedOperation(

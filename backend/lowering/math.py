@@ -211,9 +211,9 @@ def _power_of_integers(ctx: Lowering, operation: Operation) -> None:
 
 @lowers("math.sincos")
 def _sine_and_cosine(ctx: Lowering, operation: Operation) -> None:
-    type_ = element_type(operation.operands[0].type)
+    type_ = element_type(operation["operand"].type)
     for result, function in zip(operation.results, (elementary.sin, elementary.cos), strict=True):
-        ctx.define(result, [in_format(ctx, type_, function, a) for a in ctx.registers(operation.operands[0])])
+        ctx.define(result, [in_format(ctx, type_, function, a) for a in ctx.registers(operation["operand"])])
 
 
 @lowers("math.ctlz", "math.cttz", "math.ctpop")

@@ -135,8 +135,8 @@ def load_tensor(ctx: Lowering, buffer: SharedBuffer, type_: TensorType, width: i
     return [register for first in range(0, count, width) for register in reader(first)]
 
 
-def _buffer(ctx: Lowering, operation: Operation, index: int) -> SharedBuffer:
-    buffer = ctx[operation.operands[index]]
+def _buffer(ctx: Lowering, operation: Operation, name: str = "src") -> SharedBuffer:
+    buffer = ctx[operation[name]]
     assert isinstance(buffer, SharedBuffer), operation.name
     return buffer
 
@@ -146,8 +146,8 @@ def _local_alloc(ctx: Lowering, operation: Operation) -> None:
     plan = ctx.plan_of(operation, BufferAccess)
     buffer = SharedBuffer(ctx.plan.buffers[operation.result])
     ctx[operation.result] = buffer
-    if operation.operands:
-        source = operation.operands[0]
+    source = operation.optional("src")
+    if source is not None:
         store_tensor(ctx, buffer, source.tensor, ctx.registers(source), plan.width)
 
 
@@ -158,15 +158,15 @@ def _local_dealloc(ctx: Lowering, operation: Operation) -> None:
 
 @lowers("ttg.local_store")
 def _local_store(ctx: Lowering, operation: Operation) -> None:
-    source = operation.operands[0]
+    source = operation["src"]
     width = ctx.plan_of(operation, BufferAccess).width
-    store_tensor(ctx, _buffer(ctx, operation, 1), source.tensor, ctx.registers(source), width)
+    store_tensor(ctx, _buffer(ctx, operation, "dst"), source.tensor, ctx.registers(source), width)
 
 
 @lowers("ttg.local_load")
 def _local_load(ctx: Lowering, operation: Operation) -> None:
     type_ = operation.result.tensor
-    buffer = _buffer(ctx, operation, 0)
+    buffer = _buffer(ctx, operation)
     plan = ctx.plan_of(operation, BufferAccess)
     if plan.late:
         ctx[operation.result] = SharedOperand(type_, buffer)
@@ -177,22 +177,22 @@ def _local_load(ctx: Lowering, operation: Operation) -> None:
 @lowers("ttg.memdesc_trans", "ttg.memdesc_reshape", "ttg.memdesc_subslice")
 def _view(ctx: Lowering, operation: Operation) -> None:
     """All that there is to a view is planned."""
-    ctx[operation.result] = SharedBuffer(ctx.view_of(operation), _buffer(ctx, operation, 0).moved)
+    ctx[operation.result] = SharedBuffer(ctx.view_of(operation), _buffer(ctx, operation).moved)
 
 
 @lowers("ttg.memdesc_index")
 def _index(ctx: Lowering, operation: Operation) -> None:
     """Padding comes after every so many elements of all parts together; extents are powers of two, so that the padding
     before a part and the padding within it can be added."""
-    f, view, source = ctx.f, ctx.view_of(operation), _buffer(ctx, operation, 0)
+    f, view, source = ctx.f, ctx.view_of(operation), _buffer(ctx, operation)
     layout = buffer_layout(view.type)
-    elements = padded(ctx, f.mul(ctx.scalar(operation.operands[1]), ctx.module.uint(layout.elements.size)), layout)
+    elements = padded(ctx, f.mul(ctx.scalar(operation["index"]), ctx.module.uint(layout.elements.size)), layout)
     ctx[operation.result] = SharedBuffer(view, elements if source.moved is None else f.add(source.moved, elements))
 
 
 @lowers("ttg.memdesc_reinterpret")
 def _reinterpret(ctx: Lowering, operation: Operation) -> None:
-    f, view, source = ctx.f, ctx.view_of(operation), _buffer(ctx, operation, 0)
+    f, view, source = ctx.f, ctx.view_of(operation), _buffer(ctx, operation)
     before, after = (bytes_in_memory(one.type.element) for one in (source.view, view))
     moved = source.moved
     if moved is not None and before > after:
@@ -224,18 +224,18 @@ def indexed_places(ctx: Lowering, buffer: SharedBuffer, indices: Value, axis: in
 
 @lowers("ttg.local_gather")
 def _local_gather(ctx: Lowering, operation: Operation) -> None:
-    buffer, axis = _buffer(ctx, operation, 0), int(operation.attribute("axis"))
+    buffer, axis = _buffer(ctx, operation), int(operation.attribute("axis"))
     ctx.plan_of(operation, BufferAccess)
-    places = indexed_places(ctx, buffer, operation.operands[1], axis)
+    places = indexed_places(ctx, buffer, operation["indices"], axis)
     ctx.define(operation.result, [read(ctx, buffer, place, 1)[0] for place in places])
 
 
 @lowers("ttg.local_scatter")
 def _local_scatter(ctx: Lowering, operation: Operation) -> None:
-    buffer, axis = _buffer(ctx, operation, 0), int(operation.attribute("axis"))
+    buffer, axis = _buffer(ctx, operation, "dst"), int(operation.attribute("axis"))
     ctx.plan_of(operation, BufferAccess)
-    places = indexed_places(ctx, buffer, operation.operands[2], axis)
-    values = operation.operands[1]
+    places = indexed_places(ctx, buffer, operation["indices"], axis)
+    values = operation["values"]
 
     def store() -> list[int]:
         for place, value in zip(places, ctx.registers(values), strict=True):

@@ -27,13 +27,13 @@ def _make_range(ctx: Lowering, operation: Operation) -> None:
 
 @lowers("tt.splat")
 def _splat(ctx: Lowering, operation: Operation) -> None:
-    value = ctx.scalar(operation.operands[0])
+    value = ctx.scalar(operation["src"])
     ctx.define(operation.result, [value] * ctx.register_count(operation.result.type))
 
 
 @lowers("tt.unsplat")
 def _unsplat(ctx: Lowering, operation: Operation) -> None:
-    ctx[operation.result] = ctx.registers(operation.operands[0])[0]
+    ctx[operation.result] = ctx.registers(operation["src"])[0]
 
 
 @lowers("tt.addptr")
@@ -48,13 +48,13 @@ def _addptr(ctx: Lowering, operation: Operation) -> None:
 
 @lowers("tt.expand_dims", "tt.broadcast", "tt.trans")
 def _rename(ctx: Lowering, operation: Operation) -> None:
-    registers = ctx.registers(operation.operands[0])
+    registers = ctx.registers(operation["src"])
     ctx.define(operation.result, [registers[source] for source in ctx.plan.live.renamed[operation]])
 
 
 @lowers("tt.reshape")
 def _reshape(ctx: Lowering, operation: Operation) -> None:
-    source, plan = operation.operands[0], ctx.plan_of(operation, Conversion)
+    source, plan = operation["src"], ctx.plan_of(operation, Conversion)
     ctx.define(operation.result, convert_registers(ctx, plan, ctx.registers(source), element_type(source.type)))
 
 
@@ -74,7 +74,7 @@ def _first_register(ctx: Lowering, type_: Type) -> dict[int, int]:
 @lowers("tt.join")
 def _join(ctx: Lowering, operation: Operation) -> None:
     # The new last dimension of extent 2 is the lowest bit of the row-major index.
-    left, right = operation.operands
+    left, right = operation["lhs"], operation["rhs"]
     lookup = _first_register(ctx, left.type)
     sides = (ctx.registers(left), ctx.registers(right))
     ctx.define(
@@ -84,7 +84,7 @@ def _join(ctx: Lowering, operation: Operation) -> None:
 
 @lowers("tt.split")
 def _split(ctx: Lowering, operation: Operation) -> None:
-    source = operation.operands[0]
+    source = operation["src"]
     lookup, registers = _first_register(ctx, source.type), ctx.registers(source)
     for side, result in enumerate(operation.results):
         ctx.define(result, [registers[lookup[place << 1 | side]] for place in _places(ctx, result.type)])
@@ -93,4 +93,4 @@ def _split(ctx: Lowering, operation: Operation) -> None:
 @lowers("tt.cat")
 def _cat(ctx: Lowering, operation: Operation) -> None:
     """Any order of elements is allowed: the registers of both, one after the other."""
-    ctx.define(operation.result, [*ctx.registers(operation.operands[0]), *ctx.registers(operation.operands[1])])
+    ctx.define(operation.result, [*ctx.registers(operation["lhs"]), *ctx.registers(operation["rhs"])])

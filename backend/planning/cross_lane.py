@@ -64,13 +64,13 @@ def _least(plan: Callable[[int], Planned], there: int, whole: int) -> Planned:
 # -- conversions -------------------------------------------------------------------------------------------------
 def plan_convert_layout(operation: Operation, room: Room, target: Target) -> Plan:
     """``ttg.convert_layout``."""
-    source, result = operation.operands[0].type, operation.result.type
+    source, result = operation["src"].type, operation.result.type
     return conversion(layout_of(source), layout_of(result), element_type(source), room, target)
 
 
 def plan_reshape(operation: Operation, room: Room, target: Target) -> Plan:
     """``tt.reshape``: a conversion in row-major order."""
-    source, result = layout_of(operation.operands[0].type), layout_of(operation.result.type)
+    source, result = layout_of(operation["src"].type), layout_of(operation.result.type)
     if order_is_free(operation) and same_copies(source, result):
         return Conversion(reason="the elements may come in any order")
     flat = (source.size,)
@@ -240,7 +240,7 @@ def plan_histogram(operation: Operation, room: Room, target: Target) -> Plan:
     size, traits = result.size * bytes_in_memory(COUNTER), target.capabilities.traits
     copies = traits.counter_copies if size * traits.counter_copies <= _COUNTER_BYTES else 1
     scratch = room.place(ScratchPart(COUNTER, copies * size))
-    updates = _updates(operation, operation.operands[0].type, target, True)
+    updates = _updates(operation, operation["src"].type, target, True)
     return Atomic(_accesses(scratch, (COUNTER,)), scratch, updates=updates, copies=copies)
 
 
@@ -254,7 +254,7 @@ def _is_instruction(operation: Operation, target: Target) -> bool:
     """Whether an atomic operation on an element is one instruction, and no loop that compares and swaps."""
     if operation.name != "tt.atomic_rmw":
         return False
-    element = element_type(operation.operands[1].type)
+    element = element_type(operation["val"].type)
     bits = bits_in_memory(element)
     if bits < 32 or isinstance(element, IntegerType):
         return bits >= 32

@@ -100,7 +100,7 @@ def _made(reading: _Reading, operation: Operation) -> None:
 
 def _rename(dimensions: Callable[[Operation], Dimensions]) -> Callable[[_Reading, Operation], None]:
     def row(reading: _Reading, operation: Operation) -> None:
-        source, result = operation.operands[0], operation.result
+        source, result = operation["src"], operation.result
         reading.decided[result] = None
         sources = reading.renamed.get(operation)
         if sources is None:
@@ -131,7 +131,7 @@ def _layout(value: Value) -> LinearLayout:
 
 def _access(reading: _Reading, operation: Operation) -> None:
     """``tt.load`` and ``tt.store``: of what is accessed together the first pointer and the first of the mask."""
-    plan, pointer = reading.plans.get(operation), operation.operands[0]
+    plan, pointer = reading.plans.get(operation), operation["ptr"]
     if reading.checked or not isinstance(plan, GlobalAccess) or plan.width == 1:
         return _everything(reading, operation)
     count = 1 << len(_layout(pointer).bases["register"])
@@ -195,9 +195,9 @@ _ROWS: dict[str, Callable[[_Reading, Operation], None]] = {
     "tt.make_range": _made,
     "tt.splat": _made,
     "arith.constant": _made,
-    "tt.broadcast": _rename(lambda operation: broadcast(_layout(operation.operands[0]).shape)),
+    "tt.broadcast": _rename(lambda operation: broadcast(_layout(operation["src"]).shape)),
     "tt.expand_dims": _rename(
-        lambda operation: expanded(_layout(operation.operands[0]).rank, int(operation.attribute("axis")))
+        lambda operation: expanded(_layout(operation["src"]).rank, int(operation.attribute("axis")))
     ),
     "tt.trans": _rename(lambda operation: transposed(list(operation.attribute("order")))),
     MULTIPLY: _multiply,

@@ -31,13 +31,14 @@ def plan_local_alloc(operation: Operation, seen: View, views: Views) -> Plan:
     if operation.result not in views:
         return BufferAccess()
     view = views[operation.result]
-    return _store(operation.operands[0], view, seen) if operation.operands else BufferAccess(offset=view.first)
+    source = operation.optional("src")
+    return BufferAccess(offset=view.first) if source is None else _store(source, view, seen)
 
 
 def plan_local_store(operation: Operation, seen: View, views: Views) -> Plan:
     """``ttg.local_store``."""
-    source, buffer = operation.operands
-    return _store(source, views[buffer], seen) if buffer in views else Plan()
+    buffer = operation["dst"]
+    return _store(operation["src"], views[buffer], seen) if buffer in views else Plan()
 
 
 def _store(source: Value, view: BufferView, seen: View) -> Plan:
@@ -52,7 +53,7 @@ def _accessed(view: BufferView, width: int, late: bool = False) -> BufferAccess:
 
 def plan_local_load(operation: Operation, seen: View, views: Views, late: bool) -> Plan:
     """``ttg.local_load``; ``late``: it is left to the dots that use it."""
-    buffer, tensor = operation.operands[0], operation.result.type
+    buffer, tensor = operation["src"], operation.result.type
     if buffer not in views:
         return Plan()
     view = views[buffer]
@@ -64,14 +65,14 @@ def plan_local_load(operation: Operation, seen: View, views: Views, late: bool) 
 
 def plan_element_access(operation: Operation, views: Views) -> Plan:
     """``ttg.local_gather`` and ``ttg.local_scatter``: elements one by one."""
-    buffer = operation.operands[0]
+    buffer = operation["dst" if operation.name == "ttg.local_scatter" else "src"]
     return _accessed(views[buffer], 1) if buffer in views else Plan()
 
 
 def plan_shared_atomic(operation: Operation, room: Room, target: Target, views: Views) -> Plan:
     """``ttg.local_atomic_scatter_rmw``: elements one by one, whose old values are shared like the old values of other
     atomic operations."""
-    buffer = operation.operands[0]
+    buffer = operation["dst"]
     if buffer not in views:
         return Plan()
     shared = plan_atomic(operation, room, target)
@@ -82,7 +83,7 @@ def plan_shared_atomic(operation: Operation, room: Room, target: Target, views: 
 def plan_global_access(operation: Operation, axis_info: AxisInfoAnalysis, checked: Callable[[Value], bool]) -> Plan:
     """``tt.load`` and ``tt.store``: the registers of one access have consecutive addresses, aligned
     to all of them, and equal masks. Where accesses are ``checked``, elements are accessed one by one."""
-    pointer, data = operation.operands[0], operation.results[0] if operation.results else operation.operands[1]
+    pointer, data = operation["ptr"], operation.result if operation.results else operation["value"]
     bits = bits_in_memory(element_type(data.type))
     if not isinstance(pointer.type, TensorType):
         return GlobalAccess((), (), "", 1, bits)

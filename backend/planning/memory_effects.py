@@ -55,7 +55,7 @@ class MemoryEffects:
 
     def _late_reads(self, operation: Operation) -> tuple[Access, ...]:
         loads = [owner for operand in operation.operands if (owner := operand.owner) in self.late]
-        return tuple(self.buffer_access(operation, load.operands[0], False) for load in loads)
+        return tuple(self.buffer_access(operation, load["src"], False) for load in loads)
 
     def _scratch(self, operation: Operation, plan: Plan) -> MemoryEffect:
         """The first exchange writes; the last one reads after a wait. Those between are parted from other operations
@@ -103,19 +103,20 @@ def _widened(start: int, end: int) -> tuple[int, int]:
 
 # -- buffers -----------------------------------------------------------------------------------------------------
 def _local_alloc(effects: MemoryEffects, operation: Operation) -> MemoryEffect:
-    if not operation.operands:
+    source = operation.optional("src")
+    if source is None:
         return NO_ACCESS
-    return MemoryEffect((effects.buffer_access(operation, operation.result, True, operation.operands[0].type),))
+    return MemoryEffect((effects.buffer_access(operation, operation.result, True, source.type),))
 
 
 def _local_store(effects: MemoryEffects, operation: Operation) -> MemoryEffect:
-    return MemoryEffect((effects.buffer_access(operation, operation.operands[1], True, operation.operands[0].type),))
+    return MemoryEffect((effects.buffer_access(operation, operation["dst"], True, operation["src"].type),))
 
 
 def _local_load(effects: MemoryEffects, operation: Operation) -> MemoryEffect:
     """Here also where it is left to dots: then they read once more, as they like."""
     tensor = None if operation in effects.late else operation.result.type
-    return MemoryEffect((effects.buffer_access(operation, operation.operands[0], False, tensor),))
+    return MemoryEffect((effects.buffer_access(operation, operation["src"], False, tensor),))
 
 
 _RULES: dict[str, Callable[[MemoryEffects, Operation], MemoryEffect]] = {
@@ -123,10 +124,10 @@ _RULES: dict[str, Callable[[MemoryEffects, Operation], MemoryEffect]] = {
     "ttg.local_store": _local_store,
     "ttg.local_load": _local_load,
     "ttg.local_gather": lambda effects, operation: MemoryEffect(
-        (effects.buffer_access(operation, operation.operands[0], False),)
+        (effects.buffer_access(operation, operation["src"], False),)
     ),
     "ttg.local_scatter": lambda effects, operation: MemoryEffect(
-        (effects.buffer_access(operation, operation.operands[0], True),)
+        (effects.buffer_access(operation, operation["dst"], True),)
     ),
     "ttg.local_atomic_scatter_rmw": lambda _, operation: _anything(operation),
     "ttg.local_dealloc": lambda _, operation: NO_ACCESS,

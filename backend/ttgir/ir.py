@@ -104,7 +104,7 @@ class Operation:
     """One operation. ``name`` is the full name, ``dialect.mnemonic``. ``block`` is the block that holds it.
 
     Optional operands are told apart by ``segments``: the length of each operand group in the order of the op's
-    ``arguments`` in its .td file, so ``tt.load %p, %m`` has segments (1, 1, 0).
+    ``arguments`` in its .td file, so ``tt.load %p, %m`` has segments (1, 1, 0). Without them each group has one.
     """
 
     name: str
@@ -167,8 +167,9 @@ class Operation:
         if name not in names:
             raise AttributeError(f"'{self.name}' has no operand '{name}'")
         index = names.index(name)
-        start = sum(self.segments[:index])
-        return self.operands[start : start + self.segments[index]]
+        segments = self.segments or (1,) * len(names)
+        start = sum(segments[:index])
+        return self.operands[start : start + segments[index]]
 
     def __getitem__(self, name: str) -> Value:
         """The operand of that name, which is one."""
@@ -202,6 +203,11 @@ class Operation:
         """Gives it a unit attribute."""
         if not self.flag(name):
             self.attributes[name] = None
+
+    def clear_flag(self, name: str) -> None:
+        """Takes a unit attribute away, where it has it. Raises AttributeError as ``flag`` does."""
+        if self.flag(name):
+            del self.attributes[name]
 
     def set_attribute(self, name: str, value: Any) -> None:
         """Gives an attribute that such operations declare, and that is no flag, another value."""

@@ -82,7 +82,7 @@ def _add(operation: Operation, operands: Sequence[AxisInfo]) -> AxisInfo:
 def _addptr(operation: Operation, operands: Sequence[AxisInfo]) -> AxisInfo:
     pointer, offset = operands
     step = pointee_bytes(operation.result.type)
-    if width_of(operation.operands[1].type) < 64:
+    if width_of(operation["offset"].type) < 64:
         offset = tamed(offset)
 
     def claims(dim: int) -> tuple[int, int, int]:
@@ -261,7 +261,7 @@ def _select(operation: Operation, operands: Sequence[AxisInfo]) -> AxisInfo:
     condition, left, right = operands
     if condition.constant is not None:
         return left if condition.constant else right
-    if not isinstance(operation.operands[0].type, TensorType):
+    if not isinstance(operation["condition"].type, TensorType):
         return meet(left, right)
     blocks = tuple(map(min, condition.constancy, left.contiguity, right.contiguity))
     return AxisInfo(
@@ -295,7 +295,7 @@ def _same(_: Operation, operands: Sequence[AxisInfo]) -> AxisInfo:
 def _reinterpret(operation: Operation, operands: Sequence[AxisInfo]) -> AxisInfo:
     (info,) = operands
     steps = []
-    for type_ in (operation.operands[0].type, operation.result.type):
+    for type_ in (operation["src"].type, operation.result.type):
         element = element_of(type_)
         if isinstance(element, FloatType):
             return replace(unknown(operation.result.type), constancy=info.constancy)

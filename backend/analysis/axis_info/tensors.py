@@ -27,7 +27,7 @@ def _splat(operation: Operation, operands: Sequence[AxisInfo]) -> AxisInfo:
 @rule("tt.broadcast")
 def _broadcast(operation: Operation, operands: Sequence[AxisInfo]) -> AxisInfo:
     (info,) = operands
-    before, after = shape_of(operation.operands[0].type), shape_of(operation.result.type)
+    before, after = shape_of(operation["src"].type), shape_of(operation.result.type)
     return AxisInfo(
         info.contiguity,
         info.divisibility,
@@ -43,7 +43,7 @@ def _broadcast(operation: Operation, operands: Sequence[AxisInfo]) -> AxisInfo:
 def _expand_dims(operation: Operation, operands: Sequence[AxisInfo]) -> AxisInfo:
     (info,) = operands
     axis = int(operation.attribute("axis"))
-    everywhere = best_divisor(info, operation.operands[0].type)
+    everywhere = best_divisor(info, operation["src"].type)
 
     def insert(entries: tuple[int, ...], entry: int) -> tuple[int, ...]:
         return entries[:axis] + (entry,) + entries[axis:]
@@ -67,7 +67,7 @@ def _transpose(operation: Operation, operands: Sequence[AxisInfo]) -> AxisInfo:
 @rule("tt.reshape")
 def _reshape(operation: Operation, operands: Sequence[AxisInfo]) -> AxisInfo:
     (info,) = operands
-    before, after = operation.operands[0].type, operation.result.type
+    before, after = operation["src"].type, operation.result.type
     if info.constant is not None:
         return replace(
             unknown(after),
@@ -107,7 +107,7 @@ def _strip(operation: Operation, operands: Sequence[AxisInfo]) -> AxisInfo:
 
 @rule("tt.load")
 def _load(operation: Operation, operands: Sequence[AxisInfo]) -> AxisInfo:
-    if operation.attribute("isVolatile") or operation.operands[0].type == operation.result.type:
+    if operation.attribute("isVolatile") or operation["ptr"].type == operation.result.type:
         return unknown(operation.result.type)
     pointer = operands[0]
     if pointer.rank != len(shape_of(operation.result.type)):

@@ -14,5 +14,5 @@ def keep_row_order(module: Module) -> bool:
     """Takes the leave to reorder from all reshapes. Whether there was any."""
     found = [one for one in module.walk() if one.name == "tt.reshape" and one.flag("allow_reorder")]
     for reshape in found:
-        del reshape.attributes["allow_reorder"]
+        reshape.clear_flag("allow_reorder")
     return bool(found)
