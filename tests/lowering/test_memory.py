@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 from triton.backends.spirv.capabilities import PROFILES
@@ -13,8 +14,6 @@ from tests.lowering.harness import compile_body, disassemble
 
 def test_device_without_byte_access_refuses_bytes():
     capabilities = PROFILES["lavapipe"]
-    from dataclasses import replace
-
     poor = replace(capabilities, features=capabilities.features - {"storage8"})
     body = "    %v = tt.load %p : !tt.ptr<i8>\n    tt.store %p, %v : !tt.ptr<i8>"
     with pytest.raises(UnsupportedOperation, match="'tt.load'.*8-bit elements in memory"):
