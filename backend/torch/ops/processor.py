@@ -54,12 +54,10 @@ _CONDITIONS: dict[str, _Condition] = {
     "sort": lambda x, args: max(x.shape, default=0) > 8192,
     "topk": _elements(8192),
     "median nanmedian": lambda x, args: len(args) == 1 and x.numel() >= 1024,
-    "_unique2 unique_consecutive histc bincount repeat_interleave index_reduce": _always,
+    "_unique2 unique_consecutive histc bincount repeat_interleave": _always,
     "scatter_reduce": lambda x, args: args[4] != "sum",
     "nonzero masked_select": _elements(0, _FEW),
     "index": _has_mask,
-    "_embedding_bag _embedding_bag_forward_only": lambda x, args: args[1].numel() >= 1024,
-    "_ctc_loss": _always,
 }
 _TABLE = {name: condition for names, condition in _CONDITIONS.items() for name in names.split()}
 
