@@ -22,7 +22,7 @@ from .strip_reductions import folds, keeps_strips
 SOURCES = frozenset(("tt.splat", "tt.make_range", "arith.constant"))
 
 #: Operations a strip of whose result is a strip of their operand, or needs none.
-_ALWAYS = SOURCES | {"tt.expand_dims", "tt.trans", "tt.broadcast"}
+_ALWAYS = SOURCES | {"tt.expand_dims", "tt.trans", "tt.broadcast", "tt.join", "tt.split"}
 
 #: Operations that take many times as long as others of their length.
 DIVISIONS = frozenset(f"arith.{name}" for name in ("divsi", "divui", "remsi", "remui"))

@@ -351,6 +351,8 @@ class _Strips:
             dim = owner.attribute("order")[dim]
         elif owner.name == "tt.reduce":
             dim = reduced_dim(owner, dim)
+        elif owner.name == "tt.join" and dim == type_.rank - 1:
+            return False
         return all(self._trace(operand, dim, run, whole) for operand in owner.operands)
 
     def _outputs(self, block: Block, run: Run, places: dict[Operation, int]) -> list[Operation]:

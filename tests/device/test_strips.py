@@ -9,6 +9,7 @@ import triton
 import triton.language as tl
 
 from benchmarks.compile_cliffs import sine_kernel
+from tests.device.helpers import device_capabilities
 
 #: Elements of a tile for one warp: Mesa's CPU driver has 512 of them in a lane, and cuts the tile in strips.
 BLOCK = 16384
@@ -53,6 +54,32 @@ def test_tiles() -> None:
     wanted = np.full((size, size), 7.0)
     wanted[:rows, :columns] = values
     assert np.allclose(out.numpy(), wanted, rtol=0, atol=1e-4)
+
+
+@triton.jit
+def rotated_pairs(x_ptr, out_ptr, rows, columns, stride, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    i, j = tl.arange(0, ROWS)[:, None], tl.arange(0, COLUMNS)[None, :]
+    inside = (i < rows) & (j < columns)
+    x = tl.load(x_ptr + i * stride + j, mask=inside, other=0)
+    even, odd = tl.split(tl.reshape(x, (ROWS, COLUMNS // 2, 2)))
+    turned = tl.reshape(tl.join(3 * even - 4 * odd, 4 * even + 3 * odd), (ROWS, COLUMNS))
+    tl.store(out_ptr + i * stride + j, turned, mask=inside)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int16])
+@pytest.mark.parametrize("shape", [(64, 128), (1, 8192), (512, 2)], ids=str)
+def test_pairs_are_split_and_joined(shape: tuple[int, int], dtype: torch.dtype) -> None:
+    rows, columns = max(1, shape[0] - 3), shape[1] - 2 * (shape[1] > 2)
+    x = torch.from_numpy(np.random.default_rng(2).integers(-30, 30, shape)).to(dtype)
+    out = torch.full(shape, 99, dtype=dtype)
+    kernel = rotated_pairs[(1,)](x, out, rows, columns, shape[1], *shape, num_warps=1)
+    pairs = x[:rows, :columns].reshape(rows, -1, 2).to(torch.float64)
+    wanted = torch.full(shape, 99.0, dtype=torch.float64)
+    turned = torch.stack((3 * pairs[..., 0] - 4 * pairs[..., 1], 4 * pairs[..., 0] + 3 * pairs[..., 1]), -1)
+    wanted[:rows, :columns] = turned.reshape(rows, columns)
+    assert torch.equal(out.to(torch.float64), wanted)
+    if shape == (64, 128) and device_capabilities().tile_products:
+        assert len(kernel.asm["spv"]) < 30_000  # bytes; four times as many without loops over rows
 
 
 @triton.jit
