@@ -414,7 +414,7 @@ event.record()
 event.query()  # hands it over
 pid = os.fork()
 if pid == 0:
-    for call in (event.query, Queue().query, lambda: native.done(native.submitted), event.synchronize):
+    for call in (event.query, Queue.first().query, lambda: native.done(native.submitted), event.synchronize):
         try:
             print(call(), flush=True)
         except RuntimeError as error:
