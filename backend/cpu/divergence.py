@@ -50,7 +50,6 @@ class Divergence:
         self.loops: dict[int, Loop] = {}
         #: Merge block → the condition of the selection that it ends, where lanes part there.
         self.parted: set[int] = set()
-        self._exits: dict[int, Loop] = {}
         self._find_loops()
         #: 64-bit integers that are used for nothing but addresses of device memory.
         self.addresses = _address_values(program)
