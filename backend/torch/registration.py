@@ -160,13 +160,15 @@ def _register() -> None:
         op = _operation(name)
         if op is not None:
             aten.impl(name, metadata(op), _KEY)
+    few = tensor_memory.few_elements()
     # Copies finish pending conjugations and negations themselves; torch would ask for a copy in order to do so.
     for key in ("Conjugate", "Negative"):
         aten.impl("_copy_from", torch.library.fallthrough_kernel, key)
     for name, function in _IMPLEMENTED.items():
         op = _operation(name)
         if op is not None:
-            enter(aten, op, function)
+            enter(aten, op, function, few=few if name == "_copy_from" else None)
+    aten.impl("_local_scalar_dense", few.item, _KEY)
     aten.impl("_pin_memory", _pin_memory, "CPU")
     aten.impl("is_pinned", _is_pinned, "CPU")
     rest = torch.library.Library("_", "IMPL")  # that of this device: autoload/first_use.py
@@ -189,7 +191,6 @@ _IMPLEMENTED: dict[str, Callable[..., Any]] = {
     "resize_": tensor_memory.resize,
     "_copy_from": tensor_memory.copy_from,
     "_copy_from_and_resize": tensor_memory.copy_from_and_resize,
-    "_local_scalar_dense": tensor_memory.local_scalar,
     "fill_.Scalar": tensor_memory.fill,
     "zero_": tensor_memory.zero,
     "record_stream": _record_stream,

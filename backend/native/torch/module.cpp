@@ -6,6 +6,7 @@
 #include "torch/casting.h"
 #include "torch/device_guard.h"
 #include "torch/dlpack.h"
+#include "torch/few_elements.h"
 #include "torch/prepared.h"
 #include "torch/torch_operations.h"
 #include "torch/torch_views.h"
@@ -46,14 +47,27 @@ PYBIND11_MODULE(_native_torch, m) {
       .def(
           "enter",
           [](const PreparedContext& self, py::object run, py::object record, bool by_address, TorchOperation operation,
-             bool takes_negated) {
+             bool takes_negated, std::shared_ptr<FewElements> few) {
             auto prepared = std::make_shared<Prepared>(&self, std::move(run), std::move(record), by_address);
-            return enter_prepared(std::move(operation), std::move(prepared), takes_negated);
+            return enter_prepared(std::move(operation), std::move(prepared), takes_negated, std::move(few));
           },
           py::kw_only(), py::arg("run"), py::arg("record"), py::arg("by_address"), py::arg("operation"),
-          py::arg("takes_negated"),
+          py::arg("takes_negated"), py::arg("few"),
           "Enter such an operation as a native kernel of torch, which calls `run` and `record` for calls unlike "
-          "earlier ones. False where no kernel is left, and nothing was entered.");
+          "earlier ones. `few`: does copies of a few elements. False where no kernel is left, and nothing was "
+          "entered.");
+
+  py::class_<FewElements, std::shared_ptr<FewElements>>(
+      m, "FewElements", "Copies of a few elements, and numbers that are read; see torch/device/tensor_memory.py.")
+      .def(py::init([](const py::object& exchange, py::object native_of, py::object before_reading, py::object writing,
+                       uint64_t most, py::object read_otherwise) {
+             return std::make_shared<FewElements>(FewElements{TensorReader(exchange), std::move(native_of),
+                                                              std::move(before_reading), std::move(writing), most,
+                                                              std::move(read_otherwise)});
+           }),
+           py::kw_only(), py::arg("exchange"), py::arg("native_of"), py::arg("before_reading"), py::arg("writing"),
+           py::arg("most"), py::arg("read_otherwise"))
+      .def("item", &FewElements::item, py::arg("tensor"), "aten::_local_scalar_dense.");
 
   py::class_<CastingContext>(m, "CastingContext",
                              "What operations under an autocast share; see torch/device/autocast.py.")

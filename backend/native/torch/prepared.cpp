@@ -9,6 +9,7 @@
 #include "python_api.h"
 #include "recording.h"
 #include "torch/dlpack.h"
+#include "torch/holding.h"
 
 namespace py = pybind11;
 
@@ -35,12 +36,10 @@ struct WholeCall {
 
 // Made once and never freed.
 struct Names {
-  PyObject* acquire = PyUnicode_InternFromString("acquire");
   PyObject* index = PyUnicode_InternFromString("index");
   PyObject* is_neg = PyUnicode_InternFromString("is_neg");
   PyObject* launch_enter_hook = PyUnicode_InternFromString("launch_enter_hook");
   PyObject* launch_exit_hook = PyUnicode_InternFromString("launch_exit_hook");
-  PyObject* release = PyUnicode_InternFromString("release");
   PyObject* type = PyUnicode_InternFromString("type");
 };
 
@@ -110,23 +109,6 @@ std::shared_ptr<Allocation> allocated(MemoryPool& pool, const py::object& alloca
   if (idle) return idle;
   return checked(PyObject_CallOneArg(allocate.ptr(), py::int_(bytes).ptr())).cast<std::shared_ptr<Allocation>>();
 }
-
-// Holds a threading.RLock of Python during its lifetime.
-class Holding {
- public:
-  explicit Holding(const py::object& lock) : lock_(lock.ptr()) { ask(lock_, names().acquire); }
-  ~Holding() {
-    PyObject *type, *value, *trace;
-    PyErr_Fetch(&type, &value, &trace);
-    Py_XDECREF(PyObject_CallMethodNoArgs(lock_, names().release));
-    PyErr_Restore(type, value, trace);
-  }
-  Holding(const Holding&) = delete;
-  Holding& operator=(const Holding&) = delete;
-
- private:
-  PyObject* lock_;
-};
 
 }  // namespace
 

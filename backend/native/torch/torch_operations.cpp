@@ -11,6 +11,7 @@
 #include "platform/platform.h"
 #include "python_api.h"
 #include "torch/torch_interface.h"
+#include "torch/torch_tensors.h"
 
 namespace py = pybind11;
 
@@ -18,62 +19,6 @@ namespace triton_spirv {
 namespace {
 
 using Base = PassedType::Base;
-
-// torch's element types (c10::ScalarType, as in its files) of real numbers, with DLPack's codes and bytes.
-struct ElementType {
-  int32_t torch;
-  uint8_t code, bytes;
-};
-constexpr ElementType kElementTypes[] = {{0, 1, 1},  {1, 0, 1},  {2, 0, 2}, {3, 0, 4},  {4, 0, 8},
-                                         {5, 2, 2},  {6, 2, 4},  {7, 2, 8}, {11, 6, 1}, {15, 4, 2},
-                                         {27, 1, 2}, {28, 1, 4}, {29, 1, 8}};
-constexpr int32_t kInt64 = 4, kFloat16 = 5, kFloat32 = 6, kFloat64 = 7, kBfloat16 = 15;
-constexpr uint8_t kFloatCode = 2, kBfloatCode = 4, kBoolCode = 6;
-
-bool is_defined(Handle tensor) {
-  bool defined = false;
-  check(torch().aoti_torch_is_defined(tensor, &defined));
-  return defined;
-}
-
-int32_t number(int (*function)(Handle, int32_t*), Handle tensor) {
-  int32_t value = 0;
-  check(function(tensor, &value));
-  return value;
-}
-
-int64_t dimensions(Handle tensor) {
-  int64_t value = 0;
-  check(torch().aoti_torch_get_dim(tensor, &value));
-  return value;
-}
-
-// Returns false unless it is a strided tensor of real numbers on our device.
-bool read(Handle tensor, TensorView& view) {
-  static const int32_t ours = torch().aoti_torch_device_type_privateuse1(),
-                       strided = torch().aoti_torch_layout_strided();
-  if (number(torch().aoti_torch_get_device_type, tensor) != ours ||
-      number(torch().aoti_torch_get_layout, tensor) != strided)
-    return false;
-  const int32_t type = number(torch().aoti_torch_get_dtype, tensor);
-  for (const ElementType& one : kElementTypes) {
-    if (one.torch != type) continue;
-    view.code = one.code;
-    view.bytes = one.bytes;
-    view.device = number(torch().aoti_torch_get_device_index, tensor);
-    view.dims = static_cast<int32_t>(dimensions(tensor));
-    int64_t *sizes = nullptr, *strides = nullptr;
-    void* address = nullptr;
-    check(torch().aoti_torch_get_sizes(tensor, &sizes));
-    check(torch().aoti_torch_get_strides(tensor, &strides));
-    check(torch().aoti_torch_get_data_ptr(tensor, &address));
-    view.sizes = sizes;
-    view.strides = strides;
-    view.address = reinterpret_cast<uint64_t>(address);
-    return true;
-  }
-  return false;
-}
 
 // A tensor over memory of a call.
 Handle new_tensor(const PreparedPlan::Result& result, const std::shared_ptr<Allocation>& memory, int index) {
@@ -285,7 +230,7 @@ class Arguments {
       return true;
     }
     TensorView view;
-    if (!read(tensor, view)) return !in_list && add_number(key, tensor);
+    if (!read(tensor, our_device_type(), view)) return !in_list && add_number(key, tensor);
     if (may_be_negated && torch().is_neg(tensor)) return false;
     tensors_.push_back(tensor);
     if (view.dims > 0)
@@ -299,8 +244,7 @@ class Arguments {
   // torch passes a number where a tensor may stand as a tensor on the CPU, which is of the largest type of its kind. A
   // tensor that a program made looks the same, and means the same if another one decides the result's type.
   bool add_number(CallKey& key, Handle tensor) {
-    if (number(torch().aoti_torch_get_device_type, tensor) != torch().aoti_torch_device_type_cpu() ||
-        dimensions(tensor) != 0)
+    if (number(torch().aoti_torch_get_device_type, tensor) != cpu_device_type() || dimensions(tensor) != 0)
       return false;
     const int32_t type = number(torch().aoti_torch_get_dtype, tensor);
     if (type != kInt64 && type != kFloat64) return false;
@@ -314,7 +258,7 @@ class Arguments {
   }
 
   bool add_device(CallKey& key, const PreparedContext& shared, const Value& value) {
-    if (value.device_type() != torch().aoti_torch_device_type_privateuse1()) return false;
+    if (value.device_type() != our_device_type()) return false;
     int32_t index = value.device_index();
     if (index < 0) index = checked(PyObject_CallNoArgs(shared.current.ptr())).cast<int32_t>();
     key.kind += 'd';
@@ -501,7 +445,7 @@ class WithoutKey {
 
 // The type that floats are cast to, or -1 where Python is to say.
 int32_t cast_type(const Arguments& arguments, CastTo to) {
-  static const auto ours = static_cast<int8_t>(torch().aoti_torch_device_type_privateuse1());
+  static const auto ours = static_cast<int8_t>(our_device_type());
   bool is_known = true, has_single = false;
   arguments.each_tensor([&](Handle tensor) {
     if (number(torch().aoti_torch_get_device_type, tensor) != ours) return;
@@ -517,10 +461,9 @@ int32_t cast_type(const Arguments& arguments, CastTo to) {
 // The tensor in that type, if it is of floats on our device and not of float64; else itself. A new reference, or null
 // if torch gives an error.
 Handle cast(Handle tensor, int32_t type) {
-  static const int32_t ours = torch().aoti_torch_device_type_privateuse1();
   const int32_t own = number(torch().aoti_torch_get_dtype, tensor);
   if ((own != kFloat16 && own != kFloat32 && own != kBfloat16) || own == type ||
-      number(torch().aoti_torch_get_device_type, tensor) != ours)
+      number(torch().aoti_torch_get_device_type, tensor) != our_device_type())
     return again(tensor);
   // (self, dtype, non_blocking, copy, memory_format)
   std::array<Passed, 5> stack{passed(again(tensor)), static_cast<uint32_t>(type)};
@@ -547,12 +490,16 @@ bool call_cast(const TorchOperation& operation, const Arguments& arguments, Cast
 
 bool has_torch_operations() { return torch_interface() != nullptr; }
 
-bool enter_prepared(TorchOperation operation, std::shared_ptr<Prepared> prepared, bool takes_negated) {
+bool enter_prepared(TorchOperation operation, std::shared_ptr<Prepared> prepared, bool takes_negated,
+                    std::shared_ptr<FewElements> few) {
   const std::string name = operation.name;
   return enter_kernel("PrivateUse1", name.c_str(),
-                      [operation = std::move(operation), prepared = std::move(prepared), takes_negated](Passed* stack) {
+                      [operation = std::move(operation), prepared = std::move(prepared), takes_negated,
+                       few = std::move(few)](Passed* stack) {
                         const WithGil locked;
-                        with_errors([&] { call(operation, *prepared, takes_negated, stack); });
+                        with_errors([&] {
+                          if (few == nullptr || !few->copy(stack)) call(operation, *prepared, takes_negated, stack);
+                        });
                       });
 }
 

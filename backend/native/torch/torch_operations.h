@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "torch/few_elements.h"
 #include "torch/prepared.h"
 
 namespace triton_spirv {
@@ -45,9 +46,10 @@ enum class CastTo { kLower, kSingle, kWidest };
 // Whether this torch passes calls to native kernels: 2.10 and newer do.
 bool has_torch_operations();
 // Enters a kernel for torch's key PrivateUse1, for as long as the process runs. `takes_negated`: whether lazily negated
-// tensors reach it; for other operations torch resolves them first. False, with nothing entered, where no kernel is
-// left.
-bool enter_prepared(TorchOperation operation, std::shared_ptr<Prepared> prepared, bool takes_negated);
+// tensors reach it; for other operations torch resolves them first. `few`: does calls of aten::_copy_from before others
+// are looked for; null for other operations. False, with nothing entered, where no kernel is left.
+bool enter_prepared(TorchOperation operation, std::shared_ptr<Prepared> prepared, bool takes_negated,
+                    std::shared_ptr<FewElements> few);
 // Enters a kernel for the key of our device's autocast, which is number `key`. It casts floats and calls the operation
 // without the autocast. `casting` does the same in Python: it does what goes wrong again, for the error. So the
 // operation must write nothing.

@@ -12,7 +12,7 @@ from ...runtime import PINNED, Context, native
 from ...settings import ZERO_COPY
 
 #: Fewer bytes go into the commands themselves, or through the device's own staging memory, at less cost.
-_SMALLEST_COPY = 1 << 16
+SMALLEST_COPY = 1 << 16
 #: Bytes of a piece of a copy between devices, and how many are under way. Smaller ones cost more waits, larger ones
 #: more time in which one of the two devices has nothing to do.
 _PIECE, _PIECES = 8 << 20, 3
@@ -36,7 +36,7 @@ def is_pinned(tensor: torch.Tensor) -> bool:
 
 def pinned_address(context: Context, tensor: torch.Tensor, bytes_: int) -> int | None:
     """Where a device has the memory of a CPU tensor. None where it has to be copied by the host, or better is."""
-    if bytes_ < _SMALLEST_COPY:
+    if bytes_ < SMALLEST_COPY:
         return None
     start = tensor.untyped_storage().data_ptr()
     block = PINNED.block_of(start)

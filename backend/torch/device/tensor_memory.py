@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import math
 import threading
 from collections.abc import Callable, Sequence
@@ -14,7 +13,7 @@ import torch
 from ... import runtime
 from ...runtime import NAME, Context, OutOfDeviceMemory, device_index
 from .native_module import torch_native
-from .pinned_tensors import copy_across, pinned_address
+from .pinned_tensors import SMALLEST_COPY, copy_across, pinned_address
 
 #: DLPack's code of an element type. What is not here is made as bytes and retyped.
 DLPACK_CODES = {
@@ -28,10 +27,6 @@ DLPACK_CODES = {
         6: "bool",
     }.items()
     for name in names.split()
-}
-#: As ctypes has them.
-_NUMBERS: dict[torch.dtype, Any] = {torch.float32: ctypes.c_float, torch.float64: ctypes.c_double} | {
-    getattr(torch, name): getattr(ctypes, f"c_{name}") for name in "int8 int16 int32 int64 uint8 bool".split()
 }
 #: Fewer bytes go from one device to another through memory that is not pinned.
 _ACROSS = 1 << 20
@@ -428,15 +423,17 @@ def copy_from_and_resize(self: torch.Tensor, dst: torch.Tensor) -> torch.Tensor:
     return copy_from(self, dst)
 
 
-def local_scalar(self: torch.Tensor) -> Any:
-    """aten::_local_scalar_dense. Numbers that Python has by themselves are read without a CPU tensor."""
-    kind = _NUMBERS.get(self.dtype)
-    if kind is None or self.is_neg():
-        return _host_copy(self).item()
-    before_reading(self)
-    number = kind()
-    context_of(self).native.download(ctypes.addressof(number), self.data_ptr(), ctypes.sizeof(number))
-    return number.value
+@cache
+def few_elements() -> Any:
+    """What does aten::_local_scalar_dense, and aten::_copy_from of less than is ever pinned (a native FewElements)."""
+    return torch_native().FewElements(
+        exchange=torch.Tensor.__dlpack_c_exchange_api__,  # type: ignore[attr-defined]
+        native_of=lambda index: runtime.of_device(index).native,
+        before_reading=BEFORE_READING,
+        writing=WRITING,
+        most=SMALLEST_COPY - 1,
+        read_otherwise=lambda tensor: _host_copy(tensor).item(),
+    )
 
 
 def _fill_words(tensor: torch.Tensor, address: int, bytes_: int, word: int) -> None:

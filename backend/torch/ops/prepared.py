@@ -77,14 +77,21 @@ def prepared(run: _Operation) -> _Operation:
     return made
 
 
-def enter(library: torch.library.Library, op: torch._ops.OpOverload, run: _Operation, by_address: bool = False) -> None:
+def enter(
+    library: torch.library.Library,
+    op: torch._ops.OpOverload,
+    run: _Operation,
+    by_address: bool = False,
+    few: Any = None,
+) -> None:
     """Makes ``run`` do the operation for tensors of the device. Calls are done like earlier ones where they can be: by
     a native kernel, where torch's C interface passes all that the operation takes and gives. ``by_address``: kernels
-    read its tensors' addresses in device memory, so that an earlier call is one with the same addresses."""
+    read its tensors' addresses in device memory, so that an earlier call is one with the same addresses. ``few``: what
+    does copies of a few elements before (a native FewElements)."""
     operation = native_kernels.operation(op)
     how: dict[str, Any] = {"run": run, "record": _recording(run), "by_address": by_address}
     if operation is None or not _shared().enter(
-        operation=operation, takes_negated=native_kernels.takes_negated(op), **how
+        operation=operation, takes_negated=native_kernels.takes_negated(op), few=few, **how
     ):
         library.impl(op.name().removeprefix("aten::"), _shared().prepared(**how), _KEY)
 
