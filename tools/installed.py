@@ -31,12 +31,12 @@ def editable_hash(project: Project) -> str:
     from .packaging.editable import stubs
     from .packaging.facts import is_own
     from .packaging.inputs import source_digest
-    from .packaging.native import DEVELOPMENT, native_folder
+    from .packaging.native import native_folder
     from .packaging.wheel import check_plugins
 
     plugins = check_plugins(project)
     own = [plugin for plugin in plugins if is_own(project, plugin)]
-    texts = [stubs(project, plugin, native_folder(plugin, project.build, DEVELOPMENT)) for plugin in own]
+    texts = [stubs(project, plugin, native_folder(plugin, project.build)) for plugin in own]
     others = source_digest(project, [plugin for plugin in plugins if plugin not in own])
     has_command = [(plugin.folder / "backend" / "cli.py").is_file() for plugin in own]
     settings = [f"{variable}={os.environ.get(variable)}" for variable in _VARIABLES]
@@ -71,14 +71,12 @@ def ensure_editable(project: Project) -> None:
     native part."""
     from .packaging import refresh, wheel
     from .packaging.metadata import Kind
-    from .packaging.native import DEVELOPMENT, build_native, native_folder
+    from .packaging.native import build_native, native_folder
 
     with hold(project):
         for plugin in wheel.check_plugins(project):
-            if plugin.has_native and not refresh.is_current(
-                plugin.folder, native_folder(plugin, project.build, DEVELOPMENT)
-            ):
-                build_native(plugin, project.build, DEVELOPMENT)
+            if plugin.has_native and not refresh.is_current(plugin.folder, native_folder(plugin, project.build)):
+                build_native(plugin, project.build)
         wanted = f"editable-{editable_hash(project)}"
         if not _is_installed(project, wanted):
             built = wheel.build_wheel(project, project.build / "editable", kind=Kind.EDITABLE)

@@ -16,7 +16,7 @@ from vendor_support import ROOT
 
 from backend.settings import TOOLS_FAULT
 from tools.packaging import editable, refresh
-from tools.packaging.native import DEVELOPMENT, native_folder
+from tools.packaging.native import native_folder
 from tools.packaging.plugins import load_plugin
 from tools.project import Project
 
@@ -63,7 +63,7 @@ class Checkout:
 
     @property
     def library(self) -> Path:
-        (path,) = (native_folder(self.plugin, self.project.build, DEVELOPMENT) / "stage").glob("*.so")
+        (path,) = (native_folder(self.plugin, self.project.build) / "stage").glob("*.so")
         return path
 
     def dev(self, fault: str = "") -> subprocess.CompletedProcess[str]:
@@ -117,7 +117,7 @@ def test_a_changed_python_file_is_used_at_once(built: Checkout) -> None:
 
 
 def test_a_changed_source_is_noticed(built: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = native_folder(built.plugin, built.project.build, DEVELOPMENT)
+    folder = native_folder(built.plugin, built.project.build)
     asked: list[list[str]] = []
 
     def build(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
@@ -142,12 +142,12 @@ def test_a_changed_source_is_noticed(built: Checkout, monkeypatch: pytest.Monkey
 
 def _compiled(built: Checkout) -> int:
     """When the library's source was compiled last."""
-    (compiled,) = native_folder(built.plugin, built.project.build, DEVELOPMENT).rglob("library.cc.o")
+    (compiled,) = native_folder(built.plugin, built.project.build).rglob("library.cc.o")
     return compiled.stat().st_mtime_ns
 
 
 def test_a_source_with_another_time_alone_is_not_compiled_again(built: Checkout) -> None:
-    root, folder = built.project.root, native_folder(built.plugin, built.project.build, DEVELOPMENT)
+    root, folder = built.project.root, native_folder(built.plugin, built.project.build)
     source = root / "src/library.cc"
     assert refresh.is_current(root, folder)
     before, compiled = source.stat().st_mtime_ns, _compiled(built)
@@ -167,7 +167,7 @@ def test_a_source_with_another_time_alone_is_not_compiled_again(built: Checkout)
 
 
 def test_an_old_time_does_not_hide_other_content(built: Checkout) -> None:
-    root, folder = built.project.root, native_folder(built.plugin, built.project.build, DEVELOPMENT)
+    root, folder = built.project.root, native_folder(built.plugin, built.project.build)
     source = root / "src/library.cc"
     text, time, compiled = source.read_text(), source.stat().st_mtime_ns, _compiled(built)
     source.write_text(text + "// more\n")
@@ -181,7 +181,7 @@ def test_an_old_time_does_not_hide_other_content(built: Checkout) -> None:
 
 
 def test_a_build_that_failed_is_not_taken_for_the_one_before(built: Checkout) -> None:
-    root, folder = built.project.root, native_folder(built.plugin, built.project.build, DEVELOPMENT)
+    root, folder = built.project.root, native_folder(built.plugin, built.project.build)
     source = root / "src/library.cc"
     assert built.dev().returncode == 0
     text, time = source.read_text(), source.stat().st_mtime_ns
@@ -213,7 +213,7 @@ def test_dev_that_is_stopped_goes_on(built: Checkout, point: str, how: str) -> N
     assert built.dev(fault).returncode != 0
     done = built.dev()
     assert done.returncode == 0, done.stderr
-    assert refresh.is_current(built.project.root, native_folder(built.plugin, built.project.build, DEVELOPMENT))
+    assert refresh.is_current(built.project.root, native_folder(built.plugin, built.project.build))
     assert (built.site / "triton/layer.py").read_text() == layer.read_text()
     assert built.library.is_file()
     assert "step" not in built.dev().stderr

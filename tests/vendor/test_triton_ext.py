@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from vendor_support import ROOT, Venv
 
-from tools.packaging.native import WHEEL, native_folder
+from tools.packaging.native import native_folder
 from tools.packaging.plugins import load_plugin
 from tools.project import Project
 
@@ -109,7 +109,7 @@ def installed(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Venv:
     stock = project.cache / "wheels" / project.lock().wheel_for_this_python().file
     shutil.unpack_archive(stock, site, "zip")
     shutil.copytree(checkout / "backend/SPIRV/python", site, dirs_exist_ok=True)
-    for library in (native_folder(load_plugin(ROOT), project.build, WHEEL) / "stage").glob("*.so"):
+    for library in (native_folder(load_plugin(ROOT), project.build) / "stage").glob("*.so"):
         shutil.copy(library, site / "triton_spirv")
     facts = tomllib.loads((checkout / "backend/SPIRV/pyproject.toml").read_text())["project"]
     info = site / "triton_spirv-0.dist-info"

@@ -25,10 +25,6 @@ from . import refresh, windows
 from .plugins import Plugin
 from .sbom import Part, purl
 
-#: What a native part is built for: an editable installation, or a wheel. A wheel for another system is a form, too.
-DEVELOPMENT, WHEEL = "", "wheel"
-#: An editable installation compiles in half the time, and launches as fast.
-_FAST = ["-DCMAKE_CXX_FLAGS_RELEASE=-O1 -DNDEBUG", "-DCMAKE_INTERPROCEDURAL_OPTIMIZATION=OFF"]
 _EDGE = re.compile(r"\[(\d+)/(\d+)\]")
 
 
@@ -63,12 +59,12 @@ def _run(plugin: Plugin, command: list[str], progress: Progress | None = None) -
     return edges
 
 
-def native_folder(plugin: Plugin, build: Path, form: str) -> Path:
-    """Where it is built: one folder for each interpreter, source folder and form, as CMake's cache fits no other.
+def native_folder(plugin: Plugin, build: Path, system: str = "") -> Path:
+    """Where it is built: one folder for each interpreter, source folder and system, as CMake's cache fits no other.
 
-    Environments of one interpreter have the same headers, so that `pip install .` and `tools wheel` share a folder.
+    Environments of one interpreter have the same headers, so that wheels and editable installations share a folder.
     """
-    key = hashlib.sha256(f"{plugin.folder}\0{base_interpreter()}\0{sys.version}{form}".encode()).hexdigest()[:12]
+    key = hashlib.sha256(f"{plugin.folder}\0{base_interpreter()}\0{sys.version}{system}".encode()).hexdigest()[:12]
     return build / "native" / f"{plugin.name}-{key}"
 
 
@@ -92,23 +88,16 @@ def _pybind11(build: Path) -> Path:
     return place / "share" / "cmake" / "pybind11"
 
 
-def build_native(plugin: Plugin, build: Path, form: str = WHEEL) -> dict[str, Path]:
-    """Configure, build and install a plugin's compiled code, for an editable installation, a wheel, or Windows. Returns
-    path in the wheel → file."""
+def build_native(plugin: Plugin, build: Path, system: str = "") -> dict[str, Path]:
+    """Configure, build and install a plugin's compiled code, for this system or Windows. Returns path in the wheel →
+    file."""
     if not plugin.has_native:
         return {}
-    for_windows = form == windows.MACHINE
-    folder = native_folder(plugin, build, form)
+    for_windows = system == windows.MACHINE
+    folder = native_folder(plugin, build, system)
     # A compiler for another system is told where that one's Python is.
     chosen = windows.configuration(folder / "python") if for_windows else []
     stage, fresh = folder / "stage", folder / "stage.new"
-    released = native_folder(plugin, build, WHEEL)
-    if form == DEVELOPMENT and not stage.exists() and refresh.is_current(plugin.folder, released):
-        shutil.copytree(released / "stage", stage)
-        shutil.copy(released / refresh.STAMP, folder)
-    if form == DEVELOPMENT and stage.exists() and refresh.is_current(plugin.folder, folder):
-        return _libraries(plugin, stage, "*.so")  # nothing is compiled before a source changes
-    chosen += _FAST if form == DEVELOPMENT else []
     if cache := shutil.which("ccache"):
         chosen.append(f"-DCMAKE_CXX_COMPILER_LAUNCHER={cache}")
     ninja = _program("ninja")

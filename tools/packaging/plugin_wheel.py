@@ -28,7 +28,7 @@ from ..upstream import prepare
 from . import sbom, windows
 from .facts import Facts, check_release, check_upstream, facts_of
 from .metadata import Identity, digest_part, local_suffix
-from .native import WHEEL, build_native, native_parts
+from .native import build_native, native_parts
 from .plugin_check import check_classes
 from .plugin_patches import stock_files
 from .plugins import Plugin
@@ -167,7 +167,7 @@ def collect(project: Project, release: bool = False, strict: bool = False, targe
     who, lock, facts = identity(project, plugin, release), project.lock(), facts_of(project, plugin)
     package = f"triton_{plugin.name}"
     prepare(project)
-    native = build_native(plugin, project.build, windows.MACHINE if for_windows else WHEEL)
+    native = build_native(plugin, project.build, windows.MACHINE if for_windows else "")
     check_classes(project, plugin, {} if for_windows else native, strict)
     entries, left_out = package_files(project, plugin, who.name, native)
     if left_out:

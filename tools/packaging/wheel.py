@@ -25,7 +25,7 @@ from .archive import Archive, Stream, stream_of_member
 from .editable import stubs
 from .facts import check_release, check_upstream, facts_of, is_own
 from .metadata import Identity, Kind, dist_info_files, identity
-from .native import DEVELOPMENT, WHEEL, build_native, native_folder, native_parts
+from .native import build_native, native_folder, native_parts
 from .plugin_check import check_classes
 from .plugins import Plugin, load_plugins, plugin_folders
 from .strip import STRIPPED, find_strip, find_strip_for, stripped
@@ -164,10 +164,10 @@ def collect(
     upstream = _describe(project, upstream_release, entries)
     built: dict[str, Path] = {}
     for plugin in plugins:
-        native = build_native(plugin, project.build, DEVELOPMENT if kind is Kind.EDITABLE else WHEEL)
+        native = build_native(plugin, project.build)
         built |= native
         if kind is Kind.EDITABLE and is_own(project, plugin):
-            texts = stubs(project, plugin, native_folder(plugin, project.build, DEVELOPMENT))
+            texts = stubs(project, plugin, native_folder(plugin, project.build))
             of_plugin = {name: Entry(plugin.folder, False, data=text.encode()) for name, text in texts.items()}
         else:
             check_classes(project, plugin, native, strict)

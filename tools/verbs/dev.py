@@ -35,10 +35,10 @@ def run(project: Project, arguments: list[str]) -> int:
 def _native(project: Project) -> None:
     """Build the native part where it is older than its sources."""
     from ..packaging import refresh
-    from ..packaging.native import DEVELOPMENT, build_native, native_folder
+    from ..packaging.native import build_native, native_folder
     from ..packaging.plugins import load_plugin
 
     plugin = load_plugin(project.root)
     with hold(project):
-        if not refresh.is_current(plugin.folder, native_folder(plugin, project.build, DEVELOPMENT)):
-            build_native(plugin, project.build, DEVELOPMENT)
+        if not refresh.is_current(plugin.folder, native_folder(plugin, project.build)):
+            build_native(plugin, project.build)
