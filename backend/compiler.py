@@ -126,7 +126,7 @@ class SPIRVBackend(BaseBackend):
         """The options of a launch, with other backends' options that mean nothing here. Raises ValueError for a value
         that cannot be honoured."""
         from .options import SPIRVOptions, own, with_foreign, with_settings
-        from .planning.matrix_units import matrix_units
+        from .planning.matrix_unit_choice import matrix_units
         from .planning.native_math import native_math
         from .upstream import fp_fusion_enabled
 

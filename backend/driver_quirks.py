@@ -43,7 +43,7 @@ class Faults:
     #: wherever it is not stored, and so a sum, a difference or a product that it finds to be one (lowering/arith.py).
     widens_negations: bool = False
     #: It takes the unsigned number that a negative one of 8 bits is extended to for a small one, divides it as a float,
-    #: and makes another float64 of it (lowering/integers.py, lowering/casts.py).
+    #: and makes another float64 of it (lowering/defined_integers.py, lowering/casts.py).
     takes_for_small: bool = False
     #: It computes ``max(x, y) - y`` of 64 unsigned bits in 32 where only low bits of the result are wanted, and
     #: compares the low words alone (spirv/value_numbering.py).

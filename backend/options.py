@@ -124,7 +124,7 @@ class SPIRVOptions:
     disorder: int = choice(0, setting=DISORDER, recorded=False)
     #: Source lines and names of variables in the module.
     debug_info: bool = choice(False, setting=DEBUG_INFO, recorded=False)
-    #: Whether dots use the device's matrix units: planning/matrix_units.py.
+    #: Whether dots use the device's matrix units: planning/matrix_unit_choice.py.
     matrix_units: str = choice("auto", setting=MATRIX_UNITS, recorded=False)
     #: Whether exponentials are the device's own: planning/native_math.py.
     native_math: str = choice("auto", setting=NATIVE_MATH, recorded=False)

@@ -29,7 +29,7 @@ from .matrices import MatrixConfiguration
 from .options import SPIRVOptions
 from .planning.cost import Candidate, KernelFacts, candidates
 from .planning.kernel_plan import Planned, least_shared, plan_kernel
-from .planning.matrix_units import matrix_units
+from .planning.matrix_unit_choice import matrix_units
 from .planning.native_math import native_math
 from .planning.returned_values import warn_of_returned_values
 from .planning.workgroup import WARP, matrix_warps, subgroups

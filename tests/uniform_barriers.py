@@ -14,7 +14,7 @@ from typing import Any
 from triton.backends.spirv.lowering import registry
 from triton.backends.spirv.lowering.lowering import Lowering
 from triton.backends.spirv.lowering.registry import Rule
-from triton.backends.spirv.lowering.shared_memory import SharedMemory
+from triton.backends.spirv.lowering.workgroup_memory import SharedMemory
 from triton.backends.spirv.spirv.function import FunctionBuilder
 from triton.backends.spirv.ttgir.ir import Operation
 

@@ -41,7 +41,7 @@ class Need(IntEnum):
 @dataclass(frozen=True)
 class Frame:
     """What the offsets of an access are counted in: elements of ``element_bytes`` from byte ``start``, before
-    ``padding`` (see layouts.shared.SharedLayout)."""
+    ``padding`` (see layouts.shared_encodings.SharedLayout)."""
 
     start: int
     element_bytes: int

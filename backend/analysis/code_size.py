@@ -12,7 +12,7 @@ from ..driver_quirks import Driver
 from ..functions.symbols import form_of
 from ..layouts.distributed import LANE, LayoutError, layout_of
 from ..layouts.element_sizes import element_type
-from ..layouts.strips import register_count
+from ..layouts.strip_layouts import register_count
 from ..ptx.program import Program
 from ..ttgir.encodings import BlockedEncoding
 from ..ttgir.ir import Operation

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from ..layouts.buffers import buffer_layout
+from ..layouts.buffer_layouts import buffer_layout
 from ..layouts.distributed import LayoutError, distributed_layout, layout_of
+from ..layouts.dot_fragments import Fragment, MatrixDot, plan_matrix_dot
 from ..layouts.linear import LinearLayout, unflatten
-from ..layouts.matrix_dots import Fragment, MatrixDot, plan_matrix_dot
 from ..matrices import ComponentMap, MatrixConfiguration
 from ..ttgir.encodings import Encoding, FoldedEncoding, FragmentEncoding, NvidiaMmaEncoding
 from ..ttgir.ir import Operation, Value

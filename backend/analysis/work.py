@@ -15,7 +15,7 @@ from ..layouts.element_sizes import bytes_in_memory, element_type
 from ..ttgir.ir import Block, Function, Operation, Value
 from ..ttgir.operations import definition_of
 from ..ttgir.types import FloatType, TensorType, Type
-from .axis_info import arithmetic
+from .axis_info import constant_folding
 from .axis_info.info import wrapped
 from .pointer_roots import Roots
 
@@ -110,13 +110,13 @@ class _Scalars:
             return None
         found: int | None = None
         if name == "arith.cmpi":
-            found = arithmetic.compare(operation, *known)
+            found = constant_folding.compare(operation, *known)
         elif name in _EXTENSIONS:
-            found = arithmetic.extend(operation, *known)
+            found = constant_folding.extend(operation, *known)
         elif name == "arith.trunci":
             found = known[0]
         elif len(known) == 2:
-            found = arithmetic.binary(operation, *known)
+            found = constant_folding.binary(operation, *known)
         return None if found is None else wrapped(found, operation.result.type)
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from .decoded_module import ModuleInstruction
 from .divergence import Key
-from .program import ModuleInstruction
 from .registry import translates
 from .translation import Translation
 

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from ..spirv import opcodes as op
 from ..spirv.grammar import opcodes
 from ..spirv.opcodes import StorageClass
+from .decoded_module import KernelModule, ModuleInstruction
 from .divergence import operands_of
-from .program import KernelModule, ModuleInstruction
 
 _PURE = frozenset(f"Op{name}" for name, code in opcodes().items() if code in op.PURE) | {
     "OpAccessChain",

@@ -6,7 +6,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from .program import ModuleType
+from .decoded_module import ModuleType
 
 _FLOATS = {16: "half", 32: "float", 64: "double"}
 _SUFFIXES = {"half": "f16", "bfloat": "bf16", "float": "f32", "double": "f64", "ptr": "p0"}

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from ..spirv import opcodes as op
 from ..spirv.grammar import opcodes
 from .array_order import in_groups
-from .atomics import make_kept
+from .atomic_instructions import make_kept
 from .code import literal
+from .decoded_module import BasicBlock, ModuleInstruction
 from .delayed_updates import ends_delay
 from .divergence import Key, Loop
 from .errors import Untranslatable
-from .program import BasicBlock, ModuleInstruction
 from .registry import RULES
 from .translation import Translation
 from .watching import count_instructions

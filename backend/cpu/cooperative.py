@@ -5,9 +5,9 @@ from __future__ import annotations
 from ..spirv.opcodes import MatrixOperands
 from . import spread_access
 from .code import type_name
+from .decoded_module import ModuleInstruction, ModuleType
 from .emulation import COMPONENTS, component_of, flat, numbers
 from .errors import Untranslatable
-from .program import ModuleInstruction, ModuleType
 from .registry import translates
 from .translation import Translation
 from .watching import watch_places
@@ -24,7 +24,7 @@ def _numbers(t: Translation, matrix: ModuleType) -> list[list[int]]:
     emulation = t.program.emulation
     assert emulation is not None
     found = emulation.component_map(matrix.use, matrix.rows, matrix.columns, _component(t, matrix))
-    assert found is not None, "program.py refuses a type without one"
+    assert found is not None, "decoded_module.py refuses a type without one"
     return numbers(found, matrix.columns, matrix.count, t.lanes)
 
 

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 
 from ..optional import DELAYED_UPDATES
 from ..spirv.opcodes import MemoryAccess, StorageClass
-from .program import KernelModule, ModuleInstruction
+from .decoded_module import KernelModule, ModuleInstruction
 
 #: Where a log's first record is.
 _FIRST = 64

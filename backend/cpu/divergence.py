@@ -11,9 +11,9 @@ from heapq import heappop, heappush
 
 from ..spirv.opcodes import BuiltIn, StorageClass
 from . import constants, lane_shapes
+from .decoded_module import COMPOSITE, IN_SCRATCH, BasicBlock, KernelModule, ModuleInstruction
 from .errors import Untranslatable
 from .lane_shapes import SPREAD, LaneShape
-from .program import COMPOSITE, IN_SCRATCH, BasicBlock, KernelModule, ModuleInstruction
 
 #: A scalar: a value, or a component of one.
 Key = int | tuple[int, int]

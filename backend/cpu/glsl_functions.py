@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from ..spirv.opcodes import Glsl
 from .code import suffix
+from .decoded_module import ModuleInstruction
 from .errors import Untranslatable
-from .program import ModuleInstruction
 from .registry import translates
 from .translation import Translation
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ..optional import NEIGHBOURING_LANES
+from .decoded_module import KernelModule, ModuleInstruction
 from .divergence import Divergence, Key
-from .program import KernelModule, ModuleInstruction
 
 _THROUGH = ("OpIAdd", "OpISub", "OpIMul", "OpShiftLeftLogical", "OpSConvert", "OpUConvert", "OpConvertUToPtr")
 

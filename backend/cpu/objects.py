@@ -100,8 +100,8 @@ def made_here(processor: str) -> bool:
 
 def make(spirv: bytes, subgroup: int, processor: str, emulation: Emulation | None = None) -> MachineCode:
     """Makes the object without the cache."""
-    from .kernel import translate
     from .machine import assemble
+    from .module_translation import translate
 
     host = host_of(processor)
     kernel = translate(spirv, host, subgroup, emulation)

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from ..optional import PROGRAM_ORDER
 from ..spirv.opcodes import BuiltIn, MemoryAccess, Scope, StorageClass
+from .decoded_module import KernelModule, ModuleInstruction
 from .divergence import Divergence, Key
-from .program import KernelModule, ModuleInstruction
 from .row_prefetches import FOLLOWED, SUMS, Sum, added, multiplied
 
 #: Scopes whose barriers order accesses of one program alone.

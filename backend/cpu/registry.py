@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from .program import ModuleInstruction
+from .decoded_module import ModuleInstruction
 
 if TYPE_CHECKING:
     from .translation import Translation

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from ..optional import ROW_PREFETCHES
 from ..spirv.opcodes import StorageClass
+from .decoded_module import KernelModule, ModuleInstruction
 from .divergence import Divergence, Key, Loop
-from .program import KernelModule, ModuleInstruction
 
 #: Bytes that are read between the request for a row and its load. Sums of columns in blocks of 16 rows by 128 columns
 #: (a row is 512 bytes) on a Sapphire Rapids, GB/s without requests and with those for 1, 2, 4, 8, 16 and 32 rows ahead:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from .decoded_module import ModuleInstruction
 from .errors import Untranslatable
-from .program import ModuleInstruction
 from .registry import translates
 from .translation import Translation
 

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from ..spirv.opcodes import StorageClass
 from .code import Code, literal, suffix, type_name
+from .decoded_module import IN_SCRATCH, KernelModule, ModuleInstruction
 from .delayed_updates import DelayedUpdates
 from .divergence import Divergence, Key
 from .errors import Untranslatable
@@ -14,12 +15,11 @@ from .host import Host
 from .lane_shapes import LaneShape
 from .lines import Lines
 from .neighbours import Neighbours
-from .program import IN_SCRATCH, KernelModule, ModuleInstruction
 from .row_prefetches import RowPrefetches
 
 #: Bytes that variables in scratch memory are aligned to.
 SCRATCH_ALIGNMENT = 64
-#: Whether no other thread has memory that programs update by atomic instructions (cpu/kernel.py has the parameter).
+#: Whether no other thread has memory that programs update by atomic instructions: a parameter of module_translation.py.
 ALONE = "%alone"
 #: The log that updates of other threads' memory are delayed to, null for none (delayed_updates.py).
 LOG = "%log"

@@ -5,8 +5,8 @@ devices, which are counted where that is asked for."""
 from __future__ import annotations
 
 from ..spirv.opcodes import Scope, Semantics, StorageClass
+from .decoded_module import BasicBlock, ModuleInstruction
 from .divergence import Key
-from .program import BasicBlock, ModuleInstruction
 from .translation import Translation
 
 _FUNCTIONS = {

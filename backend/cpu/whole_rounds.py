@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from ..optional import WHOLE_ROUNDS
 from . import lane_shapes
+from .decoded_module import KernelModule
 from .divergence import Divergence, Key, Loop
-from .program import KernelModule
 
 #: Comparison → whether the left operand is the smaller one, whether equal ones hold, and whether numbers are signed.
 _BOUNDS = {

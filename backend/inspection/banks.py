@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ..layouts.buffers import buffer_layout, tensor_offsets
+from ..layouts.buffer_layouts import buffer_layout, tensor_offsets
 from ..layouts.distributed import LANE, REGISTER
 from ..layouts.element_sizes import bytes_in_memory, element_type
 from ..layouts.linear import LinearLayout

@@ -8,17 +8,17 @@ from typing import Any
 
 from ..analysis.axis_info import AxisInfoAnalysis
 from ..analysis.barriers import BARRIER, Need
-from ..layouts.buffers import buffer_bytes
+from ..layouts.buffer_layouts import buffer_bytes
 from ..layouts.conversion import Identity, RegisterPermutation
 from ..layouts.distributed import LANE, REGISTER, WARP, LayoutError, layout_of
 from ..layouts.linear import LinearLayout
 from ..layouts.shuffles import SubgroupShuffle
 from ..layouts.through_shared import ThroughShared
 from ..layouts.vectors import contiguous_registers
+from ..planning.access_plans import CHECKED
 from ..planning.kernel_plan import KernelPlan
-from ..planning.memory import CHECKED
+from ..planning.memory_pools import POOL, aligned
 from ..planning.plans import Conversion, GlobalAccess
-from ..planning.shared_memory import POOL, aligned
 from ..spirv.debug_reading import InlinedCalls
 from ..spirv.decode import decode
 from ..ttgir.ir import Function, Operation, Value

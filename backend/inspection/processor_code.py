@@ -14,8 +14,8 @@ from typing import Any
 
 from ..capabilities import Capabilities
 from ..cpu.host import host_of
-from ..cpu.kernel import translate
 from ..cpu.machine import assembly
+from ..cpu.module_translation import translate
 from ..driver_quirks import DRIVERS
 from ..runtime.vulkan.statistics import Executable, Representation, Statistic
 from .stage_lines import Line

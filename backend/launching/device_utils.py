@@ -17,7 +17,7 @@ from triton.runtime.errors import OutOfResources
 from .. import settings
 from ..capabilities import Capabilities
 from ..compile_time import TooLong, what_helps
-from ..planning.matrix_units import matrix_units
+from ..planning.matrix_unit_choice import matrix_units
 from ..resources import CompilesTooLong
 from ..runtime import context as vulkan_context
 from ..runtime.device_kind import DeviceInfo

@@ -11,10 +11,10 @@ from ..spirv.opcodes import Glsl
 from ..transforms.cpu.alike_lanes import ALIKE, NEIGHBOURS
 from ..ttgir.ir import DenseAttr, FloatBits, Operation, Value
 from ..ttgir.types import FloatType, IntegerType, MemDescType, Type
+from .defined_integers import negative, safe_shift, signed_divide, signed_remainder, unsigned_divide, unsigned_remainder
 from .elementwise import MOVES, map_registers, map_wanted
 from .errors import UnsupportedOperation
 from .floats import F32, compute_type, convert, narrow, widen
-from .integers import negative, safe_shift, signed_divide, signed_remainder, unsigned_divide, unsigned_remainder
 from .lowering import Lowering
 from .multiply_add import fuse_multiply_add
 from .numerics.float_formats import decimal_code

@@ -9,15 +9,15 @@ from collections.abc import Callable, Sequence
 
 from ..layouts.element_sizes import bits_in_memory, element_type
 from ..layouts.linear import LinearLayout
+from ..planning.memory_pools import first_element
 from ..planning.plans import Atomic, Shared
-from ..planning.shared_memory import first_element
 from ..spirv import opcodes as op
 from ..spirv.opcodes import Capability_, Glsl, Scope, Semantics
 from ..ttgir.ir import Operation, Value
 from ..ttgir.types import FloatType, IntegerType, TensorType, Type
 from .arith import choose_float, float_binary
 from .errors import UnsupportedOperation, missing
-from .linear import coordinates, owns
+from .index_arithmetic import coordinates, owns
 from .lowering import Lowering
 from .registry import lowers
 from .rolled import in_turn

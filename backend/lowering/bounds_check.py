@@ -19,7 +19,7 @@ from ..spirv.opcodes import MemoryAccess
 from ..ttgir.ir import UNKNOWN, Function, Location, Operation
 from ..ttgir.types import PointerType, TensorType, Type
 from .emitter import Emitter
-from .linear import owns
+from .index_arithmetic import owns
 from .reports import Reports, write_words
 
 

@@ -7,10 +7,10 @@ from ..planning.plans import MatrixProducts
 from ..spirv import opcodes as op
 from ..ttgir.ir import Operation, Value
 from ..ttgir.types import FloatType, IntegerType, PointerType, Type
+from .defined_integers import magnitude, of_any_size
 from .elementwise import MOVES, map_registers
 from .errors import UnsupportedOperation
 from .floats import compute_type, convert, convert_toward_zero, narrow, widen
-from .integers import magnitude, of_any_size
 from .lowering import Lowering
 from .registry import lowers
 from .rolled import map_unpacked

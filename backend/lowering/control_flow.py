@@ -10,8 +10,8 @@ from ..spirv import opcodes as op
 from ..spirv.function import LOOP_CONTROL_DONT_UNROLL, LOOP_CONTROL_NONE
 from ..transforms.strip_loops import ROLLED
 from ..ttgir.ir import Block, Operation, Value
+from .defined_integers import known_divide
 from .errors import UnsupportedOperation
-from .integers import known_divide
 from .lowering import UNREAD, Lowering
 from .registry import lower, lowers
 

@@ -8,12 +8,12 @@ from ..layouts.conversion import Identity, RegisterPermutation
 from ..layouts.element_sizes import bits_in_memory, element_type
 from ..layouts.shuffles import Exchange, SubgroupShuffle
 from ..layouts.through_shared import ThroughShared, Vectors
+from ..planning.memory_pools import first_element
 from ..planning.plans import Conversion
-from ..planning.shared_memory import first_element
 from ..spirv import opcodes as op
 from ..ttgir.ir import Operation
 from ..ttgir.types import Type
-from .linear import apply_bases, coordinates, not_duplicate, thread_part
+from .index_arithmetic import apply_bases, coordinates, not_duplicate, thread_part
 from .lowering import Lowering
 from .registry import lowers
 from .scratch import take

@@ -9,7 +9,7 @@ from ..layouts.element_sizes import bits_in_memory, element_type
 from ..layouts.linear import LinearLayout
 from ..ttgir.ir import Operation, Value
 from ..ttgir.types import FloatType, IntegerType, TensorType, Type
-from .linear import coordinates, owns
+from .index_arithmetic import coordinates, owns
 from .lowering import Lowering
 from .registry import lowers
 

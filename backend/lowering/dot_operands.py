@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..layouts.buffers import buffer_layout
+from ..layouts.buffer_layouts import buffer_layout
 from ..layouts.element_sizes import element_type
 from ..layouts.linear import unflatten
 from ..planning.buffers import BufferView
@@ -18,10 +18,10 @@ from ..spirv.opcodes import StorageClass
 from ..ttgir.ir import Value
 from ..ttgir.types import FloatType, TensorType, Type
 from .floats import convert
-from .linear import apply_bases, combine, image, thread_part
+from .index_arithmetic import apply_bases, combine, image, thread_part
 from .lowering import Lowering
 from .shared import element_index, read, store_tensor
-from .shared_memory import SharedBuffer, SharedOperand
+from .workgroup_memory import SharedBuffer, SharedOperand
 
 #: Gives the element of an operand at (batch, row or column) of this lane and a step of K.
 Fetch = Callable[[tuple[int, ...], int], int]

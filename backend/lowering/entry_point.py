@@ -25,9 +25,9 @@ from .race_check import RaceCheck
 from .registry import lower
 from .report_kinds import KINDS, PROGRAM_RACES, RACES, ReportKind
 from .reports import Reports
-from .shared_memory import SharedMemory
 from .shared_watch import SharedSurvey, Watch
 from .watched_programs import note_watch
+from .workgroup_memory import SharedMemory
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from ..layouts.element_sizes import element_type
 from ..spirv import opcodes as op
 from ..ttgir.ir import Operation
 from ..ttgir.types import IntegerType
+from .defined_integers import signed_divide, signed_remainder, unsigned_divide, unsigned_remainder
 from .elementwise import map_registers
-from .integers import signed_divide, signed_remainder, unsigned_divide, unsigned_remainder
 from .lowering import Lowering
 from .registry import lowers
 

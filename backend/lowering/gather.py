@@ -1,4 +1,4 @@
-"""``tt.gather``: by shuffles where layouts/gather.py finds them, else through workgroup memory.
+"""``tt.gather``: by shuffles where layouts/gather_plans.py finds them, else through workgroup memory.
 
 An index outside of the source has no meaning in the language; here it counts modulo the extent, so that no other memory
 is read.
@@ -7,15 +7,15 @@ is read.
 from __future__ import annotations
 
 from ..layouts.element_sizes import bits_in_memory
-from ..layouts.gather import INDEX, GatherByShuffles
+from ..layouts.gather_plans import INDEX, GatherByShuffles
 from ..layouts.gf2 import span_values
 from ..layouts.linear import LinearLayout
+from ..planning.memory_pools import first_element
 from ..planning.plans import Gather
-from ..planning.shared_memory import first_element
 from ..spirv import opcodes as op
 from ..ttgir.ir import Operation
 from ..ttgir.types import TensorType
-from .linear import apply_bases, coordinates, unique_owner
+from .index_arithmetic import apply_bases, coordinates, unique_owner
 from .lowering import Lowering
 from .registry import lowers
 from .rolled import for_each

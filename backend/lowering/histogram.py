@@ -6,11 +6,11 @@ from functools import reduce
 
 from ..layouts.element_sizes import bits_in_memory
 from ..planning.cross_lane import COUNTER
+from ..planning.memory_pools import first_element
 from ..planning.plans import Atomic
-from ..planning.shared_memory import first_element
 from ..spirv import opcodes as op
 from ..ttgir.ir import Operation
-from .linear import coordinates, unique_owner
+from .index_arithmetic import coordinates, unique_owner
 from .lowering import Lowering
 from .registry import lowers
 from .rolled import in_turn

@@ -11,8 +11,8 @@ from ..capabilities import Capabilities
 from ..layouts.element_sizes import bytes_in_memory
 from ..planning.buffers import BufferView
 from ..planning.kernel_plan import KernelPlan
+from ..planning.memory_pools import first_element
 from ..planning.plans import Failed, Plan
-from ..planning.shared_memory import first_element
 from ..spirv.function import FunctionBuilder
 from ..spirv.module import ModuleBuilder
 from ..spirv.opcodes import Scope
@@ -24,7 +24,7 @@ from .disorder import Disorder
 from .emitter import Emitter
 from .errors import LoweringError, UnsupportedOperation
 from .reports import Reports
-from .shared_memory import SharedBuffer, SharedMemory, SharedOperand
+from .workgroup_memory import SharedBuffer, SharedMemory, SharedOperand
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from ..spirv.opcodes import Glsl
 from ..ttgir.ir import Operation
 from ..ttgir.operations import MEDIUM, OPERATIONS
 from ..ttgir.types import FloatType, Type
+from .defined_integers import multiply_high, negative
 from .elementwise import map_registers
 from .floats import F32, compute_type, convert, narrow, widen
-from .integers import multiply_high, negative
 from .lowering import Lowering
 from .numerics import elementary, exact_functions, integer_functions, native, precise, quotients, special
 from .numerics.numeric import Bool, Int, Numeric, Real

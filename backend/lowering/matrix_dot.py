@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator, Sequence
 
 from ..analysis.matrix_dots import strided
 from ..analysis.split_products import Split
+from ..layouts.dot_fragments import Fragment, MatrixDot
 from ..layouts.element_sizes import bytes_in_memory, element_type
 from ..layouts.linear import unflatten
-from ..layouts.matrix_dots import Fragment, MatrixDot
+from ..planning.memory_pools import first_element
 from ..planning.plans import MatrixProducts
-from ..planning.shared_memory import first_element
 from ..spirv import opcodes as op
 from ..spirv.opcodes import Glsl, MatrixUse
 from ..ttgir.ir import Operation, Value
@@ -23,8 +23,8 @@ from .floats import convert
 from .lowering import Lowering
 from .matrix_units import MatrixUnit, component_type
 from .shared import tensor_reader
-from .shared_memory import SharedOperand
 from .split_floats import bf16_parts
+from .workgroup_memory import SharedOperand
 
 
 def lower_matrix_dot(ctx: Lowering, operation: Operation) -> None:

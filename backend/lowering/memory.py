@@ -9,7 +9,7 @@ from ..layouts.element_sizes import element_type
 from ..planning.plans import GlobalAccess
 from ..ttgir.ir import Operation
 from .global_memory import load_elements, store_elements
-from .linear import owns
+from .index_arithmetic import owns
 from .lowering import Lowering
 from .registry import lowers
 

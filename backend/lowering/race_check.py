@@ -25,7 +25,7 @@ from itertools import accumulate
 from typing import Any
 
 from ..abi.report_buffer import RACE_ACCESS, RACE_COUNT, SHADOW_BYTES
-from ..planning.shared_memory import POOL
+from ..planning.memory_pools import POOL
 from ..spirv import opcodes as op
 from ..spirv.function import LOOP_CONTROL_DONT_UNROLL as DONT_UNROLL
 from ..spirv.opcodes import BuiltIn, MemoryAccess, Scope, Semantics, StorageClass

@@ -7,14 +7,14 @@ from functools import reduce
 
 from ..layouts.element_sizes import bits_in_memory, element_type
 from ..layouts.reduction import PartialResults
-from ..layouts.strips import array_places
+from ..layouts.strip_layouts import array_places
+from ..planning.memory_pools import first_element
 from ..planning.plans import Reduction
-from ..planning.shared_memory import first_element
 from ..spirv import opcodes as op
 from ..ttgir.ir import Operation
 from ..ttgir.operations import definition_of
 from ..ttgir.types import Type
-from .linear import coordinates, not_duplicate
+from .index_arithmetic import coordinates, not_duplicate
 from .lowering import Lowering
 from .regions import combiner
 from .registry import lowers

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..layouts.distributed import LANE
-from ..layouts.strips import array_places, strip_bits
+from ..layouts.strip_layouts import array_places, strip_bits
 from ..spirv import opcodes as op
 from ..spirv.function import LOOP_CONTROL_DONT_UNROLL
 from ..spirv.opcodes import StorageClass

@@ -1,4 +1,4 @@
-"""``tt.scan``: carries out the plan of layouts/scan.py."""
+"""``tt.scan``: carries out the plan of layouts/scan_plans.py."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ..layouts.element_sizes import bits_in_memory, element_type
-from ..layouts.scan import PART, AcrossLanes, AcrossRegisters, AcrossWarps
+from ..layouts.scan_plans import PART, AcrossLanes, AcrossRegisters, AcrossWarps
+from ..planning.memory_pools import first_element
 from ..planning.plans import Conversion, Scan
-from ..planning.shared_memory import first_element
 from ..spirv import opcodes as op
 from ..ttgir.ir import Operation
 from ..ttgir.types import Type
 from .convert_layout import convert_registers
-from .linear import apply_bases, coordinates, not_duplicate
+from .index_arithmetic import apply_bases, coordinates, not_duplicate
 from .lowering import Lowering
 from .regions import combiner
 from .registry import lowers

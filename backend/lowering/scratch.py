@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..planning.shared_memory import Scratch
+from ..planning.memory_pools import Scratch
 from .lowering import Lowering
 
 

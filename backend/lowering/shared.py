@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ..layouts.buffers import buffer_layout, tensor_offsets
+from ..layouts.buffer_layouts import buffer_layout, tensor_offsets
 from ..layouts.element_sizes import bits_in_memory, bytes_in_memory
-from ..layouts.shared import SharedLayout
+from ..layouts.shared_encodings import SharedLayout
+from ..planning.memory_pools import first_element
 from ..planning.plans import BufferAccess
-from ..planning.shared_memory import first_element
 from ..spirv import opcodes as op
 from ..ttgir.ir import Operation, Value
 from ..ttgir.types import IntegerType, TensorType, Type
-from .linear import apply_bases, combine, coordinates, image, owns, unique_owner
+from .index_arithmetic import apply_bases, combine, coordinates, image, owns, unique_owner
 from .lowering import Lowering
 from .packing import join_words, split_word
 from .registry import lowers
-from .shared_memory import SharedBuffer, SharedOperand
+from .workgroup_memory import SharedBuffer, SharedOperand
 
 
 def padded(ctx: Lowering, offset: int, layout: SharedLayout) -> int:

@@ -13,11 +13,11 @@ from ..ttgir.ir import Operation
 from ..ttgir.types import IntegerType, TensorType, Type
 from .atomics import INTEGER_KIND, masks_of, new_value, share, swap_loop
 from .errors import UnsupportedOperation
-from .linear import owns
+from .index_arithmetic import owns
 from .lowering import Lowering
 from .registry import lowers
 from .shared import indexed_places
-from .shared_memory import SharedBuffer
+from .workgroup_memory import SharedBuffer
 
 #: Bits of the elements that are updated.
 WORD = 32

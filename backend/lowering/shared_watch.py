@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import IntEnum
 
-from ..planning.shared_memory import POOL
+from ..planning.memory_pools import POOL
 from ..spirv.opcodes import Scope
 from ..ttgir.ir import Operation
 from .emitter import Emitter

@@ -9,7 +9,7 @@ from ..ttgir.ir import Operation
 from ..ttgir.types import PointerType, Type
 from .convert_layout import convert_registers
 from .elementwise import map_registers
-from .linear import coordinates
+from .index_arithmetic import coordinates
 from .lowering import UNREAD, Lowering
 from .registry import lowers
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..abi.tile_products import RoundsProduct, Strides, TileProduct
 from ..layouts.element_sizes import bytes_in_memory
-from ..layouts.strips import first_rows, line_starts, memory_strides
+from ..layouts.strip_layouts import first_rows, line_starts, memory_strides
 from ..spirv import opcodes as op
 from ..spirv.opcodes import StorageClass
 from ..ttgir.ir import Operation, Value

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import reduce
 
+from ..planning.memory_pools import VECTOR, first_element
 from ..planning.plans import Vote
-from ..planning.shared_memory import VECTOR, first_element
 from ..spirv import opcodes as op
 from ..spirv.opcodes import Capability_, Scope
 from ..ttgir.ir import Operation

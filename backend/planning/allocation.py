@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..layouts.buffers import buffer_bytes
+from ..layouts.buffer_layouts import buffer_bytes
 from ..ttgir.ir import Operation, Value
 from ..ttgir.operations import definition_of
 from .buffers import BufferGroup
-from .shared_memory import POOL, Room, View, aligned, lowest_gap
+from .memory_pools import POOL, Room, View, aligned, lowest_gap
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from ..analysis.code_size import of_assembly
 from ..driver_quirks import Driver
 from ..errors import UnsupportedOperation
 from ..layouts.element_sizes import element_type
-from ..layouts.strips import register_count
+from ..layouts.strip_layouts import register_count
 from ..ptx.constraints import parse_constraints
 from ..ptx.parser import parse
 from ..ptx.program import PtxError

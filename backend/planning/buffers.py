@@ -16,13 +16,13 @@ from dataclasses import dataclass, replace
 from math import gcd, prod
 
 from ..errors import UnsupportedOperation
-from ..layouts.buffers import buffer_bytes, buffer_layout
+from ..layouts.buffer_layouts import buffer_bytes, buffer_layout
 from ..layouts.element_sizes import bits_in_memory, bytes_in_memory
-from ..layouts.shared import encoding_rank, shared_layout
+from ..layouts.shared_encodings import encoding_rank, shared_layout
 from ..ttgir.ir import Operation, Value
 from ..ttgir.operations import Pointers, definition_of
 from ..ttgir.types import IntegerType, MemDescType, Type
-from .shared_memory import item_kind
+from .memory_pools import item_kind
 
 
 @dataclass(frozen=True)

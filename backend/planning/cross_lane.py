@@ -14,18 +14,18 @@ from ..capabilities import Capabilities
 from ..layouts.conversion import Moves, plan_conversion, plan_through_shared
 from ..layouts.distributed import LANE, REGISTER, WARP, layout_of
 from ..layouts.element_sizes import bits_in_memory, bytes_in_memory, element_type
-from ..layouts.gather import plan_gather
+from ..layouts.gather_plans import plan_gather
 from ..layouts.linear import LinearLayout, same_copies
 from ..layouts.reduction import ReductionError, ReductionPlan, extents_in_order, plan_reduction
-from ..layouts.scan import AcrossWarps, ScanError, plan_scan, simple_layout
+from ..layouts.scan_plans import AcrossWarps, ScanError, plan_scan, simple_layout
 from ..layouts.shuffles import SubgroupShuffle
 from ..layouts.through_shared import ConversionError, ThroughShared
 from ..layouts.vectors import contiguous_registers
 from ..ttgir.ir import Operation
 from ..ttgir.types import IntegerType, TensorType, Type
+from .memory_pools import Room, Scratch, ScratchPart, SharedAccess
 from .plans import Atomic, Conversion, Gather, Plan, Reduction, Rolled, Scan, Vote
 from .rolling import rounds
-from .shared_memory import Room, Scratch, ScratchPart, SharedAccess
 
 Planned = TypeVar("Planned")
 

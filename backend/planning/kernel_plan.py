@@ -17,6 +17,14 @@ from ..transforms.kernel_function import kernel_of
 from ..transforms.schedule import Options
 from ..ttgir.ir import Function, Module, Operation, Value
 from ..ttgir.operations import MEDIUM, OPERATIONS
+from .access_plans import (
+    plan_element_access,
+    plan_global_access,
+    plan_local_alloc,
+    plan_local_load,
+    plan_local_store,
+    plan_shared_atomic,
+)
 from .allocation import Lifetimes, allocations, least_bytes
 from .assembly import plan_assembly
 from .buffers import BufferGroup, BufferView, buffer_groups, plan_buffers
@@ -31,22 +39,14 @@ from .cross_lane import (
     plan_scan_operation,
     plan_vote,
 )
-from .dots import plan_dot
+from .dot_plans import plan_dot
 from .live_registers import LiveRegisters, find_live_registers
-from .memory import (
-    plan_element_access,
-    plan_global_access,
-    plan_local_alloc,
-    plan_local_load,
-    plan_local_store,
-    plan_shared_atomic,
-)
 from .memory_effects import MemoryEffects
+from .memory_pools import Apart, Room, View, view_of
 from .plans import Failed, Plan
 from .pointers import PointerPlan, plan_pointers
 from .rolling import plan_rolled, plan_scaled, plan_unpacked
 from .scratch_places import spare_bytes, spread
-from .shared_memory import Apart, Room, View, view_of
 
 #: Rounds of a conversion, at most, in kernels with dots: with more of them they would make code that Mesa's CPU driver
 #: compiles for 40 s. There are better ways, but where nothing else fits (cost.py).

@@ -15,7 +15,7 @@ from ..errors import LoweringError
 from ..layouts.distributed import layout_of
 from ..layouts.linear import LinearLayout
 from ..layouts.renaming import Dimensions, broadcast, expanded, renamed_registers, transposed
-from ..layouts.strips import first_rows, line_starts
+from ..layouts.strip_layouts import first_rows, line_starts
 from ..transforms.strip_loops import MULTIPLY, ROUNDS
 from ..ttgir.ir import Block, Function, Operation, Value
 from ..ttgir.operations import masks

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from ..analysis.loop_count import most_iterations
 from ..capabilities import Capabilities
-from ..layouts.strips import register_count
+from ..layouts.strip_layouts import register_count
 from ..ttgir.ir import Function, Operation
 from ..ttgir.operations import in_loop
 from ..ttgir.types import TensorType

@@ -9,14 +9,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from ..analysis.barriers import NO_ACCESS, Access, Frame, MemoryEffect
-from ..layouts.buffers import buffer_bytes, buffer_layout, tensor_offsets
+from ..layouts.buffer_layouts import buffer_bytes, buffer_layout, tensor_offsets
 from ..layouts.element_sizes import bytes_in_memory
 from ..ttgir.ir import Operation, Value
 from ..ttgir.operations import OPERATIONS, TOUCHES_SHARED, Effect, End, definition_of, memory_semantics
 from ..ttgir.types import MemDescType, TensorType, Type
 from .buffers import BufferView
+from .memory_pools import ALIGNMENT, aligned
 from .plans import Plan
-from .shared_memory import ALIGNMENT, aligned
 
 _ALL = 1 << 62
 #: Memory semantics of atomic operations around which there are barriers of their own.

@@ -10,19 +10,19 @@ from dataclasses import dataclass
 
 from ..analysis.split_products import WHOLE, Split
 from ..layouts.conversion import Identity, Moves, RegisterPermutation
+from ..layouts.dot_fragments import MatrixDot
 from ..layouts.element_sizes import element_type
-from ..layouts.gather import GatherByShuffles
+from ..layouts.gather_plans import GatherByShuffles
 from ..layouts.linear import LinearLayout
-from ..layouts.matrix_dots import MatrixDot
 from ..layouts.reduction import ReductionPlan
-from ..layouts.scan import AcrossLanes, AcrossRegisters, AcrossWarps, ScanPlan
+from ..layouts.scan_plans import AcrossLanes, AcrossRegisters, AcrossWarps, ScanPlan
 from ..layouts.shuffles import SubgroupShuffle
 from ..layouts.through_shared import ThroughShared
 from ..matrices import MatrixConfiguration
 from ..ptx.constraints import Constraints
 from ..ptx.program import Program
 from ..ttgir.types import FloatType, IntegerType, MemDescType, Type
-from .shared_memory import POOL, Scratch, SharedAccess
+from .memory_pools import POOL, Scratch, SharedAccess
 
 
 def _counted(count: int, what: str) -> str:

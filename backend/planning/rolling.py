@@ -10,7 +10,7 @@ from __future__ import annotations
 from ..analysis.code_size import ROUNDED, UNPACKED, length
 from ..driver_quirks import Driver
 from ..layouts.element_sizes import element_type
-from ..layouts.strips import register_count
+from ..layouts.strip_layouts import register_count
 from ..ttgir.ir import Operation
 from ..ttgir.operations import in_loop
 from ..ttgir.types import FloatType, TensorType

@@ -21,8 +21,8 @@ from collections.abc import Callable, Iterable, Mapping
 from ..analysis.barriers import Access, Need, Paths, insert_before, reached, strongest
 from ..ttgir.ir import Function, Operation
 from .memory_effects import MemoryEffects
+from .memory_pools import LOWEST, Apart, Bytes, Scratch, View
 from .plans import Plan
-from .shared_memory import LOWEST, Apart, Bytes, Scratch, View
 
 #: The least bytes that are allocated at once by any GPU that is known: NVIDIA's, since compute capability 8.0 (CUDA
 #: Occupancy Calculator, "Shared Memory allocation unit size").

@@ -1,8 +1,8 @@
 """Gathers through shared memory take their operands in the layouts that these have.
 
 Upstream converts the operands of a gather to a layout in which each subgroup has whole lines along the axis, so that
-shuffles suffice. Where these are too many (layouts/gather.py), all elements go through shared memory after all, for
-which any layout is as good: the conversions would only move each element three times more.
+shuffles suffice. Where these are too many (layouts/gather_plans.py), all elements go through shared memory after all,
+for which any layout is as good: the conversions would only move each element three times more.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TypeGuard
 
 from ..layouts.distributed import LayoutError, layout_of
-from ..layouts.gather import plan_gather
+from ..layouts.gather_plans import plan_gather
 from ..ttgir.ir import Block, Function, Operation, Value
 from ..ttgir.types import TensorType
 from .rewriting import Rewriter, erase_unused

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ..analysis.axis_info.hints import of_strip
-from ..layouts.strips import ROWS, in_memory
+from ..layouts.strip_layouts import ROWS, in_memory
 from ..ttgir.ir import Block, DenseAttr, Operation, Value
 from ..ttgir.types import TensorType, strip_type
 from .rewriting import Rewriter, erase_unused

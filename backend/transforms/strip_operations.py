@@ -12,7 +12,7 @@ from ..layouts.conversion import ConversionError, Identity, RegisterPermutation,
 from ..layouts.distributed import LayoutError, layout_of
 from ..layouts.element_sizes import bytes_in_memory, element_type
 from ..layouts.shuffles import SubgroupShuffle
-from ..layouts.strips import cut_fits, same_registers
+from ..layouts.strip_layouts import cut_fits, same_registers
 from ..ttgir.ir import DenseAttr, Operation, Value
 from ..ttgir.operations import definition_of
 from ..ttgir.types import TensorType, strip_type

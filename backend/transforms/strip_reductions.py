@@ -17,7 +17,7 @@ from ..analysis.code_size import reduced_bits
 from ..analysis.combinations import commutes
 from ..analysis.pointer_range import is_pointer
 from ..layouts.distributed import REGISTER, WARP
-from ..layouts.strips import cut_fits
+from ..layouts.strip_layouts import cut_fits
 from ..ttgir.ir import DenseAttr, Operation, Value
 from ..ttgir.types import TensorType, strip_type
 from .rewriting import Rewriter

@@ -26,7 +26,7 @@ from ..analysis.pointer_range import is_pointer
 from ..analysis.pointer_roots import pointer_roots
 from ..driver_quirks import Driver
 from ..layouts.distributed import layout_of
-from ..layouts.strips import ROWS, cut_fits, register_count
+from ..layouts.strip_layouts import ROWS, cut_fits, register_count
 from ..ttgir.ir import Block, Function, Operation, Value
 from ..ttgir.operations import Effect, Memory, definition_of
 from ..ttgir.types import FloatType, TensorType

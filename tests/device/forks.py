@@ -36,7 +36,7 @@ _READ_LATER = ("TRITON_SPIRV_", "TRITON_CACHE_DIR", "TRITON_DEFAULT_FP_FUSION", 
 _READ_AT_IMPORT = ("TRITON_SPIRV_TORCH_DEVICE", "TRITON_SPIRV_BACKEND")
 #: Modules that import most of what compiles and launches a first kernel.
 _OF_A_KERNEL = (
-    "triton.backends.spirv.cpu.kernel",
+    "triton.backends.spirv.cpu.module_translation",
     "triton.backends.spirv.launching.launcher",
     "triton.backends.spirv.lowering.entry_point",
     "triton.backends.spirv.runtime.device_choice",

@@ -130,7 +130,7 @@ def _bounds_are_one_too_high() -> None:
 
 
 def _comparisons_are_constant() -> None:
-    from triton.backends.spirv.analysis.axis_info.registry import RULES
+    from triton.backends.spirv.analysis.axis_info.rule_table import RULES
 
     def rule(operation: Any, infos: Any) -> Any:
         return replace(right(operation, infos), constancy=infos[0].contiguity)

@@ -18,7 +18,7 @@ import triton
 import triton.language as tl
 from triton.backends.spirv import cli, runtime
 from triton.backends.spirv.launching.values import values_launcher as launcher
-from triton.backends.spirv.launching.values.memory import Storage
+from triton.backends.spirv.launching.values.host_copies import Storage
 from triton.backends.spirv.reference import item_of
 from triton.backends.spirv.runtime import ValuesDiffer
 from triton.backends.spirv.runtime.context import current

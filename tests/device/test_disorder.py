@@ -12,7 +12,7 @@ import triton
 import triton.language as tl
 from triton import knobs
 from triton.backends.spirv.capabilities import PROFILES
-from triton.backends.spirv.lowering.shared_memory import SharedMemory
+from triton.backends.spirv.lowering.workgroup_memory import SharedMemory
 from triton.backends.spirv.target import target_of
 from triton.compiler import ASTSource
 from triton.compiler import compile as compile_kernel

@@ -13,7 +13,7 @@ import triton
 import triton.language as tl
 from triton import knobs
 from triton.backends.spirv import cli
-from triton.backends.spirv.lowering.shared_memory import SharedMemory
+from triton.backends.spirv.lowering.workgroup_memory import SharedMemory
 from triton.backends.spirv.planning import kernel_plan
 from triton.backends.spirv.runtime import OutOfBounds, SharedMemoryRace, load
 from triton.runtime import driver

@@ -13,7 +13,7 @@ import triton
 import triton.language as tl
 from triton import knobs
 from triton.backends.spirv import optional
-from triton.backends.spirv.cpu.program import KernelModule
+from triton.backends.spirv.cpu.decoded_module import KernelModule
 from triton.backends.spirv.reference import KEPT, NAMES
 from triton.backends.spirv.resources import CompilesTooLong
 

@@ -8,10 +8,10 @@ from types import SimpleNamespace
 import pytest
 from triton.backends.spirv.capabilities import PROFILES
 from triton.backends.spirv.lowering.entry_point import LoweredKernel
-from triton.backends.spirv.lowering.shared_memory import SharedMemory
 from triton.backends.spirv.lowering.shared_watch import Bytes, Kind, Watch
+from triton.backends.spirv.lowering.workgroup_memory import SharedMemory
 from triton.backends.spirv.options import SPIRVOptions
-from triton.backends.spirv.planning.shared_memory import View
+from triton.backends.spirv.planning.memory_pools import View
 from triton.backends.spirv.spirv.function import FunctionBuilder
 from triton.backends.spirv.spirv.module import ModuleBuilder
 from triton.backends.spirv.transforms.schedule import Options

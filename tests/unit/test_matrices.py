@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from triton.backends.spirv.capabilities import PROFILES, Capabilities
 from triton.backends.spirv.matrices import ComponentMap, MatrixConfiguration
-from triton.backends.spirv.planning.matrix_units import matrix_units
+from triton.backends.spirv.planning.matrix_unit_choice import matrix_units
 
 CONFIGURATIONS = [one for profile in PROFILES.values() for one in profile.matrices]
 

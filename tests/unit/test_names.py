@@ -9,44 +9,26 @@ from pathlib import Path
 
 BACKEND = Path(__file__).parents[2] / "backend"
 
-_CPU = "what is made of an instruction for the CPU, and the same subject elsewhere"
-_STEPS = "the same subject: its operations, how they are planned or analysed, and what is emitted for them"
+_STEPS = "the same subject: its row in ttgir/operations/, how it is planned or analysed, and what is emitted for it"
 
 #: Names that several files have, and why that misleads nobody.
 SHARED_FILES = {
     "arith": _STEPS,
-    "arithmetic": _CPU,
-    "atomics": _CPU,
-    "buffers": _STEPS,
     "control_flow": _STEPS,
-    "devices": "the devices of a kind, and what torch's compiler asks of them",
-    "dot_operands": _STEPS,
-    "dots": _STEPS,
+    "devices": "the devices of each kind",
     "elementwise": "operations that work element by element, their rules, and torch's such operations",
     "errors": "each part that users can meet alone has errors of its own",
-    "gather": _STEPS,
-    "integers": _STEPS,
-    "kernel": "a kernel to translate, and to launch",
-    "kind": "Vulkan and the CPU as kinds of devices",
-    "linear": _STEPS,
+    "kind": "each kind of devices",
     "math": _STEPS,
-    "matrix_dots": _STEPS,
-    "matrix_units": _STEPS,
     "memory": _STEPS,
     "native_module": "the native modules: of the runtime, and of torch",
-    "open_device": "an open device of Vulkan's, and of the CPU's kind",
+    "open_device": "an open device of each kind",
     "parser": "the reader of TTGIR, and that of PTX",
-    "program": "a program of the grid, and one of PTX",
     "reductions": "TTGIR's reductions, and torch's",
     "register_arrays": _STEPS,
-    "registry": "a table of rules by operation, and the decorator that fills it",
-    "scan": _STEPS,
-    "shapes": "TTGIR's and torch's operations on shapes",
-    "shared": _STEPS,
-    "shared_memory": _STEPS,
-    "strips": "what a strip of a tensor holds, and the loop over strips",
-    "tile_products": _STEPS,
-    "types": "element types: TTGIR's, and torch's",
+    "registry": "a table of rules by operation or instruction, and the decorator that fills it",
+    "tile_products": "the functions that modules call, and the rule that calls them",
+    "types": "types of values: TTGIR's, and PTX's",
 }
 
 

@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from triton.backends.spirv.launching.values.differences import Difference, difference, tolerance, worst
-from triton.backends.spirv.launching.values.memory import Pointer
+from triton.backends.spirv.launching.values.host_copies import Pointer
 
 DTYPES = {
     "fp64": np.float64, "fp32": np.float32, "fp16": np.float16, "bf16": ml_dtypes.bfloat16,

@@ -9,7 +9,7 @@ from ...ttgir.ir import Block, Function, Operation, Region, Value
 from . import integers, tensors  # noqa: F401 - fill the table
 from .hints import with_hints
 from .info import AxisInfo, columns, meet, unknown
-from .registry import RULES
+from .rule_table import RULES
 
 #: After this many rounds over a loop, what still changes is given up.
 MAX_ROUNDS = 4

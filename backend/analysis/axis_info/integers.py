@@ -8,7 +8,7 @@ from typing import Any
 
 from ...ttgir.ir import DenseAttr, Operation
 from ...ttgir.types import FloatType, IndexType, IntegerType, PointerType, TensorType
-from . import arithmetic
+from . import constant_folding
 from .info import (
     MAX_DIVISOR,
     AxisInfo,
@@ -26,7 +26,7 @@ from .info import (
     unsigned,
     width_of,
 )
-from .registry import rule
+from .rule_table import rule
 from .signs import never_negative
 
 
@@ -34,7 +34,7 @@ def _fold(operation: Operation, left: AxisInfo, right: AxisInfo) -> AxisInfo | N
     """The result where both operands are constants and the operation is defined on them."""
     if left.constant is None or right.constant is None:
         return None
-    value = arithmetic.binary(operation, left.constant, right.constant)
+    value = constant_folding.binary(operation, left.constant, right.constant)
     return None if value is None else constant(operation.result.type, value)
 
 
@@ -238,7 +238,7 @@ def _compare(operation: Operation, operands: Sequence[AxisInfo]) -> AxisInfo:
     predicate = operation.attribute("predicate")
     kind = predicate if predicate in ("eq", "ne") else predicate[1:]
     if left.constant is not None and right.constant is not None:
-        return constant(operation.result.type, arithmetic.compare(operation, left.constant, right.constant))
+        return constant(operation.result.type, constant_folding.compare(operation, left.constant, right.constant))
 
     def claims(dim: int) -> tuple[int, int, int]:
         constancy = min(left.constancy[dim], right.constancy[dim])
@@ -276,7 +276,7 @@ def _select(operation: Operation, operands: Sequence[AxisInfo]) -> AxisInfo:
 def _extend(operation: Operation, operands: Sequence[AxisInfo]) -> AxisInfo:
     (info,) = operands
     if info.constant is not None:
-        return constant(operation.result.type, arithmetic.extend(operation, info.constant))
+        return constant(operation.result.type, constant_folding.extend(operation, info.constant))
     return tamed(info)
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from ...ttgir.ir import DenseAttr, Operation
 from ...ttgir.types import Type
 from .info import MAX_DIVISOR, AxisInfo, columns, divisor_at, divisor_of, only_filled_once, shape_of, step_of, unknown
-from .registry import rule
+from .rule_table import rule
 
 
 def best_divisor(info: AxisInfo, type_: Type) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...abi.elements import FLOATS, FloatElement
 from ...abi.scalars import SCALARS
-from .memory import Pointer
+from .host_copies import Pointer
 
 #: What upstream calls a type of CUDA's that MLIR has no name for.
 _E4B15 = FloatElement("fp8e4b15", 8, "fp8e4b15", mantissa=3, bias=15)

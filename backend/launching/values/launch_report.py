@@ -11,7 +11,7 @@ from typing import Any
 from ...abi.launch_arguments import FIRST_ARGUMENT, LaunchArgument, argument_at
 from ...options import SPIRVOptions
 from ...runtime.launches.launch import Entry
-from .memory import Storage
+from .host_copies import Storage
 
 #: Raised where its keys change.
 FORMAT = 1

@@ -23,8 +23,8 @@ from ...ttgir.ir import Module
 from ...ttgir.parser import parse_module
 from .bisection import Found, find
 from .differences import Difference, difference, worst
+from .host_copies import Pointer, Storage, Untold, pointers
 from .launch_report import report
-from .memory import Pointer, Storage, Untold, pointers
 from .skipped import adds_floats_in_any_order, computed_in, why_not, writing_place
 
 _log = logging.getLogger(__name__)

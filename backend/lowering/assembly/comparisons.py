@@ -10,7 +10,7 @@ from ...ptx.types import TYPES, PtxType
 from ..numerics.numeric import Bool, Int, Real
 from .float_instructions import flushed
 from .instruction_forms import check_count, check_modifiers, resolve, type_named
-from .integers import less
+from .ptx_integers import less
 from .registers import Registers, Value, chosen
 
 _ORDERED: dict[str, Callable[[Any, Any], Bool]] = {

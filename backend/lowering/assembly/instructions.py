@@ -9,8 +9,8 @@ from ...ptx.types import TYPES
 from .comparisons import select, select_by_sign, set_number, set_predicate
 from .float_instructions import FLOATS
 from .instruction_forms import InstructionForm, apply
-from .integers import INTEGERS, PREDICATES, WIDE
 from .moves import convert, move
+from .ptx_integers import INTEGERS, PREDICATES, WIDE
 from .registers import Registers
 
 #: Instructions that are more than a function of their operands.

@@ -16,11 +16,11 @@ from typing import Any
 import torch
 
 from ...settings import CHECK_BOUNDS
+from .dtypes import IN_SOURCE, NAMES, OnHost, number_type, require
 from .kept import Kept
 from .launching import OperationKernel, grid_of, kernel_for
-from .shapes import Dims, overlaps_itself, to_the_end
 from .source import kernel_of
-from .types import IN_SOURCE, NAMES, OnHost, number_type, require
+from .strided_shapes import Dims, overlaps_itself, to_the_end
 
 Number = bool | int | float
 #: Elements that are counted in 32 bits, with room for a tile past the end.

@@ -21,13 +21,13 @@ from triton.runtime.errors import OutOfResources
 from . import attention_products
 from .attention_kernels import forward_kernel, key_kernel, query_kernel
 from .attention_products import Attention
-from .devices import kind_of
+from .device_facts import kind_of
+from .dtypes import OnHost, require
 from .launching import launch
 from .library import ON_DEVICE, aten, enter_by_name
 from .prepared import prepared
 from .reducing import SUM, reduce
-from .shapes import power_of_two
-from .types import OnHost, require
+from .strided_shapes import power_of_two
 
 _TYPES = (torch.float16, torch.bfloat16, torch.float32)
 _Optional = torch.Tensor | None

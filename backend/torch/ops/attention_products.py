@@ -13,8 +13,8 @@ import torch
 
 from ..device.tensor_memory import empty
 from . import rows
+from .dtypes import OnHost
 from .matmul import product
-from .types import OnHost
 
 _Optional = torch.Tensor | None
 #: Scores to weights; a query that looks nowhere has none.

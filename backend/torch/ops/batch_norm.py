@@ -9,12 +9,12 @@ from typing import Any
 import torch
 
 from . import rows
+from .dtypes import OnHost, computed_in
 from .elementwise import Body, run
 from .norms import normalise, normalised, parameter_gradients, same_types
 from .pointwise import of_type
 from .reducing import SUM, What, reduce_together
-from .shapes import empty_in_order_of
-from .types import OnHost, computed_in
+from .strided_shapes import empty_in_order_of
 
 _Optional = torch.Tensor | None
 _Mask = Sequence[bool]

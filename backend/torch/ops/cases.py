@@ -8,11 +8,11 @@ from typing import Any
 
 import torch
 
+from .dtypes import OnHost, computed_in
 from .elementwise import Body, run
 from .pointwise import apply, check_output, output_strides
 from .reducing import SUM, reduce
-from .shapes import resized
-from .types import OnHost, computed_in
+from .strided_shapes import resized
 
 _NONE, _MEAN = 0, 1  # torch's Reduction; 2 is the sum
 #: The bits of infinity in 16-bit floats.

@@ -10,11 +10,11 @@ from typing import Any
 
 import torch
 
+from .dtypes import OnHost, computed_in
 from .elementwise import Body, run
 from .pointwise import output_strides
-from .shapes import resized
 from .splitting import parts
-from .types import OnHost, computed_in
+from .strided_shapes import resized
 
 _COMPLEX = {torch.float32: torch.complex64, torch.float64: torch.complex128}
 _POLAR = Body("out_re = self * libdevice.cos(other)\nout_im = self * libdevice.sin(other)")

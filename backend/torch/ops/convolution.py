@@ -25,13 +25,13 @@ from . import depthwise
 from .convolution_axes import Axes, Convolving, distances, first_place, is_deep, named, seeing, taken
 from .convolution_images import LIMIT, Image, five_dimensions
 from .convolution_kernels import image_kernel, weight_kernel
-from .devices import kind_of
+from .device_facts import kind_of
+from .dtypes import OnHost, or_not_implemented, require
 from .launching import launch
 from .matmul import product
 from .reducing import SUM, reduce
-from .shapes import power_of_two
+from .strided_shapes import power_of_two
 from .tiles import Division, fastest, shared, tiles_for
-from .types import OnHost, or_not_implemented, require
 
 _TYPES = (torch.float16, torch.bfloat16, torch.float32)
 _Optional = torch.Tensor | None

@@ -10,9 +10,9 @@ import torch
 import triton
 import triton.language as tl
 
+from .dtypes import OnHost
 from .launching import launch
-from .shapes import power_of_two
-from .types import OnHost
+from .strided_shapes import power_of_two
 
 #: Bytes of an access, and places that are counted in 32 bits.
 BYTES, LIMIT = 16, 2**31

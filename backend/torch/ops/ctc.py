@@ -16,8 +16,8 @@ import torch
 import triton
 import triton.language as tl
 
+from .dtypes import OnHost, require
 from .launching import launch
-from .types import OnHost, require
 
 #: A program holds all states of a sequence.
 _MOST_STATES = 1024

@@ -10,13 +10,13 @@ from typing import Any
 
 import torch
 
+from .dtypes import OnHost
 from .householder import factor_, reflect
 from .jacobi import LARGEST, eigen, singular
 from .library import aten
 from .linear_algebra import LARGEST_SOLVED, divide, is_vector
 from .matrix_batches import as_columns, columns_for, count_of, put, put_numbers, require_matrices
-from .shapes import resized
-from .types import OnHost
+from .strided_shapes import resized
 
 _DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
 

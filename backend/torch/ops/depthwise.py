@@ -24,10 +24,10 @@ from .convolution_axes import (
     within,
 )
 from .convolution_images import Image
-from .devices import kind_of, share_out
+from .device_facts import kind_of, share_out
 from .launching import launch
 from .reducing import SUM, reduce
-from .shapes import power_of_two
+from .strided_shapes import power_of_two
 from .tiles import MOST_PARTS, shared
 
 #: Elements of a tile, and channels of one whose channels follow each other in memory.

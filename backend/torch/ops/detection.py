@@ -16,11 +16,11 @@ import triton
 import triton.language as tl
 
 from ..device.cpu_fallback import fallback
+from .dtypes import OnHost, require
 from .functions import div
 from .launching import grid_of, launch
 from .library import ON_DEVICE
-from .shapes import power_of_two
-from .types import OnHost, require
+from .strided_shapes import power_of_two
 
 _KEY = "PrivateUse1"
 _FLOATS = (torch.float32, torch.float16, torch.bfloat16)

@@ -16,11 +16,11 @@ from typing import Any
 import torch
 
 from .addressing import NARROW, PLANS, Addresses, Operands, PlannedLaunch, Walk, conversion, is_plain
-from .devices import DeviceFacts, kind_of
+from .device_facts import DeviceFacts, kind_of
+from .dtypes import IN_SOURCE, NAMES, OnHost, converted
 from .kept import Kept
 from .launching import OperationKernel, grid_of
-from .shapes import Dims, broadcast, collapsed, expanded, power_of_two, same_view, share_memory, touch
-from .types import IN_SOURCE, NAMES, OnHost, converted
+from .strided_shapes import Dims, broadcast, collapsed, expanded, power_of_two, same_view, share_memory, touch
 
 #: Elements of a program's tile.
 TILE = 1024

@@ -9,11 +9,11 @@ import torch
 
 from ..device.tensor_memory import is_ours
 from .bounds import CHECK, CHECK_SEGMENT, SEGMENT, fault_of, note_outside
+from .dtypes import IN_SOURCE, NAMES, OnHost, computed_in, require
 from .elementwise import Body, run
 from .indexing import added_at, added_in, by_frequency, check_index, lines_added
 from .reducing import SUM, reduce
 from .searching import places_in
-from .types import IN_SOURCE, NAMES, OnHost, computed_in, require
 
 _SUM, _MEAN, _MAX = 0, 1, 2  # torch's EmbeddingBagMode
 _Optional = torch.Tensor | None

@@ -12,12 +12,12 @@ from typing import Any
 import torch
 
 from . import elementwise, list_norms, lists
+from .dtypes import OnHost, computed_in
 from .elementwise import Body
 from .expressions import EXPRESSIONS
 from .library import aten, enter
 from .pointwise import number
 from .prepared import tensors_like
-from .types import OnHost, computed_in
 
 _UNARY = (
     *("abs", "acos", "asin", "atan", "ceil", "cos", "cosh", "erf", "erfc", "exp", "expm1", "floor", "frac", "lgamma"),

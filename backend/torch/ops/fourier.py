@@ -20,11 +20,11 @@ import torch
 from ..device.tensor_memory import extent
 from .addressing import NARROW, PLANS
 from .butterflies import FourierPass, Source, radices
+from .dtypes import OnHost, require
 from .kept import Kept
 from .launching import grid_of, launch
-from .shapes import collapsed, power_of_two
 from .splitting import parts
-from .types import OnHost, require
+from .strided_shapes import collapsed, power_of_two
 
 _Steps = tuple[int, ...]
 _REAL = {torch.complex64: torch.float32, torch.complex128: torch.float64}

@@ -11,8 +11,8 @@ from typing import Any
 
 import torch
 
+from .dtypes import IN_SOURCE, NAMES, OnHost, computed_in, require
 from .elementwise import Body, run
-from .types import IN_SOURCE, NAMES, OnHost, computed_in, require
 
 _LINEAR, _NEAREST, _CUBIC = 0, 1, 2  # torch's GridSamplerInterpolation
 _ZEROS, _BORDER, _REFLECTION = 0, 1, 2  # torch's GridSamplerPadding

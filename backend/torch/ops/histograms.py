@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
+from .dtypes import OnHost, require
 from .searching import places_in
-from .types import OnHost, require
 
 _INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 

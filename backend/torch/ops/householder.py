@@ -15,10 +15,10 @@ import torch
 import triton
 import triton.language as tl
 
+from .dtypes import OnHost
 from .launching import grid_of, launch
 from .matrix_batches import as_columns, columns_for, count_of, put, put_numbers, require_matrices
-from .shapes import power_of_two
-from .types import OnHost
+from .strided_shapes import power_of_two
 
 #: Rows of a matrix: a program has a column.
 LARGEST = 2048

@@ -12,12 +12,12 @@ from typing import Any
 import torch
 
 from .bounds import CHECK, CHECK_WRAPPED, LARGE_CLASS, NEGATIVE_CLASS, fault_of
+from .dtypes import NAMES, OnHost, adds_wide, as_integer, computed_in, require
 from .elementwise import Body, numbers_along, run
 from .movement import retyped
 from .pointwise import of_type
 from .selection import places
 from .splitting import parts
-from .types import NAMES, OnHost, adds_wide, as_integer, computed_in, require
 
 _INDICES = (torch.int64, torch.int32)
 #: The type in which numbers of others are added up at indices, by atomic additions: sums of halves are rounded once.

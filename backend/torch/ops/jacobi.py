@@ -15,12 +15,12 @@ import torch
 import triton
 import triton.language as tl
 
-from .devices import kind_of
+from .device_facts import kind_of
+from .dtypes import OnHost
 from .householder import quotient, root, scales
 from .launching import grid_of, launch
 from .matrix_batches import count_of
-from .shapes import power_of_two
-from .types import OnHost
+from .strided_shapes import power_of_two
 
 #: Indices of a matrix, which a program has: past these, sweeps have too many rounds for one launch.
 LARGEST = 128

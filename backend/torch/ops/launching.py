@@ -17,9 +17,9 @@ from ...launching import typed_kernels
 from ...notices import tell_once
 from ...runtime import NAME
 from ..device.tensor_memory import BEFORE_READING, WRITING
+from .dtypes import NAMES, OnHost
 from .kept import Kept
 from .prepared import note_launch
-from .types import NAMES, OnHost
 
 #: Workgroups along one axis of a grid that every Vulkan device takes (maxComputeWorkGroupCount).
 _GRID_LIMIT = 65535

@@ -14,8 +14,8 @@ from triton.runtime.errors import OutOfResources
 
 from ..device.cpu_fallback import fallback
 from . import prepared, processor
-from .shapes import resized, share_memory, touch
-from .types import OnHost
+from .dtypes import OnHost
+from .strided_shapes import resized, share_memory, touch
 
 _KEY = "PrivateUse1"
 _COMPOSITE = ("CompositeExplicitAutogradNonFunctional", "CompositeExplicitAutograd")

@@ -14,11 +14,11 @@ import triton
 import triton.language as tl
 
 from .bounds import PIVOT, note_outside
+from .dtypes import OnHost, require
 from .launching import grid_of, launch
 from .library import aten
 from .matrix_batches import put, put_numbers
-from .shapes import power_of_two
-from .types import OnHost, require
+from .strided_shapes import power_of_two
 
 #: Rows of a matrix that a program factors, by type; and of one with which a program solves.
 _LARGEST = {torch.float32: 64, torch.float64: 32}

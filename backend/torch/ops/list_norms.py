@@ -12,10 +12,10 @@ from typing import Any
 import torch
 
 from . import lists
+from .dtypes import OnHost, computed_in
 from .elementwise import TILE, Body
 from .prepared import tensors_like
 from .reducing import MAX, SUM, What, reduce_together
-from .types import OnHost, computed_in
 
 #: Order → (what an element gives, what a program's give together, how programs' are combined, the norm).
 _ORDERS: dict[float, tuple[str, str, Any, str]] = {

@@ -17,12 +17,12 @@ import torch
 from ..device.native_module import torch_native
 from ..device.tensor_memory import copy_from, is_dense, staying_bytes
 from .addressing import NARROW, PLANS, Number
+from .dtypes import IN_SOURCE, NAMES, OnHost, converted, number_type, require
 from .elementwise import TILE, Body
 from .kept import Kept
 from .launching import OperationKernel, grid_of, kernel_for
 from .prepared import lists_key, note_staying
 from .source import kernel_of
-from .types import IN_SOURCE, NAMES, OnHost, converted, number_type, require
 
 List = Sequence[torch.Tensor]
 _TABLES = 256  # kept at most

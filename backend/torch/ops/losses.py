@@ -10,11 +10,11 @@ import torch
 
 from ..device.tensor_memory import empty
 from .bounds import CHECK, fault_of
+from .dtypes import OnHost, computed_in
 from .elementwise import Body, numbers_along, run
 from .pointwise import of_type
 from .reducing import SUM, What, reduce_together
-from .shapes import resized
-from .types import OnHost, computed_in
+from .strided_shapes import resized
 
 _NONE, _MEAN = 0, 1
 _TEXT = (

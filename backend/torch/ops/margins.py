@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from .bounds import INDEX, note_outside
-from .types import OnHost, computed_in, require
+from .dtypes import OnHost, computed_in, require
 
 _NONE, _MEAN = 0, 1
 _Optional = torch.Tensor | None

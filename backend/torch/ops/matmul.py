@@ -11,15 +11,15 @@ import triton
 import triton.language as tl
 
 from ..device.tensor_memory import empty
-from .devices import DeviceFacts, kind_of, share_out
+from .device_facts import DeviceFacts, kind_of, share_out
+from .dtypes import OnHost, require
 from .launching import form_of, launch
 from .library import enter_by_name
 from .pointwise import number
 from .reducing import SUM, reduce
-from .shapes import overlaps_itself, power_of_two, resized, same_view, share_memory
 from .splitting import parts
+from .strided_shapes import overlaps_itself, power_of_two, resized, same_view, share_memory
 from .tiles import SHORTEST, Tile, fastest, shared, tiles_for
-from .types import OnHost, require
 
 #: In which type products are summed; integers of fewer bits than 64, which wrap, in 32.
 _SUMS = {torch.float16: tl.float32, torch.bfloat16: tl.float32, torch.float32: tl.float32}

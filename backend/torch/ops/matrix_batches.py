@@ -7,8 +7,8 @@ from math import prod
 
 import torch
 
-from .shapes import resized
-from .types import OnHost, require
+from .dtypes import OnHost, require
+from .strided_shapes import resized
 
 #: Types of matrices that are decomposed.
 _TYPES = (torch.float32, torch.float64)

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from .types import OnHost, require
+from .dtypes import OnHost, require
 
 #: Type → the degree of the polynomial, whose rest is below half a unit in the last place for matrices of norm 1/2.
 _DEGREES = {torch.float32: 9, torch.float64: 15, torch.complex64: 9, torch.complex128: 15}

@@ -13,12 +13,12 @@ import torch
 
 from ..device import tensor_memory
 from . import elementwise
+from .dtypes import NAMES, OnHost, as_integer, computed_in
 from .elementwise import Body, numbers_along
 from .library import aten, enter_by_name
 from .pointwise import number, of_type, output_strides, single
-from .shapes import overlaps_itself, resized, share_memory
 from .splitting import parts, split
-from .types import NAMES, OnHost, as_integer, computed_in
+from .strided_shapes import overlaps_itself, resized, share_memory
 
 COPY = Body.of("self")
 _FILL = Body.of("value")

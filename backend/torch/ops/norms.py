@@ -15,10 +15,10 @@ from torch._prims_common import suggest_memory_format
 
 from ..device.tensor_memory import empty
 from . import rows
+from .dtypes import OnHost, computed_in
 from .elementwise import Body, run
 from .reducing import MOMENTS, SUM, What, reduce_together
-from .shapes import empty_in_order_of
-from .types import OnHost, computed_in
+from .strided_shapes import empty_in_order_of
 
 _Optional = torch.Tensor | None
 _Mask = Sequence[bool]

@@ -13,9 +13,9 @@ import torch
 
 from ..device.tensor_memory import is_dense, is_ours
 from . import lists
+from .dtypes import OnHost, computed_in, known
 from .elementwise import Body
 from .lists import List
-from .types import OnHost, computed_in, known
 
 _Optional = torch.Tensor | None
 

@@ -20,13 +20,13 @@ from ..device.tensor_memory import dense_strides, empty_strided
 from . import elementwise
 from .addressing import PLANS
 from .bounds import PROBABILITY, ZERO_DIVISION, fault_of
+from .dtypes import OnHost, computed_in
 from .elementwise import TILE, Body
 from .expressions import BITWISE, BY_TEXT, DEFAULT, EXPRESSIONS, INTEGERS, INTEGERS_ONLY, PROMOTIONS, TO_BOOL
 from .kept import Kept
 from .library import composed, enter, overloads
-from .shapes import broadcast, resized
 from .splitting import lines_of, parts, split
-from .types import OnHost, computed_in
+from .strided_shapes import broadcast, resized
 
 #: Numbers that take part in type promotion; others (alpha, value …) follow the type.
 _PROMOTING = frozenset(("self", "other", "exponent", "min", "max"))

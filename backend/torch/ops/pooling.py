@@ -13,11 +13,11 @@ import triton
 import triton.language as tl
 from torch._prims_common import suggest_memory_format
 
+from .dtypes import OnHost, require
 from .launching import grid_of, launch
 from .pointwise import of_type
 from .resampling import pooled
-from .shapes import empty_in_order_of
-from .types import OnHost, require
+from .strided_shapes import empty_in_order_of
 
 _BLOCK = 256
 _AXES = 3

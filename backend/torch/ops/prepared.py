@@ -28,7 +28,7 @@ from ..device.cpu_fallback import FALLBACKS
 from ..device.native_module import torch_native
 from ..device.random_state import GENERATOR
 from ..device.tensor_memory import BEFORE_READING, DLPACK_CODES, WATCHERS, WRITING, allocate, context_of, extent
-from .shapes import share_memory
+from .strided_shapes import share_memory
 
 _KEY = "PrivateUse1"
 

@@ -14,10 +14,10 @@ import torch
 
 from ..device.random_state import philox_of
 from .bounds import PROBABILITY, fault_of
+from .dtypes import OnHost, computed_in
 from .elementwise import Body, run
 from .pointwise import of_type
-from .shapes import resized
-from .types import OnHost, computed_in
+from .strided_shapes import resized
 
 #: Four words of 32 random bits for each element: draws.py makes numbers of them.
 _WORDS = "a, b, c, d = tl.randint4x(seed, first + i0.to(tl.int64))\n"

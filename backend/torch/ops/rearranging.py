@@ -10,11 +10,11 @@ from typing import Any
 import torch
 from torch._prims_common import suggest_memory_format
 
+from .dtypes import NAMES, OnHost, computed_in
 from .elementwise import Body, run
 from .pointwise import of_type
 from .reducing import MAX, SUM, reduce
-from .shapes import empty_in_order_of, resized
-from .types import NAMES, OnHost, computed_in
+from .strided_shapes import empty_in_order_of, resized
 
 _GLU = Body.of("fn.gated(self, gate)")
 _GLU_BACKWARD = Body(

@@ -11,8 +11,8 @@ from typing import Any
 import torch
 
 from ..device import substitutes
+from .dtypes import OnHost, computed_in, or_not_implemented, require
 from .elementwise import Body, run
-from .types import OnHost, computed_in, or_not_implemented, require
 
 _Optional = torch.Tensor | None
 

@@ -17,9 +17,9 @@ from torch.autograd import forward_ad
 from torch.nn import functional
 
 from ..device.substitutes import _gru_cell, _lstm_cell
+from .dtypes import known
 from .library import ON_DEVICE, aten
 from .recurrent import gru_back, gru_step, lstm_back, lstm_step
-from .types import known
 
 _TYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 

@@ -17,9 +17,9 @@ from typing import Any
 import torch
 
 from .addressing import Addresses, Operands, PlannedLaunch, Walk, conversion
-from .devices import DeviceFacts, kind_of, share_out
-from .shapes import Dims, broadcast, collapsed, expanded, power_of_two
-from .types import IN_SOURCE, NAMES, computed_in, converted
+from .device_facts import DeviceFacts, kind_of, share_out
+from .dtypes import IN_SOURCE, NAMES, computed_in, converted
+from .strided_shapes import Dims, broadcast, collapsed, expanded, power_of_two
 
 #: Elements of a program's tile, how many of them are along the reduced dimensions at most, and the elements of a tile
 #: whose rows lie next to one another in memory: of a CPU, and of a GPU. An H100 adds up 2^27 numbers so, all, and those

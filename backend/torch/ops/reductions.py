@@ -8,11 +8,11 @@ from typing import Any
 
 import torch
 
+from .dtypes import OnHost, computed_in
 from .pointwise import check_output, of_type
 from .reducing import ALL, ANY, MAX, MIN, PROD, SUM, Fold, reduce
-from .shapes import resized
 from .splitting import parts
-from .types import OnHost, computed_in
+from .strided_shapes import resized
 
 _Dims = Sequence[int] | int | None
 _NOT_ZERO, _SELF = "(self != 0).to(blank.dtype)", frozenset(("self",))

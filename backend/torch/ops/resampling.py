@@ -12,12 +12,12 @@ from typing import Any
 
 import torch
 
+from .dtypes import IN_SOURCE, NAMES, OnHost, as_integer, computed_in, require
 from .elementwise import Body, run
 from .movement import retyped
 from .prepared import note_staying
-from .shapes import empty_in_order_of, resized
 from .splitting import parts
-from .types import IN_SOURCE, NAMES, OnHost, as_integer, computed_in, require
+from .strided_shapes import empty_in_order_of, resized
 
 _TABLES = 256  # kept at most
 _TEXT = """out = zero.to({number})

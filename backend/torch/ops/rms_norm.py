@@ -12,9 +12,9 @@ from typing import Any
 import torch
 
 from . import rows
+from .dtypes import OnHost, computed_in
 from .elementwise import Body, run
 from .reducing import SUM, reduce
-from .types import OnHost, computed_in
 
 _Optional = torch.Tensor | None
 _RMS = "libdevice.rsqrt({} / count + eps)"

@@ -13,11 +13,11 @@ from typing import Any
 import torch
 
 from .addressing import NARROW, PLANS, Addresses, Operands, PlannedLaunch, Walk, conversion, is_plain
-from .devices import kind_of
+from .device_facts import kind_of
+from .dtypes import IN_SOURCE, NAMES, converted
 from .kept import Kept
 from .launching import grid_of
-from .shapes import collapsed, expanded, power_of_two, same_view, share_memory
-from .types import IN_SOURCE, NAMES, converted
+from .strided_shapes import collapsed, expanded, power_of_two, same_view, share_memory
 
 #: Elements of a program's tile, of a CPU and of a GPU, and of the longest row. An H100 has softmax of 2^27 numbers of
 #: bfloat16 in rows of 512 and 1,024 at 2,583 and 2,598 GB/s so, and at 1,981 and 2,113 with a CPU's tiles.

@@ -12,11 +12,11 @@ from typing import Any
 
 import torch
 
+from .dtypes import IN_SOURCE, NAMES, OnHost, computed_in, require
 from .launching import grid_of, launch
-from .shapes import power_of_two, resized
 from .source import kernel_of
 from .splitting import parts
-from .types import IN_SOURCE, NAMES, OnHost, computed_in, require
+from .strided_shapes import power_of_two, resized
 
 #: Elements of a tile, and at most so many along the dimension.
 _TILE, _LONGEST = 1024, 256

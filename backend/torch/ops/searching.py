@@ -7,11 +7,11 @@ from typing import Any
 
 import torch
 
+from .dtypes import NAMES, OnHost, computed_in
 from .elementwise import Body, run
 from .pointwise import of_type
 from .selection import counted, places
 from .sorting import ordered
-from .types import NAMES, OnHost, computed_in
 
 #: Test elements that are compared with one by one, instead of a search.
 _FEW = 16

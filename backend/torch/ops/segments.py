@@ -14,12 +14,12 @@ import torch
 
 from ..device.tensor_memory import is_ours
 from .bounds import CHECK_SEGMENT, SEGMENT, fault_of, note_outside
+from .dtypes import IN_SOURCE, NAMES, OnHost, computed_in
 from .elementwise import Body, run
 from .indexing import added_at, along, check_index, flat, lines_of
 from .pointwise import of_type
 from .searching import places_in
 from .sorting import ordered
-from .types import IN_SOURCE, NAMES, OnHost, computed_in
 
 #: Reduction → (what changes nothing, how two are combined, what a mean divides by the count for).
 _FOLDS = {

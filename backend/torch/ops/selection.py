@@ -10,9 +10,9 @@ from typing import Any
 
 import torch
 
+from .dtypes import NAMES, OnHost, as_integer
 from .elementwise import Body, run
 from .movement import retyped
-from .types import NAMES, OnHost, as_integer
 
 _CHOSEN = frozenset(("chosen", "count"))
 _LIST = Body("tl.store(self + (count - 1) + zero, x, mask=mask & chosen)", _CHOSEN, frozenset(("self",)))

@@ -10,11 +10,11 @@ import torch
 
 from ..device.tensor_memory import empty
 from . import rows
+from .dtypes import OnHost, computed_in
 from .elementwise import Body, run
 from .pointwise import of_type
 from .reducing import MAX, SUM, reduce
-from .shapes import resized
-from .types import OnHost, computed_in
+from .strided_shapes import resized
 
 _SOFTMAX = Body.of("tl.exp(self - top) * (1 / total)")
 _LOG_SOFTMAX = Body.of("self - top - libdevice.log(total)")

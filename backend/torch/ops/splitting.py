@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from .types import OnHost
+from .dtypes import OnHost
 
 _REAL = {torch.complex64: torch.float32, torch.complex128: torch.float64}
 

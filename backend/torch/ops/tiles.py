@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-from .devices import DeviceFacts
+from .device_facts import DeviceFacts
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from .types import OnHost
+from .dtypes import OnHost
 
 
 def _others(v: torch.Tensor, dim: int) -> list[int]:

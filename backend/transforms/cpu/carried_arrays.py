@@ -19,7 +19,7 @@ from collections.abc import Iterable
 
 from ...analysis.pointer_range import is_pointer
 from ...layouts.distributed import LayoutError
-from ...layouts.strips import ROWS, register_count
+from ...layouts.strip_layouts import ROWS, register_count
 from ...ttgir.ir import Block, Function, Operation, Value
 from ...ttgir.types import TensorType
 from ..rewriting import Rewriter

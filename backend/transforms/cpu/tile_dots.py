@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 
 from ...abi.tile_products import NARROW
 from ...analysis.places import is_zero
-from ...layouts.strips import has_copies, memory_strides
+from ...layouts.strip_layouts import has_copies, memory_strides
 from ...ttgir.ir import Function, Operation, Value
 from ...ttgir.operations.dots import added_in
 from ...ttgir.types import FloatType, IntegerType, TensorType, Type

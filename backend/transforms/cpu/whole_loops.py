@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 
 from ...abi.tile_products import FACTORS
 from ...analysis.places import constant, is_zero
-from ...layouts.strips import line_starts, memory_strides
+from ...layouts.strip_layouts import line_starts, memory_strides
 from ...ttgir.ir import Block, Function, Operation, Value
 from ...ttgir.operations import definition_of, masks
 from ...ttgir.type_reader import PLAIN_TYPES

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...analysis.matrix_dots import feeds_matrix_dots
-from ...layouts.buffers import buffer_bytes
+from ...layouts.buffer_layouts import buffer_bytes
 from ...layouts.distributed import LayoutError, layout_of
 from ...layouts.element_sizes import bits_in_memory
 from ...ttgir.ir import Block, Module, Operation, Value

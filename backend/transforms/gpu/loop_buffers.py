@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...layouts.buffers import buffer_bytes
+from ...layouts.buffer_layouts import buffer_bytes
 from ...ttgir.ir import Block, Operation
 from ...ttgir.operations import definition_of
 

@@ -1,14 +1,14 @@
 """Gives the shared-memory buffers that only dots read the layout that suits multiply-adds.
 
 Upstream places operands of a blocked dot row by row. A buffer that is written once and read by lazy loads alone (see
-lazy_loads.py) can lie as layouts/dot_operands.py proposes instead: as many bytes, at the same offset.
+lazy_loads.py) can lie as layouts/dot_operand_places.py proposes instead: as many bytes, at the same offset.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from ...layouts.dot_operands import operand_encoding
+from ...layouts.dot_operand_places import operand_encoding
 from ...ttgir.encodings import DotOperandEncoding, Encoding, SharedLinearEncoding
 from ...ttgir.ir import Operation, Value
 from ...ttgir.types import FloatType, IntegerType, MemDescType, TensorType

@@ -23,7 +23,7 @@ from typing import Any
 
 from ...analysis.barriers import AHEAD, BARRIER
 from ...analysis.overwriting import orders_device_memory
-from ...layouts.strips import register_count
+from ...layouts.strip_layouts import register_count
 from ...ttgir.ir import Block, DenseAttr, Function, Operation, Value
 from ...ttgir.operations import TOUCHES_SHARED, Effect, Pointers, definition_of
 from ...ttgir.types import IntegerType, TensorType, Type

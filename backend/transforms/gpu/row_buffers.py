@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ...layouts.buffers import buffer_bytes
-from ...layouts.strips import register_count
+from ...layouts.buffer_layouts import buffer_bytes
+from ...layouts.strip_layouts import register_count
 from ...ttgir.encodings import BlockedEncoding, Encoding, SliceEncoding, SwizzledSharedEncoding
 from ...ttgir.ir import Block, DenseAttr, Function, Operation, Value
 from ...ttgir.operations import definition_of

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from functools import partial
 from itertools import combinations
 
-from ...layouts.buffers import buffer_layout
+from ...layouts.buffer_layouts import buffer_layout
 from ...layouts.distributed import LANE, layout_of
 from ...layouts.linear import unflatten
 from ...layouts.vectors import contiguous_registers

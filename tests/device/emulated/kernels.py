@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import triton
 import triton.language as tl
-from triton.backends.spirv.lowering.shared_memory import SharedMemory
+from triton.backends.spirv.lowering.workgroup_memory import SharedMemory
 from triton.backends.spirv.runtime import array
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl

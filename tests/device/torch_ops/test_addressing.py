@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 from triton.backends.spirv.torch.ops.addressing import NARROW, Addresses, Walk
-from triton.backends.spirv.torch.ops.shapes import Dims, collapsed, expanded
+from triton.backends.spirv.torch.ops.strided_shapes import Dims, collapsed, expanded
 
 _TENSORS: list[tuple[Dims, Dims]] = [
     ((3, 4, 5), (20, 5, 1)),

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch.nn import functional as F  # noqa: N812 (torch's own convention)
 from triton.backends.spirv.torch.ops import attention
-from triton.backends.spirv.torch.ops.types import OnHost
+from triton.backends.spirv.torch.ops.dtypes import OnHost
 from triton.runtime.errors import OutOfResources
 
 from .conftest import compare

@@ -20,7 +20,7 @@ from triton.backends.spirv.torch.ops import (
     reducing,
     rows,
 )
-from triton.backends.spirv.torch.ops.devices import DeviceFacts, share_out
+from triton.backends.spirv.torch.ops.device_facts import DeviceFacts, share_out
 from triton.backends.spirv.torch.ops.tiles import ON_GPU, Tile, fastest, shared
 
 from tests.device.helpers import device_capabilities

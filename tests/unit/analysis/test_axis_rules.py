@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from triton.backends.spirv.analysis.axis_info.info import MAX_DIVISOR, AxisInfo, power_of_two_divisor
-from triton.backends.spirv.analysis.axis_info.registry import RULES
+from triton.backends.spirv.analysis.axis_info.rule_table import RULES
 from triton.backends.spirv.ttgir.ir import Block, DenseAttr, Operation, Value
 from triton.backends.spirv.ttgir.types import IndexType, IntegerType, PointerType, TensorType, Type
 

@@ -7,8 +7,8 @@ import pytest
 import triton
 import triton.language as tl
 from triton.backends.spirv.cpu.array_order import in_groups
+from triton.backends.spirv.cpu.decoded_module import KernelModule, ModuleInstruction
 from triton.backends.spirv.cpu.divergence import operands_of
-from triton.backends.spirv.cpu.program import KernelModule, ModuleInstruction
 
 from tests.unit.cpu.kernels import PROFILES_HERE, compiled, run
 

@@ -9,9 +9,9 @@ import pytest
 import triton
 import triton.language as tl
 from triton.backends.spirv.capabilities import PROFILES
+from triton.backends.spirv.cpu.decoded_module import KernelModule
 from triton.backends.spirv.cpu.delayed_updates import DelayedUpdates
 from triton.backends.spirv.cpu.objects import make
-from triton.backends.spirv.cpu.program import KernelModule
 from triton.backends.spirv.optional import DELAYED_UPDATES
 from triton.backends.spirv.runtime.native_module import native
 

@@ -8,7 +8,7 @@ import triton
 import triton.language as tl
 from triton.backends.spirv.capabilities import PROFILES
 from triton.backends.spirv.cpu.host import host_of
-from triton.backends.spirv.cpu.kernel import translate
+from triton.backends.spirv.cpu.module_translation import translate
 
 from tests.unit.cpu.kernels import PROFILES_HERE, compiled, run
 

@@ -11,7 +11,7 @@ import triton
 import triton.language as tl
 from triton.backends.spirv.capabilities import PROFILES
 from triton.backends.spirv.cpu.host import host_of
-from triton.backends.spirv.cpu.kernel import translate
+from triton.backends.spirv.cpu.module_translation import translate
 from triton.backends.spirv.cpu.objects import make
 from triton.backends.spirv.runtime.native_module import native
 

@@ -9,8 +9,8 @@ import pytest
 import triton
 import triton.language as tl
 from triton.backends.spirv.capabilities import PROFILES
+from triton.backends.spirv.cpu.decoded_module import KernelModule
 from triton.backends.spirv.cpu.host import host_of
-from triton.backends.spirv.cpu.program import KernelModule
 from triton.backends.spirv.cpu.program_order import fastest_axis
 from triton.backends.spirv.cpu.translation import Translation
 

@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 from triton.backends.spirv.capabilities import PROFILES
 from triton.backends.spirv.cpu.host import host_of
-from triton.backends.spirv.cpu.kernel import translate
+from triton.backends.spirv.cpu.module_translation import translate
 
 from examples.flash_attention import forward_kernel, reference
 from examples.matmul import matmul_kernel

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from triton._C.libtriton import gluon_ir, ir
 from triton.backends.spirv.layouts.distributed import LayoutError, distributed_layout
-from triton.backends.spirv.layouts.shared import shared_layout
+from triton.backends.spirv.layouts.shared_encodings import shared_layout
 from triton.backends.spirv.ttgir.encodings import (
     BlockedEncoding,
     DotOperandEncoding,

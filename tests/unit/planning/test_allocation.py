@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from triton.backends.spirv.capabilities import PROFILES
 from triton.backends.spirv.planning.kernel_plan import KernelPlan, least_shared, plan_kernel
-from triton.backends.spirv.planning.shared_memory import POOL, Room, ScratchPart, View, lowest_gap
+from triton.backends.spirv.planning.memory_pools import POOL, Room, ScratchPart, View, lowest_gap
 from triton.backends.spirv.transforms.kernel_function import kernel_of, one_block
 from triton.backends.spirv.transforms.schedule import Options
 from triton.backends.spirv.ttgir.ir import Function, Module

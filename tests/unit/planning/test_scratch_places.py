@@ -11,8 +11,8 @@ from triton.backends.spirv.analysis.barriers import Need
 from triton.backends.spirv.capabilities import PROFILES, Capabilities
 from triton.backends.spirv.planning import kernel_plan
 from triton.backends.spirv.planning.kernel_plan import KernelPlan, plan_kernel
+from triton.backends.spirv.planning.memory_pools import POOL, Apart, Room, ScratchPart, View
 from triton.backends.spirv.planning.scratch_places import GRANULE, spare_bytes
-from triton.backends.spirv.planning.shared_memory import POOL, Apart, Room, ScratchPart, View
 from triton.backends.spirv.transforms.kernel_function import kernel_of, one_block
 from triton.backends.spirv.transforms.schedule import Options
 from triton.backends.spirv.ttgir.parser import parse_module

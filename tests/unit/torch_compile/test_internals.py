@@ -28,7 +28,7 @@ def test_torch_has_what_the_hook_needs(hook: internals.Hook) -> None:
 
 
 def test_every_change_is_a_hook() -> None:
-    names = ("convolutions", "devices", "generation", "replays", "templates", "tuned_kernels")
+    names = ("convolutions", "generation", "replays", "roles", "templates", "tuned_kernels")
     rooms = [getattr(internals, name) for name in names]
     changes = {
         value

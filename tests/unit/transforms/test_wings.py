@@ -7,7 +7,7 @@ from types import CodeType, FunctionType
 
 import pytest
 from triton.backends.spirv.capabilities import PROFILES
-from triton.backends.spirv.planning.matrix_units import matrix_units
+from triton.backends.spirv.planning.matrix_unit_choice import matrix_units
 from triton.backends.spirv.transforms import table
 from triton.backends.spirv.transforms.schedule import Options, Schedule
 

@@ -1,7 +1,7 @@
 """The table of what this backend touches of torch's compiler that torch keeps private.
 
 Tried with the versions of ``TORCH_VERSIONS``. A hook names the module, what it needs there, and the change, which is a
-function of one of this package's files: devices.py, generation.py, convolutions.py, templates.py, replays.py,
+function of one of this package's files: roles.py, generation.py, convolutions.py, templates.py, replays.py,
 tuned_kernels.py. Where torch has moved something, the hook is left out, tests/unit/torch_compile/test_internals.py
 fails by its name, and what the row says does not work otherwise is told. Of a row that says nothing, ``BROKEN`` has
 what is missing, and torch.compile refuses the device with that text.
@@ -11,32 +11,32 @@ from __future__ import annotations
 
 from ....autoload.after_import import after_import
 from ..broken import BROKEN
-from . import convolutions, devices, generation, replays, templates, tuned_kernels
+from . import convolutions, generation, replays, roles, templates, tuned_kernels
 from .hook import TORCH_VERSIONS, Hook
 
 __all__ = ["BROKEN", "HOOKS", "TORCH_VERSIONS", "Hook", "install"]
 
 HOOKS = (
-    Hook("has_triton", "torch.utils._triton", ("has_triton",), devices.has_triton),
+    Hook("has_triton", "torch.utils._triton", ("has_triton",), roles.has_triton),
     Hook(
         "own_code",
         "torch._dynamo.trace_rules",
         ("SKIP_DIRS", "_recompile_re"),
-        devices.own_code,
+        roles.own_code,
         otherwise="functions of this package are compiled, too, where it does not lie in Triton's folder",
     ),
     Hook(
         "traced_code",
         "torch._dynamo.trace_rules",
         ("check_file", "SkipResult"),
-        devices.traced_code,
+        roles.traced_code,
         otherwise="functions are not compiled in torch.spirv.as_cuda()",
     ),
     Hook(
         "device_blocks",
         "torch._dynamo.variables.ctx_manager",
         ("AcceleratorDeviceIndexVariable", "get_device_context_manager"),
-        devices.device_blocks,
+        roles.device_blocks,
         since="2.13",
         otherwise="blocks of torch.spirv.device() are not compiled",
     ),
@@ -44,27 +44,25 @@ HOOKS = (
         "pattern_inputs",
         "torch._inductor.fx_passes.joint_graph",
         ("lazy_init",),
-        devices.pattern_inputs,
+        roles.pattern_inputs,
         otherwise="graphs without a tensor are not compiled in torch.spirv.as_cuda()",
     ),
     Hook(
         "device_interface",
         "torch._dynamo.device_interface",
         ("DeviceInterface", "register_interface_for_device"),
-        devices.device_interface,
+        roles.device_interface,
     ),
     Hook(
         "cpu_tensors",
         "torch._dynamo.device_interface",
         ("CpuInterface.raise_if_triton_unavailable",),
-        devices.cpu_tensors,
+        roles.cpu_tensors,
         otherwise="@triton.jit kernels in compiled functions are refused CPU tensors",
     ),
-    Hook("compile_target", "torch._inductor.runtime.hints", ("DeviceProperties.create",), devices.compile_target),
-    Hook(
-        "choice_of_driver", "torch._inductor.runtime.triton_helpers", ("set_driver_to_gpu",), devices.choice_of_driver
-    ),
-    Hook("gpu_types", "torch._inductor.utils", ("GPU_TYPES", "get_gpu_type", "is_big_gpu"), devices.gpu_types),
+    Hook("compile_target", "torch._inductor.runtime.hints", ("DeviceProperties.create",), roles.compile_target),
+    Hook("choice_of_driver", "torch._inductor.runtime.triton_helpers", ("set_driver_to_gpu",), roles.choice_of_driver),
+    Hook("gpu_types", "torch._inductor.utils", ("GPU_TYPES", "get_gpu_type", "is_big_gpu"), roles.gpu_types),
     Hook(
         "code_generation",
         "torch._inductor.codegen.common",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from triton.backends.spirv.layouts.strips import ROWS, array_places, has_copies, memory_strides, strip_bits
+from triton.backends.spirv.layouts.strip_layouts import ROWS, array_places, has_copies, memory_strides, strip_bits
 from triton.backends.spirv.transforms.cpu.neighbouring_lanes import neighbouring_lanes, row_major
 from triton.backends.spirv.transforms.verifier import verify
 from triton.backends.spirv.ttgir.encodings import BlockedEncoding, SliceEncoding

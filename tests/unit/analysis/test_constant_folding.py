@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from triton.backends.spirv.analysis.axis_info import arithmetic
+from triton.backends.spirv.analysis.axis_info import constant_folding
 from triton.backends.spirv.analysis.axis_info.info import wrapped
 from triton.backends.spirv.ttgir.ir import Operation, Value
 from triton.backends.spirv.ttgir.types import IntegerType
@@ -56,7 +56,7 @@ NUMBERS = st.integers(-128, 127)
 @pytest.mark.parametrize("name", BINARY)
 @given(a=NUMBERS, b=NUMBERS)
 def test_two_numbers(name: str, a: int, b: int) -> None:
-    found = arithmetic.binary(operation(name), a, b)
+    found = constant_folding.binary(operation(name), a, b)
     if ("div" in name or "rem" in name) and b == 0 or "sh" in name and not 0 <= b < 8:
         assert found is None
     else:
@@ -71,8 +71,8 @@ def test_comparisons(kind: str, a: int, b: int) -> None:
     )
     for sign, type_ in (("", np.int8),) if kind in ("eq", "ne") else (("s", np.int8), ("u", np.uint8)):
         wanted = bool(rule(np.array(a).astype(type_), np.array(b).astype(type_)))
-        assert arithmetic.compare(operation("arith.cmpi", predicate=sign + kind), a, b) == wanted
+        assert constant_folding.compare(operation("arith.cmpi", predicate=sign + kind), a, b) == wanted
 
 
 def test_other_operations_have_no_result() -> None:
-    assert arithmetic.binary(operation("arith.addf"), 1, 2) is None
+    assert constant_folding.binary(operation("arith.addf"), 1, 2) is None

@@ -9,7 +9,7 @@ from ..ttgir.types import MemDescType, TensorType
 from .distributed import layout_of
 from .element_sizes import bytes_in_memory
 from .linear import LinearLayout
-from .shared import SharedLayout, encoding_rank, shared_layout
+from .shared_encodings import SharedLayout, encoding_rank, shared_layout
 
 
 def buffer_layout(type_: MemDescType) -> SharedLayout:

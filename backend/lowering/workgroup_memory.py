@@ -1,7 +1,7 @@
 """Workgroup memory: where planned byte offsets become SPIR-V variables, and how elements are read and written.
 
 With VK_KHR_workgroup_memory_explicit_layout there is one block, seen through an aliased array for each access type.
-Without it there is one array an element type, each over bytes of its own (planning/shared_memory.py). Its items are
+Without it there is one array an element type, each over bytes of its own (planning/memory_pools.py). Its items are
 vectors, and one element is reached as a component of its item.
 """
 
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from ..layouts.element_sizes import MAX_BITS, bits_in_memory
 from ..planning.buffers import BufferView
-from ..planning.shared_memory import POOL, VECTOR, View, first_element
+from ..planning.memory_pools import POOL, VECTOR, View, first_element
 from ..spirv import opcodes as op
 from ..spirv.function import FunctionBuilder
 from ..spirv.module import ModuleBuilder

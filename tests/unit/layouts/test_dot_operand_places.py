@@ -5,8 +5,8 @@ from __future__ import annotations
 from itertools import product
 
 import pytest
-from triton.backends.spirv.layouts.dot_operands import operand_encoding
-from triton.backends.spirv.layouts.shared import shared_layout
+from triton.backends.spirv.layouts.dot_operand_places import operand_encoding
+from triton.backends.spirv.layouts.shared_encodings import shared_layout
 
 SHAPES = [(128, 32), (32, 128), (16, 16), (64, 8), (1, 32), (32, 1), (2, 4)]
 

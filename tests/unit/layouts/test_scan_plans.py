@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from triton.backends.spirv.layouts.distributed import distributed_layout
 from triton.backends.spirv.layouts.linear import LinearLayout, unflatten
-from triton.backends.spirv.layouts.scan import (
+from triton.backends.spirv.layouts.scan_plans import (
     AcrossLanes,
     AcrossRegisters,
     AcrossWarps,

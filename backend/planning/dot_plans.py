@@ -8,17 +8,17 @@ from dataclasses import replace
 from ..analysis.matrix_dots import choose, is_matrix_dot, split_of, unfolded
 from ..driver_quirks import Driver
 from ..errors import UnsupportedOperation
-from ..layouts.buffers import buffer_bytes, buffer_width
+from ..layouts.buffer_layouts import buffer_bytes, buffer_width
 from ..layouts.distributed import layout_of
-from ..layouts.dot_operands import operand_encoding
+from ..layouts.dot_operand_places import operand_encoding
 from ..layouts.element_sizes import bytes_in_memory
 from ..layouts.linear import LinearLayout, log2, unflatten
 from ..transforms.schedule import Options
 from ..ttgir.encodings import BlockedEncoding, SharedLinearEncoding
 from ..ttgir.ir import Operation, Value
 from ..ttgir.types import MemDescType, TensorType
+from .memory_pools import Room, ScratchPart, SharedAccess, aligned
 from .plans import Dot, MatrixProducts, Operand, Plan
-from .shared_memory import Room, ScratchPart, SharedAccess, aligned
 
 #: Steps of K that the body of a loop keeps, however many dots there are: one access reads so many.
 LEAST_UNROLL = 4

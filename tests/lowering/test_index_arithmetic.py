@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from triton.backends.spirv.lowering.linear import combine
+from triton.backends.spirv.lowering.index_arithmetic import combine
 from triton.backends.spirv.spirv import opcodes as op
 from triton.backends.spirv.spirv.function import FunctionBuilder
 from triton.backends.spirv.spirv.module import ModuleBuilder

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from triton.backends.spirv.capabilities import PROFILES
 from triton.backends.spirv.layouts.distributed import distributed_layout
+from triton.backends.spirv.layouts.dot_fragments import MatrixDot, plan_matrix_dot
 from triton.backends.spirv.layouts.linear import LinearLayout, Point, unflatten
-from triton.backends.spirv.layouts.matrix_dots import MatrixDot, plan_matrix_dot
 from triton.backends.spirv.matrices import MatrixConfiguration, Position
 from triton.backends.spirv.ttgir.encodings import DotOperandEncoding, Encoding, FragmentEncoding, NvidiaMmaEncoding
 

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 from ..optional import LLVM_OPTIMISATION
 from ..spirv.opcodes import StorageClass
-from . import arithmetic, atomics, cooperative, glsl_functions, memory, subgroup_operations  # noqa: F401  (fill the registry)
+from . import arithmetic, atomic_instructions, cooperative, glsl_functions, loads_and_stores, subgroup_operations  # noqa: F401  (fill the registry)
 from . import subgroup_entry as subgroups
 from .code import literal, type_name
 from .control import NEVER, Control
+from .decoded_module import KernelModule
 from .emulation import Emulation
 from .errors import Untranslatable
 from .host import Host
-from .program import KernelModule
 from .program_order import fastest_axis
 from .translation import Translation
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from ...ptx.program import PtxError
 from ...ptx.types import PtxType
 from ...spirv import opcodes as op
-from ..integers import safe_shift, signed_divide, signed_remainder, unsigned_divide, unsigned_remainder
+from ..defined_integers import safe_shift, signed_divide, signed_remainder, unsigned_divide, unsigned_remainder
 from ..numerics import integer_functions
 from ..numerics.numeric import Bool, Int, Numeric
 from .instruction_forms import Formula, InstructionForm, form

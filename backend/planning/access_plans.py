@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from ..analysis.axis_info import AxisInfoAnalysis
-from ..layouts.buffers import buffer_width
+from ..layouts.buffer_layouts import buffer_width
 from ..layouts.distributed import layout_of
 from ..layouts.element_sizes import MAX_BITS, bits_in_memory, element_type
 from ..layouts.vectors import access_width, contiguous_registers
@@ -15,8 +15,8 @@ from ..ttgir.operations import masks
 from ..ttgir.types import TensorType
 from .buffers import BufferView
 from .cross_lane import Target, plan_atomic
+from .memory_pools import Room, SharedAccess, View
 from .plans import BufferAccess, GlobalAccess, Plan
-from .shared_memory import Room, SharedAccess, View
 
 #: Why accesses of one element are planned where there could be wider ones.
 CHECKED = "every access is checked"

@@ -1,8 +1,8 @@
 """Atomic instructions, one active lane after the other, and what orders accesses to memory.
 
-Where one thread runs the programs of a launch (``%alone``, cpu/kernel.py), nothing comes between a load and a store:
-updates are those of plain memory then, as in memory of the program's own. Updates of several threads may be made later
-(delayed_updates.py).
+Where one thread runs the programs of a launch (``%alone``, cpu/module_translation.py), nothing comes between a load and
+a store: updates are those of plain memory then, as in memory of the program's own. Updates of several threads may be
+made later (delayed_updates.py).
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import re
 from collections.abc import Collection, Sequence
 
 from ..spirv.opcodes import Scope, StorageClass
+from .decoded_module import ModuleInstruction
 from .divergence import Key
 from .errors import Untranslatable
-from .memory import load_neighbours, store_neighbours
-from .program import ModuleInstruction
+from .loads_and_stores import load_neighbours, store_neighbours
 from .registry import translates
 from .translation import ALONE, LOG, Translation
 from .watching import order_program, watch

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from ..spirv.opcodes import BuiltIn, StorageClass
 from . import spread_access
+from .decoded_module import IN_SCRATCH, ModuleInstruction
 from .divergence import Key
 from .errors import Untranslatable
 from .lane_shapes import LaneShape
-from .program import IN_SCRATCH, ModuleInstruction
 from .registry import translates
 from .translation import Translation
 from .watching import watch
