@@ -15,6 +15,7 @@ from .divergence import Key, Loop
 from .errors import Untranslatable
 from .registry import RULES
 from .translation import Translation
+from .waiting import polls, wait
 from .watching import count_instructions
 from .whole_rounds import Bound, WholeRounds
 
@@ -315,6 +316,7 @@ class Control:
         code.label(begin)
         phis = {key: code.phi(self._type(key), [(text, before)]) for key, text in initial.items()}
         t.values.update(phis)
+        turn = code.phi("i32", [("0", before)]) if polls(t.program, loop.blocks) else ""
         active = ""
         kept: dict[Key, str] = {}
         if loop.divergent:
@@ -328,7 +330,7 @@ class Control:
         last = self._chain(header.label, 0, loop)
         final = self._leave(loop, last, kept)
         with code.scope():
-            self._repeat(loop, header, last, (begin, after), phis, active, kept, final)
+            self._repeat(loop, header, last, (begin, after), phis, active, turn, kept, final)
         code.label(after)
         t.mask = outer
         t.values.update(final)
@@ -352,6 +354,7 @@ class Control:
         names: tuple[str, str],
         phis: dict[Key, str],
         active: str,
+        turn: str,
         kept: dict[Key, str],
         final: dict[Key, str],
     ) -> None:
@@ -376,14 +379,14 @@ class Control:
         code.label(body)
         bounds, held = self._whole.of(loop)
         if not bounds:
-            self._round(header, stays, end, begin, phis, active, kept, final)
+            self._round(header, stays, end, begin, phis, active, turn, kept, final)
             return
         whole, part = code.name("whole"), code.name("part")
         code.branch(self._within(bounds), whole, part)
         for label, facts in ((whole, held), (part, set[Key]())):
             code.label(label)
             with t.version(facts):
-                self._round(header, stays, end, begin, phis, active, kept, final)
+                self._round(header, stays, end, begin, phis, active, turn, kept, final)
 
     def _within(self, bounds: Sequence[Bound]) -> str:
         """Whether all lanes of the next round are within bounds."""
@@ -412,6 +415,7 @@ class Control:
         begin: str,
         phis: dict[Key, str],
         active: str,
+        turn: str,
         kept: dict[Key, str],
         final: dict[Key, str],
     ) -> None:
@@ -427,6 +431,8 @@ class Control:
             stop = code.emit("load atomic i32, ptr %stop monotonic, align 4")
             code.branch(code.emit(f"icmp eq i32 {stop}, 0"), going, "end")
             code.label(going)
+        if turn:
+            code.add_incoming(turn, wait(self._t, turn), code.block)
         for key, phi in phis.items():
             code.add_incoming(phi, texts[key], code.block)
         if active:

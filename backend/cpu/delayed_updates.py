@@ -140,13 +140,12 @@ have:
             "end": "  call void @make_delayed(ptr %place, ptr %stop, i1 true)\n",
         }
 
-    def function(self, arch: str) -> str:
+    def function(self) -> str:
         """The function that makes the updates of a log if it gets the launch's lock. It waits for the lock if it is
         told to; if the launch is to stop meanwhile, it drops them, as a loop that goes on would have no room."""
         if not self._kinds:  # the code may have calls where none of its updates is reached
             none = "define internal void @make_delayed(ptr %log, ptr %stop, i1 %waits) {\n  ret void\n}"
             return none if self.most else ""
-        pause = "@llvm.x86.sse2.pause(" if arch == "x86_64" else "@llvm.aarch64.hint(i32 1"
         kinds, cases, nexts = "", "", []
         for kind, (function, types, rest) in enumerate(self._kinds):
             record = _record(["i64", *types])
@@ -160,7 +159,7 @@ have:
             kinds += "  br label %made\n"
             cases += f" i64 {kind}, label %kind{kind}"
             nexts.append(f"[%next{kind}, %kind{kind}]")
-        return f"""declare void {pause.replace(" 1", "")})
+        return f"""declare void @triton_spirv_wait(i32)
 define internal void @make_delayed(ptr %log, ptr %stop, i1 %waits) noinline nounwind {{
 entry:
   %held = load i64, ptr %log, align 64
@@ -179,7 +178,9 @@ try:
 busy:
   br i1 %waits, label %wait, label %end
 wait:
-  call void {pause})
+  %polled = phi i32 [0, %busy], [%polls, %again]
+  %polls = add i32 %polled, 1
+  call void @triton_spirv_wait(i32 %polled)
   %taken = load atomic i32, ptr %lock monotonic, align 4
   %stops = load atomic i32, ptr %stop monotonic, align 4
   %leaves = icmp ne i32 %stops, 0

@@ -85,7 +85,7 @@ def translate(spirv: bytes, host: Host, subgroup: int, emulation: Emulation | No
         *sorted(t.code.declarations),
         *t.code.helpers.values(),
         *tiles,
-        t.delayed.function(host.arch),
+        t.delayed.function(),
         body,
         entry,
         "!0 = !{}",

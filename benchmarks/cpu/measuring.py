@@ -45,14 +45,17 @@ class _Side:
         self.times.clock = min(self.times.clock, clock / self.calls)
 
 
-def interleaved(runs: dict[str, Run], seconds: float) -> dict[str, Times]:
-    """The best times of each, run turn about for so many seconds of the clock in all."""
+def interleaved(runs: dict[str, Run], seconds: float, rest: float = 0.0) -> dict[str, Times]:
+    """The best times of each, run turn about for so many seconds of the clock in all. ``rest``: seconds that nothing
+    runs for before each turn. The threads of a side with several look for work that long, on the next side's
+    processors."""
     sides = {name: _Side(run) for name, run in runs.items()}
     for side in sides.values():
         side.calibrate()
     end, rounds = time.perf_counter() + seconds, 0
     while rounds < 3 or time.perf_counter() < end:
         for side in sides.values():
+            time.sleep(rest)
             side.measure()
         rounds += 1
     return {name: side.times for name, side in sides.items()}

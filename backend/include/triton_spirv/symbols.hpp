@@ -1,10 +1,13 @@
-// What a kernel's machine code may call: the C library's memory and mathematical functions, and compiler support.
+// What a kernel's machine code may call: the C library's memory and mathematical functions, compiler support, and a
+// pause of loops that wait.
 #pragma once
 
+#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <string_view>
+#include <thread>
 #include <unordered_map>
 
 #include "processor.hpp"
@@ -84,6 +87,21 @@ inline Wide shift_left(Wide a, int by) { return static_cast<Wide>(static_cast<Wi
 inline Wide shift_right(Wide a, int by) { return a >> by; }
 inline WideUnsigned shift_right_unsigned(WideUnsigned a, int by) { return a >> by; }
 
+// One more turn of a loop that waits for another program. A thread that holds a lock works on for microseconds. If the
+// system has taken its processor away, it needs one: this thread sleeps then.
+inline void wait(uint32_t turn) {
+  constexpr uint32_t kTurnsAwake = 512;
+  if (turn > kTurnsAwake) {
+    std::this_thread::sleep_for(std::chrono::microseconds(20));
+    return;
+  }
+#if defined(__x86_64__)
+  _mm_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
 // The address by which kernels call a function.
 template <auto kFunction>
 struct Called;
@@ -133,6 +151,7 @@ inline const std::unordered_map<std::string_view, uint64_t>& table() {
       {"__udivti3", address<divide_unsigned>()}, {"__umodti3", address<remainder_unsigned>()},
       {"__multi3", address<multiply>()}, {"__ashlti3", address<shift_left>()},
       {"__ashrti3", address<shift_right>()}, {"__lshrti3", address<shift_right_unsigned>()},
+      {"triton_spirv_wait", address<wait>()},
       {"fma", address<static_cast<double (*)(double, double, double)>(::fma)>()},
       {"fmaf", address<static_cast<float (*)(float, float, float)>(::fmaf)>()},
       {"ldexp", address<static_cast<double (*)(double, int)>(::ldexp)>()},

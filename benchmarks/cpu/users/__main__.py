@@ -20,6 +20,8 @@ from typing import Any
 
 #: A row that is slower than this, as a multiple of the best of the others, is named.
 LEAST = 0.5
+#: For how many seconds threads of torch look for work after a call, at most.
+_REST = 0.02
 
 
 def measure(families: list[str], match: str, seconds: float, inductor: bool, threads: int = 1) -> list[dict[str, Any]]:
@@ -42,7 +44,7 @@ def measure(families: list[str], match: str, seconds: float, inductor: bool, thr
             error = 0.0
             if row.expected is not None:
                 error = float((row.out.double() - torch.as_tensor(row.expected).double()).abs().max())
-            sides = interleaved({"triton": row.run, **row.others}, seconds)
+            sides = interleaved({"triton": row.run, **row.others}, seconds, _REST if threads > 1 else 0.0)
             times = {name: side.processor if threads == 1 else side.clock for name, side in sides.items()}
             other = min((name for name in times if name != "triton"), key=lambda name: times[name])
             ratio = times[other] / times["triton"]
