@@ -1,8 +1,9 @@
 """What a new size costs an eager operation on ``spirv``, beside the same sizes again and torch's CPU device.
 
 Each operation is warmed up with other sizes, so that its kernels are compiled, then called once with each of many new
-sizes, and then with these again. Printed are the process's milliseconds of processor time and the kilobytes by which
-its resident memory grew, for each size. torch's CPU device has one thread.
+sizes, and then with these again. Printed are the milliseconds of processor time of the thread that calls, and the
+kilobytes by which the process's resident memory grew, for each size. Other threads' time says nothing of sizes: those
+that share launches look for the next one for 200 µs. torch's CPU device has one thread.
 
     python -m benchmarks.sizes [NAME …] [--sizes N]
 """
@@ -63,12 +64,12 @@ def _resident() -> int:
 
 def _round(operation: Callable[..., Any], given: list[Sequence[torch.Tensor]], device: str) -> tuple[float, float]:
     """Milliseconds and kilobytes of each."""
-    before, start = _resident(), time.process_time()
+    before, start = _resident(), time.thread_time()
     for one in given:
         operation(*one)
+    spent = time.thread_time() - start
     if device != "cpu":
         torch.spirv.synchronize()  # type: ignore[attr-defined]
-    spent = time.process_time() - start
     return 1e3 * spent / len(given), (_resident() - before) / 1e3 / len(given)
 
 

@@ -8,6 +8,7 @@
 #include "torch/dlpack.h"
 #include "torch/few_elements.h"
 #include "torch/prepared.h"
+#include "torch/tensor_forms.h"
 #include "torch/torch_operations.h"
 #include "torch/torch_views.h"
 
@@ -68,6 +69,41 @@ PYBIND11_MODULE(_native_torch, m) {
            py::kw_only(), py::arg("exchange"), py::arg("native_of"), py::arg("before_reading"), py::arg("writing"),
            py::arg("most"), py::arg("read_otherwise"))
       .def("item", &FewElements::item, py::arg("tensor"), "aten::_local_scalar_dense.");
+
+  py::class_<TensorForms>(m, "TensorForms",
+                          "What kernels depend on of tensors, which are given as dicts, tuples or lists.")
+      .def(py::init([](const py::object& exchange, py::object from_dlpack, py::object allocate) {
+             return std::make_unique<TensorForms>(
+                 TensorForms{TensorReader(exchange), std::move(from_dlpack), std::move(allocate)});
+           }),
+           py::kw_only(), py::arg("exchange"), py::arg("from_dlpack"), py::arg("allocate"))
+      .def("fault", &TensorForms::fault, py::arg("outputs"), py::arg("tensors"), py::arg("has_float64"),
+           "Why no kernel can read the tensors and write the outputs; None if one can.")
+      .def("are_alike", &TensorForms::are_alike, py::arg("outputs"), py::arg("tensors"),
+           "Whether all are of one shape and on one device, without gaps.")
+      .def("roles", &TensorForms::roles, py::arg("outputs"), py::arg("tensors"), py::arg("shape"), py::arg("outside"),
+           "Whether each, without gaps, has all elements of `shape`, one of each row or one of each column (b'arc'), "
+           "where the first `outside` dimensions are those of rows. None if one has others, or devices differ.")
+      .def("walks", &TensorForms::walks, py::arg("outputs"), py::arg("tensors"), py::arg("shape"), py::arg("groups"),
+           "For each group of dimensions of `shape`, what collapsed() gives of these and all tensors, broadcast to it.")
+      .def("new_tensor", &TensorForms::new_tensor, py::arg("sizes"), py::arg("strides"), py::arg("code"),
+           py::arg("bytes"), py::arg("device"), py::arg("pool"), py::arg("context"),
+           "A tensor over new memory, contiguous without strides. None of sizes that cannot be.");
+  m.def("overlaps_itself", py::overload_cast<const py::object&, const py::object&>(&overlaps_itself), py::arg("shape"),
+        py::arg("strides"), "Whether two elements may share memory, so that it cannot be written in parallel.");
+  m.def("expanded", &expanded, py::arg("shape"), py::arg("strides"), py::arg("to"),
+        "Strides with which a tensor is read as of shape `to`: 0 where it is repeated, and any where there is one "
+        "element. Raises RuntimeError, as torch does, where it cannot be.");
+  m.def("collapsed", &collapsed, py::arg("shape"), py::arg("strides"),
+        "(sizes, strides of each): the elements with as few dimensions as can be, the last of which is the one that "
+        "the first of the `strides` steps through fastest. One element has no dimensions.");
+  m.def("address_values", &address_values, py::arg("own"), py::arg("walks"), py::arg("narrow"),
+        "(the integers that addresses are made of, bytes that say which strides are 0, 1 or others, whether more than "
+        "`narrow` elements are walked or lie between two).");
+  m.def("form_of_integers", &form_of_integers, py::arg("strides"), py::arg("heeded"), py::arg("others"),
+        py::arg("kinds"),
+        "(whether one is wider than 32 bits, whether strides but for 1 and what is heeded are multiples of 16, which "
+        "strides are 1, and the kinds).");
 
   py::class_<CastingContext>(m, "CastingContext",
                              "What operations under an autocast share; see torch/device/autocast.py.")

@@ -87,6 +87,12 @@ Passed list_of(const std::vector<Passed>& values) {
   return passed(list);
 }
 
+std::string text(const Numbers& values) {
+  std::string all = "[";
+  for (const std::int64_t value : values) all += (all.size() > 1 ? ", " : "") + std::to_string(value);
+  return all + "]";
+}
+
 Handle again(Handle tensor) {
   Handle made = nullptr;
   check(torch_interface()->aoti_torch_new_tensor_handle(tensor, &made));

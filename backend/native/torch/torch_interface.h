@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <vector>
 
 namespace triton_spirv {
@@ -82,6 +83,8 @@ inline Handle handle(Passed value) { return reinterpret_cast<Handle>(value); }
 // The values of a list, which is deleted.
 std::vector<Passed> taken(Passed list);
 Passed list_of(const std::vector<Passed>& values);
+// Sizes as torch's messages have them.
+std::string text(const Numbers& values);
 // Another reference to a tensor.
 Handle again(Handle tensor);
 // Enters a kernel of aten::`name` for a dispatch key, for as long as the process runs. False if torch refuses.

@@ -46,12 +46,6 @@ Passed list_of(const Numbers& values) {
   return triton_spirv::list_of(std::vector<Passed>(values.begin(), values.end()));
 }
 
-std::string text(const Numbers& values) {
-  std::string all = "[";
-  for (const std::int64_t value : values) all += (all.size() > 1 ? ", " : "") + std::to_string(value);
-  return all + "]";
-}
-
 // Whether `total` + `one` × `other` fits, which `total` is then.
 bool add_product(std::int64_t& total, std::int64_t one, std::int64_t other) {
   std::int64_t both = 0;

@@ -95,20 +95,33 @@ def metadata(op: Any) -> Callable[..., Any]:
     return partial(op._handle.redispatch_boxed, torch._C.DispatchKeySet(torch._C.DispatchKey.CPU))
 
 
+@cache
+def tensor_forms() -> Any:
+    """What reads sizes and strides of tensors, and makes new ones (a native TensorForms)."""
+    return torch_native().TensorForms(
+        exchange=torch.Tensor.__dlpack_c_exchange_api__,  # type: ignore[attr-defined]
+        from_dlpack=torch._C._from_dlpack,
+        allocate=allocate,
+    )
+
+
 # ---- Storage ---------------------------------------------------------------------------------------------------------
 
 
-def _new(size: Sequence[int], stride: Sequence[int], dtype: torch.dtype, device: Any) -> torch.Tensor:
-    """A tensor over new device memory; its dtype is one of DLPACK_CODES."""
-    bytes_ = _bytes(size, stride, dtype)
+def _new(size: Sequence[int], stride: Sequence[int] | None, dtype: torch.dtype, device: Any) -> torch.Tensor:
+    """A tensor over new device memory, contiguous without strides; its dtype is one of DLPACK_CODES."""
     index = device.index if type(device) is torch.device and device.index is not None else device_index(device)
     context = runtime.of_device(index)
-    memory = allocate(context, bytes_)
-    made: torch.Tensor = torch._C._from_dlpack(
-        torch_native().dlpack_capsule(memory, size, stride, index, DLPACK_CODES[dtype], 8 * dtype.itemsize)
-    )
-    for watcher in WATCHERS:
-        watcher.allocated(made, bytes_)
+    how = DLPACK_CODES[dtype], dtype.itemsize, index, context.memory.pool, context
+    made: torch.Tensor | None = tensor_forms().new_tensor(size, stride, *how)
+    if made is None:
+        stride = dense_strides(size) if stride is None else stride
+        _bytes(size, stride, dtype)  # raises RuntimeError, unless they are numbers of another class than int
+        made = tensor_forms().new_tensor([*map(int, size)], [*map(int, stride)], *how)
+    if WATCHERS:
+        bytes_ = extent(made.shape, made.stride()) * dtype.itemsize
+        for watcher in WATCHERS:
+            watcher.allocated(made, bytes_)
     return made
 
 
@@ -181,11 +194,18 @@ def empty_strided(
     pin_memory: Any = None,
 ) -> torch.Tensor:
     """aten::empty_strided."""
+    return _empty(size, stride, dtype, device, pin_memory)
+
+
+def _empty(
+    size: Sequence[int], stride: Sequence[int] | None, dtype: torch.dtype | None, device: Any, pin_memory: Any
+) -> torch.Tensor:
     dtype = dtype or torch.get_default_dtype()
     if pin_memory:
         raise ValueError(f"a tensor on '{NAME}' cannot be pinned: it is not in host memory")
     if dtype in DLPACK_CODES:
         return _new(size, stride, dtype, device)
+    stride = dense_strides(size) if stride is None else stride
     return _retyped(new_bytes(_bytes(size, stride, dtype), device), dtype, size, stride)
 
 
@@ -199,9 +219,8 @@ def empty(
     memory_format: Any = None,
 ) -> torch.Tensor:
     """aten::empty.memory_format."""
-    return empty_strided(
-        size, dense_strides(size, memory_format), dtype=dtype, layout=layout, device=device, pin_memory=pin_memory
-    )
+    is_dense = memory_format in (None, torch.contiguous_format, torch.preserve_format)
+    return _empty(size, None if is_dense else dense_strides(size, memory_format), dtype, device, pin_memory)
 
 
 def resize(self: torch.Tensor, size: Sequence[int], *, memory_format: Any = None) -> torch.Tensor:

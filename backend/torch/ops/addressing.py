@@ -10,17 +10,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from operator import mul
 from typing import Any
 
 import torch
 
 from ...settings import CHECK_BOUNDS
-from .dtypes import IN_SOURCE, NAMES, OnHost, number_type, require
+from ..device.native_module import torch_native
+from ..device.tensor_memory import tensor_forms
+from .dtypes import IN_SOURCE, NAMES, OnHost, known, number_type, require
 from .kept import Kept
 from .launching import OperationKernel, grid_of, kernel_for
 from .source import kernel_of
-from .strided_shapes import Dims, overlaps_itself, to_the_end
+from .strided_shapes import Dims, to_the_end
 
 Number = bool | int | float
 #: Elements that are counted in 32 bits, with room for a tile past the end.
@@ -54,9 +55,9 @@ class Operands:
         return {f"to_{name}": tensor for name, tensor in self.outputs.items()} | self.tensors
 
     @property
-    def device(self) -> torch.device:
-        """The device of the first tensor."""
-        return next(iter(self.outputs.values() or self.tensors.values())).device
+    def index(self) -> int:
+        """That of the first tensor's device."""
+        return next(iter(self.outputs.values() or self.tensors.values())).get_device()
 
     def form(self) -> tuple[Any, ...]:
         """Names and types: what a kernel's text has of them beside addresses."""
@@ -75,17 +76,11 @@ class Operands:
 
     def check(self, compute: torch.dtype) -> None:
         """Raises OnHost if a kernel that computes in ``compute`` cannot read and write the tensors."""
-        device = self.device
-        index = device.index or 0
+        index = self.index
         require(compute, index)
-        for tensor in (*self.outputs.values(), *self.tensors.values()):
-            require(tensor.dtype, index)
-            if tensor.device != device:
-                raise OnHost("tensors of several devices")
-            if tensor.is_conj() or tensor.is_neg() or tensor._is_zerotensor():
-                raise OnHost("a tensor whose values are not those in memory")
-        if any(overlaps_itself(output) for output in self.outputs.values()):
-            raise OnHost("an output with elements that share memory")
+        fault = tensor_forms().fault(self.outputs, self.tensors, known(torch.float64, index))
+        if fault is not None:
+            raise OnHost(fault)
 
     def arguments(self) -> list[Any]:
         """The kernel's arguments, except for its integers."""
@@ -140,19 +135,8 @@ class Addresses:
     def __init__(self, pointers: Iterable[str], walks: Sequence[Walk], integers: dict[str, int]) -> None:
         self._pointers = [*pointers]
         self._walks, self._own = walks, integers
-        strides = [stride for walk in walks for steps in walk.steps for stride in steps]
-        self._values = [*integers.values(), *[size for walk in walks for size in walk.sizes[1:]], *strides]
-        self._strides = tuple([stride if stride < 2 else 2 for stride in strides])
-        counts = [walk.count for walk in walks]
-        # No element is farther from the first than the number of them times the longest stride.
-        far = math.prod([count or 1 for count in counts]) * max(strides, default=1) > NARROW
-        self.wide = max(math.prod(counts), *counts, 1 + self._reach() if far else 0) > NARROW
-
-    def _reach(self) -> int:
-        """The farthest element's distance from the first."""
-        sizes = [size - 1 for walk in self._walks for size in walk.sizes]
-        of_pointers = ([one for walk in self._walks for one in walk.steps[at]] for at in range(len(self._pointers)))
-        return max(sum(map(mul, sizes, steps)) for steps in of_pointers)
+        forms = [(walk.sizes, walk.steps) for walk in walks]
+        self._values, self._strides, self.wide = torch_native().address_values([*integers.values()], forms, NARROW)
 
     def _names(self) -> list[str]:
         """The names of all values, empty for a stride that the text has."""
@@ -241,11 +225,6 @@ class Addresses:
         return PlannedLaunch(kernel, grid_of(programs), tuple([values[place] for place in found.places]))
 
 
-def is_plain(tensor: torch.Tensor) -> bool:
-    """Whether its elements are contiguous in memory, with the values that are there."""
-    return tensor.is_contiguous() and not (tensor.is_conj() or tensor.is_neg() or tensor._is_zerotensor())
-
-
 def conversion(tensor: torch.Tensor, compute: torch.dtype) -> str:
     """The text that makes what was read from a tensor of the type that is computed in."""
     return "" if tensor.dtype == compute else f".to({IN_SOURCE[NAMES[compute]]})"
@@ -261,7 +240,7 @@ class PlannedLaunch:
 
     def launch(self, operands: Operands, places: frozenset[str] = frozenset()) -> None:
         """Run it. ``places``: operands that the kernel reads past their own elements, within their memory."""
-        device = operands.device.index or 0
+        device = operands.index
         if places and CHECK_BOUNDS.get():
             own = {name: to_the_end(t) if name in places else t for name, t in operands.tensors.items()}
             operands = replace(operands, tensors=own)

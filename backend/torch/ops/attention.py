@@ -18,6 +18,7 @@ from torch._subclasses.functional_tensor import FunctionalTensor
 from torch.autograd import forward_ad
 from triton.runtime.errors import OutOfResources
 
+from ..device.tensor_memory import empty
 from . import attention_products
 from .attention_kernels import forward_kernel, key_kernel, query_kernel
 from .attention_products import Attention
@@ -57,7 +58,7 @@ def enter_attention(library: torch.library.Library) -> None:
 def _gives_values_alone(args: tuple[Any, ...]) -> bool:
     """Whether nothing but the result is wanted of a call: no gradients, no tangents, and no mode that sees the
     operations within it."""
-    if torch.is_grad_enabled() and any(isinstance(one, torch.Tensor) and one.requires_grad for one in args):
+    if torch.is_grad_enabled() and any([isinstance(one, torch.Tensor) and one.requires_grad for one in args]):
         return False
     return forward_ad._current_level < 0 and not torch._C._len_torch_dispatch_stack()
 
@@ -98,7 +99,7 @@ def _attention(
     else:
         fused = aten._scaled_dot_product_fused_attention_overrideable
         out = fused(q, k, v, attn_mask, 0.0, is_causal, False, scale=scale)[0]
-    out = out.view(*lead, *out.shape[-2:])
+    out = out if len(lead) == 2 else out.view(*lead, *out.shape[-2:])
     return out if as_queries else out.contiguous()  # type: ignore[no-any-return]
 
 
@@ -145,9 +146,10 @@ def _laid_out(tensor: torch.Tensor, order: list[int]) -> torch.Tensor:
 
 def _of_four(tensor: torch.Tensor) -> torch.Tensor:
     """(B, H, rows, columns) of (…, rows, columns)."""
-    if tensor.dim() < 4:
-        return tensor[(None,) * (4 - tensor.dim())]
-    return tensor.flatten(0, -4)
+    dims = tensor.dim()
+    if dims == 4:
+        return tensor
+    return tensor[(None,) * (4 - dims)] if dims < 4 else tensor.flatten(0, -4)
 
 
 def _fits(
@@ -312,7 +314,8 @@ def _launch(kernel: Any, of: Attention, tile: Blocks, arguments: dict[str, Any])
 def empty_result(query: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
     """What attention of (B, H, rows, columns) writes, in the order of its queries."""
     if value.shape[3] == query.shape[3]:
-        return torch.empty_like(query)
+        plain = type(query) is torch.Tensor and query.is_contiguous()
+        return empty(query.shape, dtype=query.dtype, device=query.device) if plain else torch.empty_like(query)
     shape = *query.shape[:3], value.shape[3]
     return torch.empty_permuted(shape, _order(query), dtype=query.dtype, device=query.device)
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from weakref import WeakKeyDictionary
+from weakref import ref
 
 import torch
 
 from ... import runtime
 from ...launching.device_utils import matrix_types
 
-_facts: WeakKeyDictionary[runtime.Context, DeviceFacts] = WeakKeyDictionary()
+_facts: dict[int, tuple[ref[runtime.Context], DeviceFacts]] = {}
 _COMPONENTS = {torch.float16: "f16", torch.bfloat16: "bf16"}
 
 
@@ -32,13 +32,14 @@ class DeviceFacts:
 def kind_of(device: int) -> DeviceFacts:
     """The facts of the device with this index."""
     opened = runtime.of_device(device)
-    found = _facts.get(opened)
-    if found is None:
+    context, facts = _facts.get(device, (None, None))
+    if context is None or facts is None or context() is not opened:
         info, traits = opened.device, opened.capabilities.traits
-        found = _facts[opened] = DeviceFacts(
+        facts = DeviceFacts(
             info.kind == "cpu", info.compute_units.count_or_estimate, matrix_types(info), traits.small_matrix_tiles
         )
-    return found
+        _facts[device] = ref(opened), facts
+    return facts
 
 
 def share_out(programs: int, units: int, longest: int, shortest: int, each: int = 2) -> int:

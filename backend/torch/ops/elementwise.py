@@ -15,12 +15,13 @@ from typing import Any
 
 import torch
 
-from .addressing import NARROW, PLANS, Addresses, Operands, PlannedLaunch, Walk, conversion, is_plain
+from ..device.tensor_memory import tensor_forms
+from .addressing import NARROW, PLANS, Addresses, Operands, PlannedLaunch, Walk, conversion
 from .device_facts import DeviceFacts, kind_of
-from .dtypes import IN_SOURCE, NAMES, OnHost, converted
+from .dtypes import IN_SOURCE, NAMES, converted
 from .kept import Kept
 from .launching import OperationKernel, grid_of
-from .strided_shapes import Dims, broadcast, collapsed, expanded, power_of_two, same_view, share_memory, touch
+from .strided_shapes import Dims, broadcast, power_of_two, same_view, share_memory, touch
 
 #: Elements of a program's tile.
 TILE = 1024
@@ -92,15 +93,12 @@ def run(
 def _plan(body: Body, operands: Operands, compute: torch.dtype) -> PlannedLaunch | None:
     """None if there are no elements. Where all tensors have one shape and no gaps, what depends on the shape alone is
     counted here: planning takes several times as long."""
-    like, *others = (*operands.outputs.values(), *operands.tensors.values())
-    shape, count = like.shape, like.numel()
-    if count < 2 or operands.counts or not is_plain(like) or any(t.shape != shape or not is_plain(t) for t in others):
+    count = next(iter(operands.outputs.values() or operands.tensors.values())).numel()
+    if count < 2 or operands.counts or not tensor_forms().are_alike(operands.outputs, operands.tensors):
         return _planned(body, operands, compute)
-    device = like.device
-    if any(t.device != device for t in others):
-        raise OnHost("tensors of several devices")
-    tile = _columns(body.tile, count, kind_of(device.index or 0))
-    what = body, compute, operands.form(), device.index, tile, count % 16 == 0, count > NARROW
+    device = operands.index
+    tile = _columns(body.tile, count, kind_of(device))
+    what = body, compute, operands.form(), device, tile, count % 16 == 0, count > NARROW
     kernel = _kernels.get(what, lambda: _kernel_of(_planned(body, operands, compute)))
     return PlannedLaunch(kernel, grid_of(-(-count // tile)), (1, count))
 
@@ -112,12 +110,12 @@ def _kernel_of(plan: PlannedLaunch | None) -> OperationKernel:
 
 def _planned(body: Body, operands: Operands, compute: torch.dtype) -> PlannedLaunch | None:
     operands.check(compute)
-    everything = (*operands.outputs.values(), *operands.tensors.values())
-    shape = everything[0].shape if operands.outputs else broadcast(*(t.shape for t in everything))
+    outputs = operands.outputs
+    shape = next(iter(outputs.values())).shape if outputs else broadcast(*(t.shape for t in operands.tensors.values()))
     if math.prod(shape) == 0:
         return None
-    sizes, steps = collapsed(shape, [expanded(t.shape, t.stride(), shape) for t in everything])
-    sizes, steps, tile = _tiled(body.tile, sizes, steps, kind_of(operands.device.index or 0))
+    ((sizes, steps),) = tensor_forms().walks(operands.outputs, operands.tensors, shape, (tuple(range(len(shape))),))
+    sizes, steps, tile = _tiled(body.tile, sizes, steps, kind_of(operands.index))
     inner, outer = (sizes[-1], math.prod(sizes[:-1])) if sizes else (1, 1)
     if len(sizes) > 1:
         walks = [Walk("row", "i", "in_rows", sizes[:-1], [step[:-1] for step in steps])]

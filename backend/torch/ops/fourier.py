@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 
+from ..device.native_module import torch_native
 from ..device.tensor_memory import extent
 from .addressing import NARROW, PLANS
 from .butterflies import FourierPass, Source, radices
@@ -24,7 +25,7 @@ from .dtypes import OnHost, require
 from .kept import Kept
 from .launching import grid_of, launch
 from .splitting import parts
-from .strided_shapes import collapsed, power_of_two
+from .strided_shapes import power_of_two
 
 _Steps = tuple[int, ...]
 _REAL = {torch.complex64: torch.float32, torch.complex128: torch.float64}
@@ -169,7 +170,8 @@ def _batch(shape: Sequence[int], dim: int, x: _Steps, out: _Steps) -> list[tuple
     """(size, stride of x, of out) of the dimensions that lie outside of ``dim`` in x's memory, as one, and of those
     inside; None if they are not one."""
     others = [d for d in range(len(shape)) if d != dim]
-    sizes, steps = collapsed([shape[d] for d in others], [tuple(strides[d] for d in others) for strides in (x, out)])
+    both = [[strides[d] for d in others] for strides in (x, out)]
+    sizes, steps = torch_native().collapsed([shape[d] for d in others], both)
     batches = list(zip(sizes, *steps, strict=True))
     outside = [batch for batch in batches if batch[1] >= x[dim]]
     inside = [batch for batch in batches if batch[1] < x[dim]]

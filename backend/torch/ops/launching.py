@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from itertools import compress
 from operator import gt
@@ -16,6 +15,7 @@ from ...compile_time import kernel_of_torch
 from ...launching import typed_kernels
 from ...notices import tell_once
 from ...runtime import NAME
+from ..device.native_module import torch_native
 from ..device.tensor_memory import BEFORE_READING, WRITING
 from .dtypes import NAMES, OnHost
 from .kept import Kept
@@ -23,7 +23,6 @@ from .prepared import note_launch
 
 #: Workgroups along one axis of a grid that every Vulkan device takes (maxComputeWorkGroupCount).
 _GRID_LIMIT = 65535
-_INT32 = 2**31 - 1
 
 
 class OperationKernel(typed_kernels.TypedKernel):
@@ -110,10 +109,8 @@ def form_of(
 ) -> tuple[Any, ...]:
     """All that launch()'s kernel follows from of its arguments: whether integers are wide, whether those that are
     heeded are multiples of 16, which strides are 1, and the ``kinds`` of all, or of those that are no integers."""
-    even = [one for one in (*[step for step in strides if step != 1], *heeded) if type(one) is int]
-    integers = [one for one in (*strides, *others) if type(one) is int]
-    wide = max(integers, default=0) > _INT32 or min(integers, default=0) < -_INT32
-    return wide, math.gcd(16, *even) == 16, *[step == 1 for step in strides], *kinds
+    form: tuple[Any, ...] = torch_native().form_of_integers(strides, heeded, others, kinds)
+    return form
 
 
 def _made(

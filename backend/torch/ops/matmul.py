@@ -10,15 +10,15 @@ import torch
 import triton
 import triton.language as tl
 
-from ..device.tensor_memory import empty
+from ..device.tensor_memory import empty, tensor_forms
 from .device_facts import DeviceFacts, kind_of, share_out
-from .dtypes import OnHost, require
+from .dtypes import OnHost, known
 from .launching import form_of, launch
 from .library import enter_by_name
 from .pointwise import number
 from .reducing import SUM, reduce
 from .splitting import parts
-from .strided_shapes import overlaps_itself, power_of_two, resized, same_view, share_memory
+from .strided_shapes import power_of_two, resized, same_view, share_memory
 from .tiles import SHORTEST, Tile, fastest, shared, tiles_for
 
 #: In which type products are summed; integers of fewer bits than 64, which wrap, in 32.
@@ -237,21 +237,18 @@ def _run(
     if out.dtype == torch.bool:
         raise OnHost("a product of bool")
     where = out.device
-    require(out.dtype, where.index or 0)
-    for tensor in (out, a, b, added):
-        if tensor.is_conj() or tensor.is_neg() or tensor.device != where:
-            raise OnHost("tensors of several devices, or with a pending sign")
+    index = where.index or 0
+    if fault := tensor_forms().fault((out,), (a, b, added), known(torch.float64, index)):
+        raise OnHost(fault)
     if a.dtype != b.dtype or added.dtype != out.dtype or not _may_give(a.dtype, out.dtype):
         raise OnHost("tensors of several types")
     if out.numel() == 0:
         return out
-    if overlaps_itself(out):
-        raise OnHost("an output with elements that share memory")
     heads = out.shape[1] if out.dim() > 3 else 1
     batches, m, n = out.shape[0] * heads, *out.shape[-2:]
     k = a.shape[-1]
     kind = _SUMS.get(out.dtype, tl.int32)
-    on = kind_of(where.index or 0)
+    on = kind_of(index)
     if on.cpu and 1 in (m, n) and -(-max(m, n) // _ACROSS_K[0]) * batches >= on.units:
         return _row(out, a, b, added, used, factors, kind)
     tile, parts = _division(on, a.dtype, kind is tl.float32, (m, n, k, batches))

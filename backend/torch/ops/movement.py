@@ -12,13 +12,14 @@ from typing import Any
 import torch
 
 from ..device import tensor_memory
+from ..device.native_module import torch_native
 from . import elementwise
 from .dtypes import NAMES, OnHost, as_integer, computed_in
 from .elementwise import Body, numbers_along
 from .library import aten, enter_by_name
 from .pointwise import number, of_type, output_strides, single
 from .splitting import parts, split
-from .strided_shapes import overlaps_itself, resized, share_memory
+from .strided_shapes import resized, share_memory
 
 COPY = Body.of("self")
 _FILL = Body.of("value")
@@ -101,7 +102,7 @@ def _cat(tensors: Sequence[torch.Tensor], dim: int = 0, *, out: torch.Tensor) ->
     dim %= len(shape)
     shape[dim] = sum(tensor.shape[dim] for tensor in tensors)
     resized(out, shape)
-    if overlaps_itself(out):
+    if torch_native().overlaps_itself(out.shape, out.stride()):
         raise RuntimeError(
             "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
             "Please clone() the tensor before performing the operation."

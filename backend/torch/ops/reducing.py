@@ -16,10 +16,13 @@ from typing import Any
 
 import torch
 
+from ...runtime import NAME
+from ..device.native_module import torch_native
+from ..device.tensor_memory import empty, tensor_forms
 from .addressing import Addresses, Operands, PlannedLaunch, Walk, conversion
 from .device_facts import DeviceFacts, kind_of, share_out
 from .dtypes import IN_SOURCE, NAMES, computed_in, converted
-from .strided_shapes import Dims, broadcast, collapsed, expanded, power_of_two
+from .strided_shapes import Dims, broadcast, power_of_two
 
 #: Elements of a program's tile, how many of them are along the reduced dimensions at most, and the elements of a tile
 #: whose rows lie next to one another in memory: of a CPU, and of a GPU. An H100 adds up 2^27 numbers so, all, and those
@@ -123,7 +126,7 @@ def reduce(
     kept = _kept(shape, dims)
     if out is None:
         device = next(value.device for value in operands.values() if isinstance(value, torch.Tensor))
-        result = torch.empty(kept, dtype=dtype, device=device)
+        result = empty(kept, dtype=dtype, device=device)
     else:
         result = _with(out, dims, kept)
     _run(what, {"out": result}, operands, shape, dims, computed_in(dtype) if compute is None else compute)
@@ -149,7 +152,7 @@ def reduce_together(
     device = next(value.device for value in operands.values() if isinstance(value, torch.Tensor))
     kept = _kept(shape, dims)
     results = {
-        name: kind if isinstance(kind, torch.Tensor) else torch.empty(kept, dtype=kind, device=device)
+        name: kind if isinstance(kind, torch.Tensor) else empty(kept, dtype=kind, device=device)
         for name, kind in outputs.items()
     }
     _run(what, results, operands, shape, dims, compute, counts)
@@ -190,7 +193,7 @@ def _run(
     if found.partial is None:
         found.plan.launch(given, what.places)
         return
-    partial = torch.empty(found.partial, dtype=compute, device=given.device)
+    partial = empty(found.partial, dtype=compute, device=torch.device(NAME, given.index))
     names = [name for name, _ in what.parts]
     found.plan.launch(replace(given, outputs=dict(zip(names, partial.unbind(0), strict=True))), what.places)
     # What is left is a reduction of the parts, in which the accumulators' parts are the elements.
@@ -214,7 +217,7 @@ def _finishing(what: What, tensors: Mapping[str, torch.Tensor]) -> list[str]:
 
 def _of_rows(tensor: torch.Tensor, kept: tuple[int, ...], dims: tuple[int, ...]) -> torch.Tensor:
     """An operand that is the same for all that is combined, of shape (*kept, 1)."""
-    strides = expanded(tensor.shape, tensor.stride(), kept)
+    strides = torch_native().expanded(tensor.shape, tensor.stride(), kept)
     return tensor.as_strided((*kept, 1), (*strides, 0), tensor.storage_offset())
 
 
@@ -226,28 +229,25 @@ def _reduction(
     if outputs[0].numel() == 0:
         return None
     count = len(outputs)
-    steps = [expanded(tensor.shape, tensor.stride(), shape) for tensor in operands.tensors.values()]
-    inside = [d for d in range(len(shape)) if d in dims]
     outside = [d for d in range(len(shape)) if d not in dims]
-    reduced, reduced_steps = collapsed([shape[d] for d in inside], [tuple([s[d] for d in inside]) for s in steps])
-    all_steps = (*[expanded(out.shape, out.stride(), _kept(shape, dims)) for out in outputs], *steps)
-    sizes, reach = [shape[d] for d in outside], math.prod([shape[d] for d in inside])
-    kept, kept_steps = collapsed(sizes, [tuple([s[d] for d in outside]) for s in all_steps])
+    (kept, kept_steps), (reduced, reduced_steps) = tensor_forms().walks(
+        operands.outputs, operands.tensors, shape, (outside, dims)
+    )
+    sizes, reach = [shape[d] for d in outside], math.prod([shape[d] for d in dims])
     # What lies next to one another in memory is read together.
     across = bool(kept) and any([step[-1] == 1 for step in kept_steps[count:]])
-    on = kind_of(operands.device.index or 0)
+    on = kind_of(operands.index)
     tile = _tile(math.prod(sizes), reach, across, on)
     parts, share = _split(math.prod(sizes), reach, tile, on) if split else (1, -(-reach // tile[1]) * tile[1])
     if parts > 1:
         names = [name for name, _ in what.parts]
         operands = replace(operands, outputs=dict.fromkeys(names, torch.empty(0, dtype=compute, device="meta")))
+        steps = [torch_native().expanded(t.shape, t.stride(), shape) for t in operands.tensors.values()]
         own = [_contiguous(sizes, parts)] * len(names)
-        kept, kept_steps = collapsed(sizes, [*own, *(tuple(s[d] for d in outside) for s in steps)])
+        kept, kept_steps = torch_native().collapsed(sizes, [*own, *([s[d] for d in outside] for s in steps)])
+        reduced_steps = [*[(0,) * len(reduced)] * len(names), *reduced_steps[count:]]
         count = len(names)
-    walks = (
-        Walk("row", "i", "in_rows", kept, kept_steps),
-        Walk("column", "j", "in_columns", reduced, [*[(0,) * len(reduced)] * count, *reduced_steps]),
-    )
+    walks = (Walk("row", "i", "in_rows", kept, kept_steps), Walk("column", "j", "in_columns", reduced, reduced_steps))
     rows = walks[0].count
     addresses = Addresses(operands.pointers, walks, {"n_rows": rows, "n_columns": reach, "share": share})
     form, programs = (what, len(kept), len(reduced), reach == 0, tile, parts), -(-rows // tile[0]) * parts

@@ -12,12 +12,13 @@ from typing import Any
 
 import torch
 
-from .addressing import NARROW, PLANS, Addresses, Operands, PlannedLaunch, Walk, conversion, is_plain
+from ..device.tensor_memory import tensor_forms
+from .addressing import NARROW, PLANS, Addresses, Operands, PlannedLaunch, Walk, conversion
 from .device_facts import kind_of
 from .dtypes import IN_SOURCE, NAMES, converted
 from .kept import Kept
 from .launching import grid_of
-from .strided_shapes import collapsed, expanded, power_of_two, same_view, share_memory
+from .strided_shapes import power_of_two, same_view, share_memory
 
 #: Elements of a program's tile, of a CPU and of a GPU, and of the longest row. An H100 has softmax of 2^27 numbers of
 #: bfloat16 in rows of 512 and 1,024 at 2,583 and 2,598 GB/s so, and at 1,981 and 2,113 with a CPU's tiles.
@@ -62,33 +63,15 @@ def _plan(
     and, of elements and of strides, that of columns: those of an earlier plan are changed here, as planning takes
     several times as long."""
     columns = math.prod([shape[d] for d in dims])
-    rows, parts = math.prod(shape) // columns, _parts(operands, shape, len(shape) - len(dims))
+    rows = math.prod(shape) // columns
+    parts = tensor_forms().roles(operands.outputs, operands.tensors, shape, len(shape) - len(dims))
     if parts is None or rows == 1 or columns == 1 or dims[0] != len(shape) - len(dims):
         return _planned(text, operands, shape, dims, compute)
-    device = operands.device.index or 0
+    device = operands.index
     tile = _tile(columns, device)
     what = text, compute, operands.form(), parts, columns % 16 == 0, tile, device, rows * columns > NARROW
     plan = _plans.get(what, lambda: _planned(text, operands, shape, dims, compute))
     return PlannedLaunch(plan.kernel, grid_of(-(-rows // tile[0])), (rows, *[columns] * (len(plan.integers) - 1)))
-
-
-def _parts(operands: Operands, shape: torch.Size, outside: int) -> tuple[str, ...] | None:
-    """Whether each tensor has all elements, one of each row, or one of each column. None if one has gaps, lies on
-    another device, or has others. The first ``outside`` dimensions are those of rows."""
-    found, device = [], operands.device
-    of_rows, of_columns = (*shape[:outside], *[1] * (len(shape) - outside)), shape[outside:]
-    for tensor in (*operands.outputs.values(), *operands.tensors.values()):
-        if not is_plain(tensor) or tensor.device != device:
-            return None
-        if tensor.shape == shape:
-            found.append("all")
-        elif tensor.shape == of_rows:
-            found.append("rows")
-        elif tensor.shape == of_columns:
-            found.append("columns")
-        else:
-            return None
-    return tuple(found)
 
 
 def _tile(columns: int, device: int) -> tuple[int, int]:
@@ -102,14 +85,11 @@ def _planned(
     text: str, operands: Operands, shape: torch.Size, dims: tuple[int, ...], compute: torch.dtype
 ) -> PlannedLaunch:
     operands.check(compute)
-    steps = [expanded(tensor.shape, tensor.stride(), shape) for tensor in operands.pointers.values()]
     outside = [d for d in range(len(shape)) if d not in dims]
-    kept, reduced = (
-        collapsed([shape[d] for d in at], [tuple(s[d] for d in at) for s in steps]) for at in (outside, dims)
-    )
+    kept, reduced = tensor_forms().walks(operands.outputs, operands.tensors, shape, (outside, dims))
     walks = Walk("row", "i", "in_rows", *kept), Walk("column", "j", "in_columns", *reduced)
     rows, columns = walks[0].count, walks[1].count
-    tile = _tile(columns, operands.device.index or 0)
+    tile = _tile(columns, operands.index)
     addresses = Addresses(operands.pointers, walks, {"n_rows": rows, "n_columns": columns})
     of_rows = frozenset(name for name, tensor in operands.outputs.items() if tensor.numel() < math.prod(shape))
     form = text, len(kept[0]), len(reduced[0]), tile, of_rows

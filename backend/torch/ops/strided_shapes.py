@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import reduce
-from itertools import pairwise
 from typing import Any
 
 import torch
@@ -23,58 +22,6 @@ share_memory: Callable[[torch.Tensor, torch.Tensor], bool] = _torch._is_alias_of
 def broadcast(*shapes: Sequence[int]) -> torch.Size:
     """What torch.broadcast_shapes() gives, in a tenth of its time; the error of other shapes is an operation's."""
     return reduce(_torch._infer_size, shapes, torch.Size())
-
-
-def expanded(shape: Sequence[int], strides: Sequence[int], to: Sequence[int]) -> Dims:
-    """Strides with which an operand is read as of shape ``to``: 0 where it is repeated, and any where there is one
-    element. Raises RuntimeError, as torch does, where it cannot be."""
-    if shape == to:
-        return tuple(strides)
-    missing = len(to) - len(shape)
-    if missing < 0:
-        raise RuntimeError(f"a tensor of shape {list(shape)} cannot be broadcast to {list(to)}")
-    result = [0] * missing
-    for size, stride, wanted in zip(shape, strides, to[missing:], strict=True):
-        if size != wanted and size != 1:
-            raise RuntimeError(f"a tensor of shape {list(shape)} cannot be broadcast to {list(to)}")
-        result.append(0 if size == 1 else stride)
-    return tuple(result)
-
-
-def collapsed(shape: Sequence[int], strides: Sequence[Dims]) -> tuple[Dims, list[Dims]]:
-    """The tensor's elements with as few dimensions as can be, the last of which is the one that the first of the
-    ``strides`` steps through fastest; and the strides of each. One element has no dimensions."""
-    dims = [d for d, size in enumerate(shape) if size != 1]
-    first = strides[0]
-    if any([first[d] <= first[after] for d, after in pairwise(dims)]):
-        dims.sort(key=lambda d: (-first[d] if first[d] else 0, *(-steps[d] for steps in strides[1:])))
-    sizes: list[int] = []
-    steps: list[list[int]] = [[] for _ in strides]
-    for d in dims:
-        size, here = shape[d], [stride[d] for stride in strides]
-        if sizes and all([step[-1] == stride * size for step, stride in zip(steps, here, strict=True)]):
-            sizes[-1] *= size
-            for step, stride in zip(steps, here, strict=True):
-                step[-1] = stride
-        else:
-            sizes.append(size)
-            for step, stride in zip(steps, here, strict=True):
-                step.append(stride)
-    return tuple(sizes), [*map(tuple, steps)]
-
-
-def overlaps_itself(tensor: torch.Tensor) -> bool:
-    """Whether two of its elements may share memory, so that it cannot be written in parallel."""
-    if tensor.is_contiguous():
-        return False
-    filled = 1
-    for step, count in sorted(
-        (step, count) for step, count in zip(tensor.stride(), tensor.shape, strict=True) if count != 1
-    ):
-        if step < filled:
-            return True
-        filled += step * (count - 1)
-    return False
 
 
 def resized(out: torch.Tensor, shape: Sequence[int]) -> torch.Tensor:
