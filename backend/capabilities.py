@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from .abi.tile_products import ELEMENTS
 from .driver_quirks import DRIVERS, OTHER, Driver, corrected
@@ -136,10 +136,10 @@ class Capabilities:
     def arch(self) -> str:
         """The canonical string, ``GPUTarget.arch``: ``vulkan1.3;driver=…;subgroup_size=…;…;features=a,b``."""
         parts = ["vulkan1.3"]
-        for entry in fields(self):
-            if entry.name in _OMITTED and not getattr(self, entry.name):
-                continue
-            parts.append(f"{entry.name}={_FORMAT.get(entry.name, str)(getattr(self, entry.name))}")
+        for name, form in _entries().items():
+            value = getattr(self, name)
+            if value or name not in _OMITTED:
+                parts.append(f"{name}={form.text(value)}")
         return ";".join(parts)
 
     @classmethod
@@ -150,49 +150,48 @@ class Capabilities:
             return PROFILES[arch]
         head, *rest = arch.split(";")
         pairs = dict(part.partition("=")[::2] for part in rest)
-        names = [entry.name for entry in fields(cls) if entry.name not in _OMITTED or entry.name in pairs]
-        if head != "vulkan1.3" or list(pairs) != names:
+        entries = {name: form for name, form in _entries().items() if name not in _OMITTED or name in pairs}
+        if head != "vulkan1.3" or [*pairs] != [*entries]:
             raise ValueError(
                 f"{arch!r} is neither a device profile ({', '.join(PROFILES)}) nor an arch string "
-                f"'vulkan1.3;{';'.join(name + '=…' for name in names)}'"
+                f"'vulkan1.3;{';'.join(name + '=…' for name in entries)}'"
             )
-        return cls(**{name: _PARSE.get(name, int)(pairs[name]) for name in names})
+        return cls(**{name: form.parse(pairs[name]) for name, form in entries.items()})
 
 
 #: Entries that an arch string lacks where they are empty.
 _OMITTED = frozenset({"processor", "corrections"})
 
 
-def _sorted(texts: frozenset[str]) -> str:
-    return ",".join(sorted(texts))
+class _Form(NamedTuple):
+    """How entries of a type are written: ``kind`` is JSON's type in a profile's file, ``read`` makes the value of it;
+    ``text`` is the value in an arch string, ``parse`` makes it of that."""
+
+    kind: type
+    read: Callable[[Any], Any]
+    text: Callable[[Any], str]
+    parse: Callable[[str], Any]
 
 
-def _texts(text: str) -> frozenset[str]:
-    return frozenset(filter(None, text.split(",")))
-
-
-#: How entries that are not numbers are written in an arch string, and how they are read.
-_FORMAT: dict[str, Callable[[Any], str]] = {
-    "features": _sorted,
-    "matrices": format_configurations,
-    "native_math": _sorted,
-    "tile_products": _sorted,
-    "corrections": _sorted,
+#: By the type of a field of Capabilities.
+_FORMS = {
+    "int": _Form(int, int, str, int),
+    "str": _Form(str, str, str, str),
+    "frozenset[str]": _Form(
+        list, frozenset, lambda names: ",".join(sorted(names)), lambda text: frozenset(filter(None, text.split(",")))
+    ),
+    "tuple[MatrixConfiguration, ...]": _Form(
+        list,
+        lambda texts: tuple(MatrixConfiguration.parse(text) for text in texts),
+        format_configurations,
+        parse_configurations,
+    ),
 }
-_PARSE: dict[str, Callable[[str], Any]] = {
-    "driver": str,
-    "processor": str,
-    "features": _texts,
-    "matrices": parse_configurations,
-    "native_math": _texts,
-    "tile_products": _texts,
-    "corrections": _texts,
-}
 
 
-#: Entries that are texts and lists in a profile's file.
-_TEXTS = frozenset({"driver", "processor"})
-_LISTS = frozenset({"features", "matrices", "native_math", "tile_products", "corrections"})
+def _entries() -> dict[str, _Form]:
+    """The fields of Capabilities, and how they are written."""
+    return {entry.name: _FORMS[str(entry.type)] for entry in fields(Capabilities)}
 
 
 @dataclass(frozen=True)
@@ -242,37 +241,25 @@ def read_profile(path: Path) -> Profile:
         data = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise ValueError(f"{path} is not a device profile: {error}") from None
-    names = [entry.name for entry in fields(Capabilities)]
     if isinstance(data, dict) and "info" in data:
         data = reported_profile(path, data)
-    if isinstance(data, dict):
-        data.setdefault("matrices", [])
-        data.setdefault("native_math", [])
-        data.setdefault("processor", "")
-        data.setdefault("tile_products", [])
-        data.setdefault("corrections", [])
     if not isinstance(data, dict):
         raise ValueError(f"{path} is not a device profile: it holds no JSON object")
-    wrong = sorted(data.keys() ^ {*names, "description", "sources"})
+    entries = _entries()
+    # What has a default may be left out.
+    data = {
+        entry.name: entries[entry.name].kind() for entry in fields(Capabilities) if entry.default is not MISSING
+    } | data
+    wrong = sorted(data.keys() ^ {*entries, "description", "sources"})
     if wrong:
         lacking = [name for name in wrong if name not in data]
         said = f"lacks {', '.join(lacking)}" if lacking else f"has unknown entries {', '.join(wrong)}"
         raise ValueError(f"{path} is not a device profile: it {said}")
-    for name in names:
-        kind = str if name in _TEXTS else list if name in _LISTS else int
-        if type(data[name]) is not kind:
-            raise ValueError(f"{path}: {name} is {data[name]!r}, which is not {kind.__name__}")
+    for name, form in entries.items():
+        if type(data[name]) is not form.kind:
+            raise ValueError(f"{path}: {name} is {data[name]!r}, which is not {form.kind.__name__}")
     try:
-        capabilities = Capabilities(
-            **{name: data[name] for name in names}
-            | {
-                "features": frozenset(data["features"]),
-                "native_math": frozenset(data["native_math"]),
-                "tile_products": frozenset(data["tile_products"]),
-                "corrections": frozenset(data["corrections"]),
-                "matrices": tuple(MatrixConfiguration.parse(text) for text in data["matrices"]),
-            }
-        )
+        capabilities = Capabilities(**{name: form.read(data[name]) for name, form in entries.items()})
     except (TypeError, ValueError) as error:
         raise ValueError(f"{path}: {error}") from None
     return Profile(path.stem, data["description"], tuple(data["sources"]), capabilities)
