@@ -66,7 +66,7 @@ def unrolled(operation: Operation, driver: Driver) -> int:
 
 
 def _of_reduction(operation: Operation, driver: Driver) -> int:
-    type_, result = operation.operands[0].tensor, operation.results[0].type
+    type_, result = operation.operand_group("srcs")[0].tensor, operation.results[0].type
     results = register_count(result) if isinstance(result, TensorType) else 1
     combined = register_count(type_) * (len(operation.regions[0].entry.operations) - 1)
     return combined + len(operation.operands) * results * reduced_bits(operation, LANE) * driver.each_lane
@@ -76,7 +76,7 @@ def reduced_bits(operation: Operation, unit: str) -> int:
     """How many bits of the number of a register, lane or subgroup are places along the dimension that a reduction
     combines; 1 where the layout has no meaning."""
     try:
-        bases = layout_of(operation.operands[0].type).bases[unit]
+        bases = layout_of(operation.operand_group("srcs")[0].type).bases[unit]
     except LayoutError:
         return 1
     return sum(point[operation.attribute("axis")] != 0 for point in bases)

@@ -159,7 +159,7 @@ def _number(value: Value) -> Any:
     if not isinstance(owner, Operation):
         return None
     if owner.name in ("tt.splat", "ttg.convert_layout"):
-        return _number(owner.operands[0])
+        return _number(owner["src"])
     if owner.name != "arith.constant":
         return None
     number = owner.attribute("value")

@@ -112,7 +112,7 @@ def _add(webs: _Webs, operation: Operation) -> None:
     match definition_of(operation).pointers:
         case Pointers.KEPT:
             webs.join((*operation.operands, *operation.results))
-            if operation.name == "tt.bitcast" and is_pointer(operation.operands[0]) is not is_pointer(operation.result):
+            if operation.name == "tt.bitcast" and is_pointer(operation["src"]) is not is_pointer(operation.result):
                 webs.widen((*operation.operands, *operation.results))
         case Pointers.ACCESSED:
             webs.widen(operation.operands[1:])

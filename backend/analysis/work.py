@@ -137,7 +137,7 @@ def _of_operation(operation: Operation, scalars: _Scalars) -> Work:
     if row.moves is None:
         raise Unknown
     if row.moves and row.syntax is not None:
-        arguments, parts = scalars.roots.get(operation.operands[0], ()), Counter[tuple[tuple[int, ...], bool]]()
+        arguments, parts = scalars.roots.get(operation["ptr"], ()), Counter[tuple[tuple[int, ...], bool]]()
         for name in row.moves:
             written = name in ("val", "value")
             parts[arguments, written] += sum(_bytes(value.type) for value in row.syntax.values(operation, name))
@@ -159,12 +159,12 @@ def _of_regions(operation: Operation, scalars: _Scalars) -> Work:
             raise Unknown
         return inner[0].times(max(0, -(-(upper - lower) // step)))
     if operation.name == "scf.if":
-        condition = scalars.number(operation.operands[0])
+        condition = scalars.number(operation["condition"])
         if condition is None:
             return max(inner, key=lambda work: (work.moved, work.operations), default=Work())
         return inner[0] if condition else inner[1] if len(inner) > 1 else Work()
     if operation.name in ("tt.reduce", "tt.scan"):
-        return inner[0].times(_size(operation.operands[0].type))
+        return inner[0].times(_size(operation.operand_group("srcs")[0].type))
     if any(work != Work() for work in inner):
         raise Unknown
     return Work()

@@ -106,7 +106,7 @@ def _moved(function: Function) -> set[Type]:
         if operation.name == "tt.load":
             found.add(operation.result.type)
         elif operation.name == "tt.store":
-            found.add(operation.operands[1].type)
+            found.add(operation["value"].type)
     return found
 
 
@@ -116,7 +116,7 @@ def shape(function: Function, lanes: int) -> dict[str, Any] | None:
     found = []
     for operation in function.walk():
         if operation.name in ("tt.store", "tt.load"):
-            layout = _layout(operation.operands[0].type)
+            layout = _layout(operation["ptr"].type)
             if layout is not None and layout.rank:
                 found.append((operation.name == "tt.store", layout.size, layout, operation))
     if not found:
@@ -148,7 +148,7 @@ def conversions(function: Function, spelling: Spelling, plan: KernelPlan) -> lis
         planned = plan.plans.get(operation)
         if operation.name != "ttg.convert_layout" or not isinstance(planned, Conversion):
             continue
-        source, result = operation.operands[0].type, operation.result.type
+        source, result = operation["src"].type, operation.result.type
         before, after = planned.source, planned.target
         assert before is not None and after is not None
         old, new = owners(before), owners(after)
@@ -191,7 +191,7 @@ def accesses(function: Function, plan: KernelPlan) -> list[dict[str, Any]]:
     for operation in function.walk():
         if operation.name not in ("tt.load", "tt.store"):
             continue
-        pointer = operation.operands[0]
+        pointer = operation["ptr"]
         layout = _layout(pointer.type)
         bits = _bits(pointer.type)
         planned = plan.plans.get(operation)
@@ -313,7 +313,7 @@ def shared_memory(function: Function, plan: KernelPlan) -> dict[str, Any]:
 
 def _label(operation: Operation) -> str:
     """The Python variable that a buffer holds, or the operation that it is for."""
-    value = operation.operands[0] if operation.name == "ttg.local_alloc" and operation.operands else None
+    value = operation.optional("src") if operation.name == "ttg.local_alloc" else None
     named = [operation.location.name]
     if value is not None:
         named += [value.location.name, value.owner.location.name if isinstance(value.owner, Operation) else ""]

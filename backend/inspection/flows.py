@@ -44,7 +44,7 @@ def dots(function: Function, spelling: Spelling, plan: KernelPlan) -> list[dict[
 
 
 def _full_precision(dot: Operation) -> str:
-    type_ = dot.operands[0].type
+    type_ = dot["a"].type
     if isinstance(type_, TensorType) and str(type_.element) == "f32" and dot.attribute("inputPrecision") == "ieee":
         return "its operands are fp32 of full precision; input_precision='tf32' would allow them"
     return ""

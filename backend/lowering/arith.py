@@ -204,7 +204,7 @@ def _is_sum_of_narrow(operation: Operation) -> bool:
 def _is_narrow(value: Value) -> bool:
     owner = value.owner
     while isinstance(owner, Operation) and owner.name in MOVES:
-        owner = owner.operands[0].owner
+        owner = owner["src"].owner
     if not isinstance(owner, Operation) or owner.name != "arith.extsi":
         return False
     source = element_type(owner["src"].type)

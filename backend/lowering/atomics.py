@@ -173,7 +173,7 @@ def _act(
     """Runs ``one(*values)`` in the invocation that owns each element, between the barriers that its memory semantics
     ask for, and defines the result, of ``type_``, in all that hold the element. ``values``: the registers of each
     operand."""
-    f, module, pointer = ctx.f, ctx.module, operation.operands[0]
+    f, module, pointer = ctx.f, ctx.module, operation["ptr"]
     sem = operation.attribute("sem")
     owner = owns(ctx, pointer.type)
     zero = module.null(ctx.type_id(type_))

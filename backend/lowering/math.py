@@ -180,7 +180,7 @@ CLASSES: dict[str, Callable[[Real], Bool]] = {
 
 @lowers(*CLASSES)
 def _class(ctx: Lowering, operation: Operation) -> None:
-    type_, predicate = element_type(operation.operands[0].type), CLASSES[operation.name]
+    type_, predicate = element_type(operation["operand"].type), CLASSES[operation.name]
     if operation.name == "math.isnormal" and type_ not in (F32, F64):
         raise NotImplementedError(
             f"isnormal of {type_} is not supported; compare the magnitude with the smallest normal number"

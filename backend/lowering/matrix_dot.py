@@ -35,7 +35,7 @@ def lower_matrix_dot(ctx: Lowering, operation: Operation) -> None:
     split = planned.split
     unit = MatrixUnit(ctx, configuration)
     accumulator, result = component_type(configuration.c), element_type(operation.result.type)
-    totals = [_as(ctx, value, result, accumulator) for value in ctx.registers(operation.operands[2])]
+    totals = [_as(ctx, value, result, accumulator) for value in ctx.registers(operation["c"])]
 
     operands = [_operand(ctx, unit, use, operation.operands[use], split) for use in (MatrixUse.A, MatrixUse.B)]
     fragments = plan.left, plan.right

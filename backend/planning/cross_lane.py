@@ -123,7 +123,7 @@ def _few(
 def plan_reduce(operation: Operation, room: Room, target: Target) -> Plan:
     """``tt.reduce``: in as few rounds as the memory allows, because each has two barriers; in the order of the elements
     where the combination may not commute."""
-    layout, sizes = layout_of(operation.operands[0].type), _sizes(operation)
+    layout, sizes = layout_of(operation.operand_group("srcs")[0].type), _sizes(operation)
     types = [element_type(operand.type) for operand in operation.operands]
     axis, combination = int(operation.attribute("axis")), operation.regions[0]
     agreed = not agrees(combination)
@@ -169,7 +169,7 @@ def plan_vote(operation: Operation, room: Room, target: Target) -> Plan:
 
 def plan_scan_operation(operation: Operation, room: Room, target: Target) -> Plan:
     """``tt.scan``, in another layout where its own cannot be scanned."""
-    layout, sizes = layout_of(operation.operands[0].type), _sizes(operation)
+    layout, sizes = layout_of(operation.operand_group("srcs")[0].type), _sizes(operation)
     types = [element_type(operand.type) for operand in operation.operands]
     axis, reverse = int(operation.attribute("axis")), bool(operation.attribute("reverse"))
     scratch: list[Scratch] = []
@@ -263,7 +263,7 @@ def _is_instruction(operation: Operation, target: Target) -> bool:
 
 def plan_atomic(operation: Operation, room: Room, target: Target) -> Plan:
     """An atomic operation: one invocation acts for each element, and shares the result where it is used."""
-    type_ = operation.operands[0].type
+    type_ = operation["ptr"].type
     alone = Atomic(updates=_updates(operation, type_, target, _is_instruction(operation, target)))
     if not any(result.uses for result in operation.results):
         return alone

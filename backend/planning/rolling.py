@@ -57,7 +57,7 @@ def unpacks(operation: object) -> bool:
 
 
 def _narrow(operation: Operation) -> bool:
-    source, target = (element_type(value.type) for value in (operation.operands[0], operation.result))
+    source, target = (element_type(value.type) for value in (operation["src"], operation.result))
     return isinstance(source, FloatType) and source.width == 8 and isinstance(target, FloatType) and target.width > 8
 
 

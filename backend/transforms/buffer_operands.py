@@ -29,7 +29,7 @@ def buffer_operands(module: Module, limit: int) -> bool:
 def _suits(operation: Operation) -> bool:
     if operation.name != "ttg.convert_layout" or not operation.result.uses:
         return False
-    source = operation.operands[0].type
+    source = operation["src"].type
     return (
         isinstance(source, TensorType)
         and source.rank == 2
@@ -42,7 +42,7 @@ def _suits(operation: Operation) -> bool:
 
 
 def _buffer(conversion: Operation) -> bool:
-    value, converted = conversion.operands[0], conversion.result
+    value, converted = conversion["src"], conversion.result
     kept = (one for one in buffers_with(value, conversion) if all(use.name != "ttg.local_dealloc" for use in one.uses))
     buffer = next(kept, None)
     if buffer is None:

@@ -49,7 +49,7 @@ def _take_as_they_are(gather: Operation) -> bool:
 
 
 def _unconverted(value: Value) -> Value:
-    return value.owner.operands[0] if _converts(value.owner) else value
+    return value.owner["src"] if _converts(value.owner) else value
 
 
 def _converts(owner: Operation | Block) -> TypeGuard[Operation]:

@@ -25,7 +25,7 @@ def _reload(load: Operation) -> bool:
     uses = list(dict.fromkeys(value.uses))
     if block is None or len(uses) < 2 or any(use.name != "tt.dot" or use.block is not block for use in uses):
         return False
-    if any(use.name == "ttg.local_dealloc" for use in load.operands[0].uses):
+    if any(use.name == "ttg.local_dealloc" for use in load["src"].uses):
         return False
     for dot in uses:
         dot.replace_operand(value, Rewriter.before(dot).copy(load).result)

@@ -40,7 +40,7 @@ def is_operand(operation: Operation) -> bool:
     """Whether it loads a dot operand from a buffer that is never written again: whose type is not ``mutable``."""
     if operation.name != "ttg.local_load" or len(operation.operands) != 1:
         return False
-    buffer, tensor = operation.operands[0].type, operation.result.type
+    buffer, tensor = operation["src"].type, operation.result.type
     if not isinstance(buffer, MemDescType) or buffer.mutable or not isinstance(tensor, TensorType):
         return False
     encoding = tensor.encoding
@@ -52,7 +52,7 @@ def is_operand(operation: Operation) -> bool:
 def _target(block: Block, load: Operation, place: int) -> int | None:
     """The place of the dot that a load may go to: its first use, in the same block, after what takes shared memory;
     None where there is none."""
-    buffer, taken = load.operands[0], False
+    buffer, taken = load["src"], False
     for number in range(place + 1, len(block.operations)):
         outer = block.operations[number]
         for operation in outer.walk():

@@ -71,7 +71,8 @@ def _halves(
     turned = rewriter.make("tt.trans", [parted.result], [turned_type], {"order": DenseArray(order)})
     half = TensorType(turned_type.shape[:2], type_.element)
     split = rewriter.make("tt.split", [turned.result], [half, half])
-    made = split.results[0], split.results[1]
+    first, second = split.results
+    made = first, second
     if isinstance(owner, Operation):
         known[value, axis] = made
     return made

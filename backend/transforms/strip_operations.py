@@ -49,7 +49,7 @@ def may_be_cut(operation: Operation) -> bool:
     if name == "arith.constant":
         return isinstance(attribute := operation.attribute("value"), DenseAttr) and attribute.splat
     if name == "tt.store":
-        return is_tensor(operation.operands[0])
+        return is_tensor(operation["ptr"])
     return (
         name in _ALWAYS
         or (not operation.regions and elementwise(operation))
@@ -61,7 +61,7 @@ def may_be_cut(operation: Operation) -> bool:
 def converts(operation: Operation, most: int | None) -> bool:
     """Whether a ``ttg.convert_layout`` moves no element between lanes, or more than the driver's ``most_shuffles``, but
     no more for a strip."""
-    if operation.name != "ttg.convert_layout" or most is None or is_pointer(operation.operands[0]):
+    if operation.name != "ttg.convert_layout" or most is None or is_pointer(operation["src"]):
         return False
     whole = _shuffles(operation, 0, 1)
     if whole is None or 0 < whole <= most:
@@ -72,7 +72,7 @@ def converts(operation: Operation, most: int | None) -> bool:
 
 def _most_strips(operation: Operation, dim: int) -> int:
     """In how many strips along ``dim`` a conversion's tensors can be cut at most."""
-    types, strips = [operation.operands[0].tensor, operation.result.tensor], 1
+    types, strips = [operation["src"].tensor, operation.result.tensor], 1
     while all(cut_fits(type_, dim, 2 * strips) for type_ in types):
         strips *= 2
     return strips
@@ -86,7 +86,7 @@ def converts_strips(operation: Operation, dim: int, strips: int, most: int) -> b
 
 def _shuffles(operation: Operation, dim: int, strips: int) -> int | None:
     """The 32-bit shuffles that move a strip of a conversion; None where it goes through memory."""
-    types = [strip_type(value.tensor, dim, strips) for value in (operation.operands[0], operation.result)]
+    types = [strip_type(value.tensor, dim, strips) for value in (operation["src"], operation.result)]
     size = bytes_in_memory(element_type(types[0]))
     try:
         moves = plan_conversion(layout_of(types[0]), layout_of(types[1]), size)
@@ -99,7 +99,7 @@ def _shuffles(operation: Operation, dim: int, strips: int) -> int | None:
 
 def _renames(reshape: Operation) -> bool:
     """Whether it gives registers other names, which are as good: elements may come in any order."""
-    before, after = reshape.operands[0].tensor, reshape.result.tensor
+    before, after = reshape["src"].tensor, reshape.result.tensor
     return before.shape == after.shape and order_is_free(reshape) and same_registers(before, after)
 
 

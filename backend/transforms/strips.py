@@ -422,11 +422,11 @@ class _Strips:
 
     def _stored_to(self, run: Run) -> list[Operation] | None:
         """The loads of what another strip may store; None for two stores that may meet so."""
-        pointers = [store.operands[0] for store in run.stores]
+        pointers = [store["ptr"] for store in run.stores]
         for number, pointer in enumerate(pointers):
             if any(self._meet(pointer, other) for other in pointers[:number]):
                 return None
-        return [load for load in run.loads if any(self._meet(load.operands[0], pointer) for pointer in pointers)]
+        return [load for load in run.loads if any(self._meet(load["ptr"], pointer) for pointer in pointers)]
 
     def _meet(self, pointer: Value, other: Value) -> bool:
         """Whether an element of one may be another element of the other."""

@@ -133,7 +133,7 @@ class _Structurer:
             then, otherwise = Block(), Block()
             return self._join(
                 branch,
-                branch.operands[0],
+                branch["condition"],
                 then,
                 self._follow(branch.successors[0], then),
                 otherwise,

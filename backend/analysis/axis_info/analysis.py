@@ -62,7 +62,7 @@ class AxisInfoAnalysis:
     def _for(self, operation: Operation) -> None:
         """``scf.for``: operands lower bound, upper bound, step, initial values."""
         body = operation.regions[0].entry
-        lower, step = self[operation.operands[0]], self[operation.operands[2]]
+        lower, step = self[operation["lowerBound"]], self[operation["step"]]
         counter = body.arguments[0]
         self._known[counter] = replace(
             unknown(counter.type), divisibility=(min(lower.divisibility[0], step.divisibility[0]),)

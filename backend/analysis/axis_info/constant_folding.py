@@ -73,7 +73,7 @@ def binary(operation: Operation, a: int, b: int) -> int | None:
 
 def compare(operation: Operation, a: int, b: int) -> bool:
     """The result of ``arith.cmpi``."""
-    predicate, type_ = operation.attribute("predicate"), operation.operands[0].type
+    predicate, type_ = operation.attribute("predicate"), operation["lhs"].type
     if predicate in ("eq", "ne"):
         return _COMPARISONS[predicate](a, b)
     if predicate[0] == "u":
@@ -85,7 +85,7 @@ def compare(operation: Operation, a: int, b: int) -> bool:
 
 def extend(operation: Operation, a: int) -> int:
     """The result of ``arith.extsi``, ``arith.extui`` and casts to and from ``index``."""
-    source = operation.operands[0].type
+    source = operation["src"].type
     if operation.name in ("arith.extsi", "arith.index_cast"):
         return -a if width_of(source) == 1 else a
     return unsigned(a, source)

@@ -151,7 +151,7 @@ def _blocks(operation: Operation, left: AxisInfo, right: AxisInfo) -> tuple[int,
         for dim in range(left.rank)
     )
     signed = operation.name in ("arith.divsi", "arith.remsi")
-    if signed and max(blocks) > 1 and not never_negative(operation.operands[0]):
+    if signed and max(blocks) > 1 and not never_negative(operation["lhs"]):
         return (1,) * left.rank
     return blocks
 

@@ -64,7 +64,7 @@ def writing_place(module: Module, number: int) -> tuple[str, int] | None:
     roots = pointer_roots(kernel)
     for operation in kernel.walk():
         if operation.name in ("tt.store", "tt.atomic_rmw", "tt.atomic_cas", "tt.atomic_store"):
-            if number in roots.get(operation.operands[0], ()) and operation.location.file:
+            if number in roots.get(operation["ptr"], ()) and operation.location.file:
                 return operation.location.file, operation.location.line
     return None
 

@@ -71,7 +71,7 @@ def _is_address(value: Value) -> bool:
     while pending:
         one = pending.pop()
         for use in one.uses:
-            if use.name == "tt.addptr" and use.operands[1] is one:
+            if use.name == "tt.addptr" and use["offset"] is one:
                 continue
             if use.name not in _PARTS:
                 return False

@@ -66,7 +66,7 @@ def _cubes(block: Block) -> list[TensorType]:
     """The types that are reduced in a block, one for each shape."""
     found: dict[tuple[int, ...], TensorType] = {}
     for operation in block.operations:
-        if operation.name == "tt.reduce" and isinstance(type_ := operation.operands[0].type, TensorType):
+        if operation.name == "tt.reduce" and isinstance(type_ := operation.operand_group("srcs")[0].type, TensorType):
             if set(type_.shape) == {2} and type_.rank > _APART and _in_order(type_):
                 found.setdefault(type_.shape, type_)
     return list(found.values())
@@ -245,7 +245,7 @@ class _Cube:
     @staticmethod
     def _place(reshape: Operation) -> int | None:
         """The dimension along which a tensor holds the numbers 0 and 1."""
-        made, type_ = reshape.operands[0].owner, reshape.result.tensor
+        made, type_ = reshape["src"].owner, reshape.result.tensor
         if not isinstance(made, Operation) or made.name != "tt.make_range" or made.attribute("start") != 0:
             return None
         return type_.shape.index(2) if type_.size == 2 else None
@@ -256,11 +256,11 @@ class _Cube:
         chosen: list[Operation] = []
         exchanges: set[Value] = set()
         for operation in self._block.operations:
-            if operation.name == "tt.reduce" and self._is_whole(operation.operands[0]):
+            if operation.name == "tt.reduce" and self._is_whole(operation.operand_group("srcs")[0]):
                 if self._exchanges(operation):
                     chosen.append(operation)
                     exchanges.add(operation.result)
-            elif operation.name in ("tt.expand_dims", "tt.broadcast") and operation.operands[0] in exchanges:
+            elif operation.name in ("tt.expand_dims", "tt.broadcast") and operation["src"] in exchanges:
                 chosen.append(operation)
                 exchanges.add(operation.result)
             elif (
@@ -280,7 +280,7 @@ class _Cube:
 
     def _exchanges(self, reduction: Operation) -> bool:
         """Whether what is left along a dimension goes to both elements again."""
-        if len(reduction.results) != 1 or reduction.operands[0].tensor.encoding != self._encoding:
+        if len(reduction.results) != 1 or reduction["srcs"].tensor.encoding != self._encoding:
             return False
         axis = reduction.attribute("axis")
         return all(
@@ -340,7 +340,7 @@ class _Cube:
             if owner.name == "tt.reshape":
                 dim = self._place(owner)
                 assert dim is not None
-                return self._places(dim, form, owner.operands[0].tensor.element, rewriter)
+                return self._places(dim, form, owner["src"].tensor.element, rewriter)
             operands = [self._spread(self._in_form(one, form, rewriter), type_, rewriter) for one in owner.operands]
             if owner.name in _LAYS_OUT:
                 return operands[0]
@@ -348,7 +348,7 @@ class _Cube:
         native = self._native.get(value)
         source = value if native is None else self._known[value, native]
         if native is None and isinstance(owner, Operation) and owner.name == "tt.reshape" and not owner.attributes:
-            source = owner.operands[0]
+            source = owner["src"]
         return rewriter.make("tt.reshape", [source], [type_]).result
 
     @staticmethod

@@ -85,7 +85,7 @@ def _choose(module: Module, lanes: int) -> dict[BlockedEncoding, BlockedEncoding
 def _same_reach(trans: Operation, extents: dict[BlockedEncoding, tuple[int, ...]], reaches: object) -> bool:
     """Tells both encodings of a ``tt.trans`` how far the other's tensors reach. Whether that was news."""
     assert callable(reaches)
-    source, result = (value.tensor.encoding for value in (trans.operands[0], trans.result))
+    source, result = (value.tensor.encoding for value in (trans["src"], trans.result))
     if not (isinstance(source, BlockedEncoding) and isinstance(result, BlockedEncoding)):
         return False
     order = trans.attribute("order")
@@ -127,9 +127,9 @@ def _same_elements(one: TensorType, other: TensorType) -> bool:
 def _joins(operation: Operation) -> bool:
     """Whether a ``tt.join`` or ``tt.split`` keeps what it joins in one lane, and each in its place."""
     if operation.name == "tt.join":
-        part, whole = operation.operands[0].tensor, operation.result.tensor
+        part, whole = operation["lhs"].tensor, operation.result.tensor
     elif operation.name == "tt.split":
-        part, whole = operation.results[0].tensor, operation.operands[0].tensor
+        part, whole = operation.results[0].tensor, operation["src"].tensor
     else:
         return False
     try:

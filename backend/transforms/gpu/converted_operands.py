@@ -32,7 +32,7 @@ def _convert(load: Operation) -> bool:
     alloc, element = way[0], chain[-1].result.tensor.element
     if not isinstance(element, FloatType | IntegerType) or element.width not in (8, 16):
         return False
-    tile, at = alloc.operands[0], Rewriter.before(alloc)
+    tile, at = alloc["src"], Rewriter.before(alloc)
     source = tile.tensor
     value = load.result
     for operation in chain:
@@ -61,7 +61,7 @@ def _first_use(value: Value) -> Operation:
 
 def _way(load: Operation) -> Iterator[Operation]:
     """What stores a tile to a buffer, views it and loads it, if nothing else uses the buffer; else nothing."""
-    found, owner = [load], load.operands[0].owner
+    found, owner = [load], load["src"].owner
     while isinstance(owner, Operation) and owner.block is load.block and len(owner.results[0].uses) == 1:
         found.append(owner)
         if owner.name == "ttg.local_alloc":
@@ -69,7 +69,7 @@ def _way(load: Operation) -> Iterator[Operation]:
             return
         if owner.name != "ttg.memdesc_trans":
             return
-        owner = owner.operands[0].owner
+        owner = owner["src"].owner
 
 
 def _chain(value: Value) -> Iterator[Operation]:

@@ -111,7 +111,7 @@ def _transpose_meanings(operations: Sequence[Operation], meanings: Meanings) -> 
         later = []
         for operation in waiting:
             order = tuple(operation.attribute("order"))
-            source, target = encoding_of(operation.operands[0].type), encoding_of(operation.result.type)
+            source, target = encoding_of(operation["src"].type), encoding_of(operation.result.type)
             known, wanted = _own(source, meanings), _own(target, meanings)
             if known is not None and isinstance(target, LinearEncoding):
                 meanings.setdefault(target, transposed(known, order))

@@ -101,17 +101,17 @@ def _operand(dot: Operation, number: int) -> _Operand:
     while isinstance(owner, Operation) and owner.block is dot.block and len(owner.results[0].uses) == 1:
         found.append(owner)
         if owner.name == "ttg.local_alloc" and owner.operands:
-            return _Operand(owner.operands[0], tuple(reversed(found)), False)
+            return _Operand(owner["src"], tuple(reversed(found)), False)
         if owner.name != ("ttg.local_load" if len(found) == 1 else "ttg.memdesc_trans"):
             break
-        owner = owner.operands[0].owner
+        owner = owner["src"].owner
     block = value.owner.block if isinstance(value.owner, Operation) else value.owner
     return _Operand(value, (), block is not dot.block)
 
 
 def _own_accumulator(dot: Operation) -> int | None:
     """The number of the value of an scf.for that is the dot's accumulator and becomes its result, and nothing else."""
-    total, block = dot.operands[2], dot.block
+    total, block = dot["c"], dot.block
     if block is None or block.holder is None or block.holder.name != "scf.for":
         return None
     if total.owner is not block or total.uses != [dot] or dot.result.uses != [block.terminator]:
@@ -211,7 +211,7 @@ class _Rewritten:
 
     def _otherwise(self, at: Rewriter, beyond: Value) -> list[Value]:
         """The branch: gives the accumulator and the tiles. It chooses other powers, if the loop carries them."""
-        then, otherwise, total = Block(), Block(), self._dot.operands[2]
+        then, otherwise, total = Block(), Block(), self._dot["c"]
         carried = [self._bits[which] for which in self._inside] if self._number is not None else []
         kept = [total, *self._tiles, *carried]
         regions = [region_of(then), region_of(otherwise)]

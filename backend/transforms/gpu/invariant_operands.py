@@ -70,7 +70,7 @@ def _hoist(loop: Operation, room: Capacity) -> list[Operation]:
             load.erase()
             loaded.append(same)
             continue
-        view, allocation = load.operands[0].owner, _allocation(load)
+        view, allocation = load["src"].owner, _allocation(load)
         assert isinstance(view, Operation)
         ready = allocation if view.block is body else view
         there = Rewriter.after(ready) if ready.block is loop.block else Rewriter.before(loop)
@@ -85,7 +85,7 @@ def _hoist(loop: Operation, room: Capacity) -> list[Operation]:
 def _convert(load: Operation, room: Capacity) -> None:
     """Changes the layout of what a load reads instead of storing it, if the buffer is larger than the room, and no
     other operation reads it."""
-    allocation = load.operands[0].owner
+    allocation = load["src"].owner
     assert isinstance(allocation, Operation)
     alone = allocation.name == "ttg.local_alloc" and allocation.block is load.block
     if alone and allocation.result.uses == [load] and buffer_bytes(allocation.result.memdesc) > room.shared:
@@ -115,7 +115,7 @@ def _held(loop: Operation, body: Block) -> int:
         if operation.name == "tt.dot" and operation.result not in body.terminator.operands:
             held += _words(operation.result)
         if operation.name == "ttg.local_alloc" and operation.operands:
-            held += _words(operation.operands[0])
+            held += _words(operation["src"])
     return held
 
 
@@ -131,8 +131,8 @@ def _is_invariant(load: Operation, body: Block) -> bool:
 
 def _allocation(load: Operation) -> Any:
     """What defines the buffer that a load reads, or reads a view of."""
-    owner = load.operands[0].owner
-    return owner.operands[0].owner if isinstance(owner, Operation) and definition_of(owner).view else owner
+    owner = load["src"].owner
+    return owner["src"].owner if isinstance(owner, Operation) and definition_of(owner).view else owner
 
 
 def _words(value: Value) -> int:

@@ -20,7 +20,7 @@ def fills(body: Block) -> list[Operation]:
 def _kept(body: Block) -> set[Operation]:
     """Buffers from before a loop that its body reads, as they are or views of them."""
     owners = {operand.owner for operation in body.operations for operand in operation.operands}
-    owners |= {view.operands[0].owner for view in owners if isinstance(view, Operation) and definition_of(view).view}
+    owners |= {view["src"].owner for view in owners if isinstance(view, Operation) and definition_of(view).view}
     return {
         owner
         for owner in owners

@@ -16,7 +16,7 @@ from ...ttgir.types import FloatType, IntegerType, MemDescType, TensorType
 
 def place_operands(loads: frozenset[Operation]) -> None:
     """Rewrites the encoding of each buffer of rank 2 all of whose readers are in ``loads`` and agree."""
-    for buffer in dict.fromkeys(_allocation(load.operands[0]) for load in loads):
+    for buffer in dict.fromkeys(_allocation(load["src"]) for load in loads):
         if buffer is not None:
             _place(buffer, loads)
 
@@ -25,7 +25,7 @@ def _allocation(buffer: Value) -> Value | None:
     """The ``ttg.local_alloc`` result that a buffer is, or is the transpose of."""
     owner = buffer.owner
     if isinstance(owner, Operation) and owner.name == "ttg.memdesc_trans":
-        return _allocation(owner.operands[0])
+        return _allocation(owner["src"])
     return buffer if isinstance(owner, Operation) and owner.name == "ttg.local_alloc" and owner.operands else None
 
 

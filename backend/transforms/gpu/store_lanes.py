@@ -34,7 +34,7 @@ def reorder_storing_lanes(module: Module, at_once: int) -> bool:
     stores: dict[BlockedEncoding, list[_Store]] = {}
     for operation in module.walk():
         if operation.name == "ttg.local_alloc" and operation.operands:
-            tensor, buffer = operation.operands[0].tensor, operation.result.memdesc
+            tensor, buffer = operation["src"].tensor, operation.result.memdesc
             if isinstance(tensor.encoding, BlockedEncoding) and _is_stored_in_vectors(tensor, buffer):
                 stores.setdefault(tensor.encoding, []).append((tensor, buffer))
     chosen: dict[Encoding, Encoding] = {}

@@ -29,7 +29,7 @@ def buffer_transposed_operands(module: Module) -> bool:
 
 
 def _suits(conversion: Operation) -> bool:
-    source = conversion.operands[0].type
+    source = conversion["src"].type
     return (
         isinstance(source, TensorType)
         and source.rank == 2
@@ -42,7 +42,7 @@ def _suits(conversion: Operation) -> bool:
 
 
 def _rewrite(conversion: Operation) -> None:
-    tensor = conversion.operands[0]
+    tensor = conversion["src"]
     filled = buffers_with(tensor, conversion)
     buffer = next((one for one in filled if isinstance(one.memdesc.encoding, SwizzledSharedEncoding)), None)
     if buffer is None:

@@ -29,7 +29,7 @@ def turn_dots(module: Module) -> bool:
     known: dict[Value, bool | None] = {}
     for operation in module.walk():
         if _transposes(operation) and _feeds_dots(operation.result):
-            found = _between(operation.operands[0], known)
+            found = _between(operation["src"], known)
             if found and any(one.name == "tt.dot" for one in found):
                 clusters[operation] = found
     while spoilt := [end for end, cluster in clusters.items() if not _is_closed(cluster, clusters)]:
@@ -37,7 +37,7 @@ def turn_dots(module: Module) -> bool:
             del clusters[end]
     turned: dict[Value, Value] = {}
     for end in clusters:
-        end.result.replace_uses(_turn(end.operands[0], turned))
+        end.result.replace_uses(_turn(end["src"], turned))
         end.erase()
     erase_unused({operation for cluster in clusters.values() for operation in cluster})
     return bool(clusters)
@@ -163,7 +163,7 @@ def _made(value: Value, turned: dict[Value, Value]) -> Value:
     owner = value.owner
     assert isinstance(owner, Operation)
     if _transposes(owner):
-        return owner.operands[0]
+        return owner["src"]
     attributes = turned_hints(owner.attributes, _TURNED)
     operands = [turned.get(operand, operand) for operand in owner.operands]
     if owner.name == "tt.dot":
@@ -184,7 +184,7 @@ def _transposed(operand: Value, dot: Operation, turned: dict[Value, Value]) -> V
         return turned[operand]
     owner = operand.owner
     if isinstance(owner, Operation) and _transposes(owner):
-        return owner.operands[0]
+        return owner["src"]
     place = Rewriter.after(owner) if isinstance(owner, Operation) else Rewriter.before(dot)
     made = place.make("tt.trans", [operand], [_turned_type(operand.type)], {"order": DenseArray(_TURNED)})
     if isinstance(owner, Operation):
