@@ -42,3 +42,8 @@ def title(section: str) -> str:
 def directives(section: str) -> dict[str, str]:
     """What a section says of itself in lines such as ``// DEVICES: plain``, but its patterns."""
     return dict(re.findall(r"^// ([A-Z]+): (.+)$", section, re.MULTILINE))
+
+
+def numbers(text: str) -> dict[str, int]:
+    """``name=1, other=2`` as a dictionary."""
+    return {name: int(number) for name, number in re.findall(r"(\w+)=(\d+)", text)}

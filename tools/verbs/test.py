@@ -7,7 +7,8 @@ Of the large matrices of tests, those of tests/each_value.py, a run of the whole
 parameter; `test --whole`, and a run of tests that are named, all cells.
 
 `test --fast` runs pytest alone, in one process, against the checkout itself (an editable installation, as of `dev`).
-`test --for FILE` does so with the tests of a file of backend/: those that have its name, and those that import it.
+`test --for FILE` does so with the tests of a file of backend/: those that have its name, those that import it, and
+its room's sections of text.
 """
 
 from __future__ import annotations
@@ -65,7 +66,8 @@ def _names_tests(argument: str) -> bool:
 
 
 def tests_of(root: Path, file: Path) -> list[str]:
-    """The files of tests that have the name of a file of backend/, or import it. Raises ToolError."""
+    """The files of tests that have the name of a file of backend/, or import it, and that of its room's sections.
+    Raises ToolError."""
     try:
         parts = file.resolve().relative_to(root.resolve() / "backend").with_suffix("").parts
     except ValueError:
@@ -74,7 +76,8 @@ def tests_of(root: Path, file: Path) -> list[str]:
     package = "".join(rf"\.{folder}" for folder in folders)
     imports = re.compile(rf"spirv{package}(?:\.{name}\b| import (?:\(\s*)?(?:\w+,\s*)*{name}\b)")
     files = sorted((root / "tests").rglob("test_*.py"))
-    found = [path for path in files if path.stem == f"test_{name}" or imports.search(path.read_text("utf-8"))]
+    texts = [path for path in files if path.name == "test_text.py" and folders[:1] == [path.parent.name]]
+    found = [path for path in files if path.stem == f"test_{name}" or imports.search(path.read_text("utf-8"))] + texts
     if not found:
         raise ToolError(f"no test has the name of {file} or imports it: CONTRIBUTING.md says where such tests are")
     return [str(path) for path in found]

@@ -15,6 +15,7 @@ from .test_elementwise import values
 
 pytestmark = pytest.mark.usefixtures("no_fallbacks")
 
+
 @pytest.mark.parametrize(
     "options", [{}, {"stride": 1}, {"padding": 1, "ceil_mode": True}, {"dilation": 2, "stride": 1}]
 )

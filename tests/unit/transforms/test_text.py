@@ -19,7 +19,7 @@ from triton.backends.spirv.transforms.verifier import verify
 from triton.backends.spirv.ttgir.parser import parse_module
 from triton.backends.spirv.ttgir.printer import print_module
 
-from tests.filecheck import check, directives, sections, title
+from tests.filecheck import check, directives, numbers, sections, title
 from tests.lowering.harness import driven
 
 ROWS = {row.name: row for row in TRANSFORMS}
@@ -28,10 +28,6 @@ SECTIONS = {
     for name, (beginning, *several) in sections(Path(__file__).parent / "text")
     for section in several
 }
-
-
-def numbers(text: str) -> dict[str, int]:
-    return {name: int(number) for name, number in re.findall(r"(\w+)=(\d+)", text)}
 
 
 @pytest.mark.parametrize("text", SECTIONS.values(), ids=SECTIONS)
