@@ -61,11 +61,15 @@ def _lengths(configuration: MatrixConfiguration) -> tuple[int, ...]:
 
 
 def _measured(device: DeviceInfo) -> list[MatrixConfiguration] | None:
-    """The configurations whose maps could be measured; None if something failed that may not fail another time."""
+    """The configurations whose maps could be measured; None if something failed that may not fail another time, and on
+    a device that kernels are not offered."""
+    offered = devices()
+    if device not in offered:
+        return None
     found: list[MatrixConfiguration] = []
     maps: dict[Matrix, ComponentMap | None] = {}
     try:
-        context = of_device(devices().index(device))
+        context = of_device(offered.index(device))
     except DRIVER_FAULTS as error:  # kernels run without matrix units
         _log.warning("%s: its matrix units are not used: %s: %s", device.name, type(error).__name__, error)
         return None

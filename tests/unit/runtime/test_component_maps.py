@@ -48,6 +48,12 @@ def test_a_device_that_cannot_be_opened_has_none(monkeypatch: pytest.MonkeyPatch
     assert component_maps._measured(DEVICE) is None
 
 
+def test_a_device_that_the_process_does_not_use_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    # As `triton-spirv info` asks of each that is installed where TRITON_SPIRV_DEVICE=cpu.
+    monkeypatch.setattr(component_maps, "devices", lambda: ())
+    assert component_maps._measured(DEVICE) is None
+
+
 def test_a_mistake_in_the_probe_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
     def measure(*_: Any) -> Any:
         raise TypeError("a mistake")

@@ -19,13 +19,13 @@ from triton.backends.spirv.runtime import Graph, from_numpy
 def store_at(address, wrong, out):
     n = tl.program_id(0)
     at = tl.arange(0, 64)
-    to = tl.where(n == wrong, 4096, address).to(tl.pointer_type(tl.int32))
+    to = tl.where(n == wrong, 4096, address.to(tl.int64)).to(tl.pointer_type(tl.int32))
     tl.store(to + at, at)  # wild
     tl.store(out + n, n)
 
 @triton.jit
 def load_at(address, out):
-    tl.store(out, tl.load(address.to(tl.pointer_type(tl.int32))))  # read
+    tl.store(out, tl.load(address.to(tl.int64).to(tl.pointer_type(tl.int32))))  # read
 
 @triton.jit
 def divide(x, y, out):
