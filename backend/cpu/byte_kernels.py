@@ -70,7 +70,9 @@ def chosen(product: TileProduct, host: Host) -> tuple[RegisterBlock, ByteInstruc
     block = block_of(product, host)
     bits = 32 * block.lanes
     for feature in host.features:
-        narrow = _FEATURES[feature]
+        narrow = _FEATURES.get(feature)
+        if narrow is None:
+            continue
         if narrow.tiles and byte_tiles.suits(product):
             return byte_tiles.block_of(product), narrow
         if not narrow.tiles and product.k >= narrow.factors and 128 <= bits <= host.vector_bits:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 
-from ..abi.tile_products import RoundsProduct, TileProduct
+from ..abi.tile_products import FACTORS, RoundsProduct, TileProduct
 from .byte_kernels import ByteInstruction, ByteKernel, chosen
 from .byte_tiles import Place
 from .host import Host
@@ -18,7 +18,7 @@ from .micro_kernels import RegisterBlock
 from .round_lines import FactorLines
 
 #: Words of a row that are multiplied at a time. 64 rows of A take 32 KiB, and as many columns of B.
-_WORDS = 128
+WORDS = 128
 #: Bytes that are copied at once, and words in the body of the loop over them.
 _COPIED, _STEPS = 64, 4
 
@@ -26,36 +26,41 @@ _COPIED, _STEPS = 64, 4
 def byte_rounds(text: FunctionText, product: RoundsProduct, host: Host) -> ByteInstruction:
     """Writes everything between the head of the function of a product and its return; what it multiplies with."""
     rows, nowhere = (0, product.row, 1), (0, 0, 0)
-    whole = TileProduct("i32", 1, product.m, product.n, 4 * _WORDS, True, rows, rows, nowhere)
+    whole = TileProduct("i32", 1, product.m, product.n, 4 * WORDS, True, rows, rows, nowhere)
     block, instruction = chosen(whole, host)
-    _ByteRounds(text, product, block, instruction).emit_rounds()
+    ByteRounds(text, product, block, instruction).emit_rounds()
     return instruction
 
 
-class _ByteRounds(ByteKernel):
-    """The text of one product."""
+class ByteRounds(ByteKernel):
+    """The text of one product, for factors of other types (pair_rounds.py), too."""
+
+    #: Words that are multiplied at a time: B has zeros for those behind the last.
+    _together = _STEPS
 
     def __init__(
         self, text: FunctionText, product: RoundsProduct, block: RegisterBlock, instruction: ByteInstruction
     ) -> None:
-        length = _WORDS * instruction.factors
+        length = WORDS * instruction.factors
         a, b, c = (0, length, 1), (0, block.columns, 1), (0, product.row, 1)
         part = TileProduct("i32", 1, product.m, product.n, length, True, c, a, b, factor="i8")
         super().__init__(text, part, block, instruction)
         self._rounds, self._length = product, length
-        self._zeros = text.alloca(f"[{length + block.columns} x i8]", 64)
+        #: Bytes of a factor in memory, and LLVM's type of its bits.
+        self._size, self._bits = FACTORS[product.a[0]], f"i{8 * FACTORS[product.a[0]]}"
+        self._zeros = text.alloca(f"[{length + block.columns} x {self._bits}]", 64)
         self._lines = FactorLines(text, product, block.lanes, self._zeros)
-        self._panel = text.alloca(f"[{_WORDS * block.columns} x i32]", 64)
-        self._words_of_a = text.alloca(f"[{product.m * _WORDS} x i32]", 64)
-        self._words_of_b = text.alloca(f"[{block.columns * _WORDS} x i32]", 64) if product.turned else ""
+        self._panel = text.alloca(f"[{WORDS * block.columns} x i32]", 64)
+        self._words_of_a = text.alloca(f"[{product.m * WORDS} x i32]", 64)
+        self._words_of_b = text.alloca(f"[{block.columns * WORDS} x i32]", 64) if product.turned else ""
 
     def emit_rounds(self) -> None:
         text, product, block = self._text, self._rounds, self._block
-        text.fill(self._zeros, self._length + block.columns)
-        if not self._tiles:
-            text.fill(self._words_of_a, product.m * _WORDS * 4)
+        text.fill(self._zeros, (self._length + block.columns) * self._size)
+        if self._together > 1 and not self._tiles:
+            text.fill(self._words_of_a, product.m * WORDS * 4)
         numbers = self._lines.numbers
-        steps = self._tiles.words if self._tiles else _STEPS
+        steps = self._tiles.words if self._tiles else self._together
         end = text.value(f"udiv i64 {text.add(numbers['needed'], block.rows - 1)}, {block.rows}")
         whole = product.m // block.rows * block.rows
         end = text.call("i64", "llvm.umin.i64", [("i64", text.times(end, block.rows)), ("i64", str(whole))])
@@ -83,7 +88,7 @@ class _ByteRounds(ByteKernel):
     def _words_of_rows(self, start: str, count: str, apart: tuple[str, str]) -> Place:
         """Where the words of ``count`` K of the rows of A are. They are copied, unless tiles can be read in place."""
         text, product = self._text, self._rounds
-        copied, step = self._words_of_a, str(4 * _WORDS)
+        copied, step = self._words_of_a, str(4 * WORDS)
 
         def copy() -> None:
             text.loop(product.m, 1, lambda row, _: self._copy_row_of_a(row, start, count))
@@ -102,8 +107,9 @@ class _ByteRounds(ByteKernel):
         )
 
     def _copy_row_of_a(self, row: str, start: str, count: str) -> None:
-        target = self._text.element("i32", self._words_of_a, self._text.times(row, _WORDS))
-        self._copy(self._lines.line("%a", row, start), target, count, self._instruction.flips)
+        target = self._text.element("i32", self._words_of_a, self._text.times(row, WORDS))
+        source = self._lines.line("%a", row, self._text.times(start, self._size))
+        self._copy(source, target, count, self._instruction.flips)
 
     def _copy(self, source: str, target: str, count: str, flips: bool) -> None:
         """``count`` neighbours, as they are in words."""
@@ -148,41 +154,49 @@ class _ByteRounds(ByteKernel):
                 there = text.value(f"icmp ult i64 {k}, {count}")
                 place = text.element("i8", first, text.value(f"mul i64 {k}, {down}"))
                 starts.append(text.value(f"select i1 {there}, ptr {place}, ptr {self._zeros}"))
-            rows = [self._factors(place, block.columns, False) for place in starts]
-            value = self._interleaved(rows, block.columns, bits)
+            value = self._interleaved(self._ordered(starts), block.columns, bits)
             place = text.element("i32", self._panel, text.times(word, block.columns))
             text.do(f"store <{block.columns} x i32> {value}, ptr {place}, align 4")
 
         text.counted(words, 1, group)
+
+    def _ordered(self, places: list[str]) -> list[str]:
+        """The factors of rows of B, in the order that they have in words."""
+        return [self._factors(place, self._block.columns, False) for place in places]
+
+    def _within(self, k: str) -> str:
+        """The place of a factor in its word."""
+        return self._text.value(f"urem i64 {k}, {self._instruction.factors}")
 
     def _pack_apart(self, column: str, behind: str, count: str) -> None:
         """Packs columns each of which has an address of its own."""
         text, block, factors = self._text, self._block, self._instruction.factors
         bits, down = self._instruction.bits, self._lines.numbers["down"]
         target = self._words_of_b or self._panel
-        text.fill(target, block.columns * _WORDS * 4)
+        text.fill(target, block.columns * WORDS * 4)
 
         def each(number: str, _: list[str]) -> None:
             at = text.sum(column, number)
             if self._words_of_b:
-                there = text.element("i32", target, text.times(number, _WORDS))
+                there = text.element("i32", target, text.times(number, WORDS))
                 self._copy(self._lines.line("%b", at, behind), there, count, False)
                 return
 
             def element(k: str, _: list[str]) -> None:
                 further = text.sum(behind, text.value(f"mul i64 {k}, {down}"))
-                value = text.value(f"load i8, ptr {self._lines.line('%b', at, further)}")
-                wide = value if bits == 8 else text.value(f"sext i8 {value} to i{bits}")
-                word, within = (text.value(f"{how} i64 {k}, {factors}") for how in ("udiv", "urem"))
+                type_ = self._bits
+                value = text.value(f"load {type_}, ptr {self._lines.line('%b', at, further)}, align 1")
+                wide = value if type_ == f"i{bits}" else text.value(f"sext {type_} {value} to i{bits}")
+                word = text.value(f"udiv i64 {k}, {factors}")
                 place = text.sum(text.times(word, block.columns), number)
-                place = text.sum(text.times(place, factors), within)
+                place = text.sum(text.times(place, factors), self._within(k))
                 text.do(f"store i{bits} {wide}, ptr {text.element(f'i{bits}', target, place)}, align 1")
 
             text.counted(count, 1, element)
 
         text.loop(block.columns, 1, each)
         if self._words_of_b:
-            self._transposed(self._words_of_b, 1, _WORDS)
+            self._transposed(self._words_of_b, 1, WORDS)
 
     def _sum(self, words: str) -> None:
         carried = [(self._vector, "zeroinitializer")] * self._block.vectors
@@ -199,7 +213,7 @@ class _ByteRounds(ByteKernel):
             self._tiles.multiply(rows, words, (c, str(4 * step)), (left, a[1]), panel, adds=True)
             return
         places = [(i, j) for i in range(rows) for j in range(block.vectors)]
-        left = text.element("i32", a[0], text.times(row, _WORDS))
+        left = text.element("i32", a[0], text.times(row, WORDS))
         offsets = [i * step + j * block.lanes for i, j in places]
         loaded = [self._load(vector, c, offset) for offset in offsets]
         initial = [self._initial(total, j) for total, (_, j) in zip(loaded, places, strict=True)]

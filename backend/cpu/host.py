@@ -45,19 +45,25 @@ LEVELS = {
     "x86-64-v2": ("x86_64", 128, 16, False),
     "aarch64": ("aarch64", 128, 32, False),
 }
-#: Instructions beyond a level that multiply integers of 8 bits and add four products each, by LLVM's name → the level
-#: that they are added to. Those of a level are in the order of preference, and who has one has those behind it.
+#: Instructions beyond a level that multiply integers of 8 bits, or bfloat16, and add several products each, by LLVM's
+#: name → the level that they are added to. Those of a level are in the order of preference.
 #: include/triton_spirv/processor.hpp says which a processor has.
-FEATURES = {"amx-int8": "x86-64-v4", "avx512vnni": "x86-64-v4", "avxvnni": "x86-64-v3", "dotprod": "aarch64"}
+FEATURES = {
+    "amx-int8": "x86-64-v4",
+    "avx512bf16": "x86-64-v4",
+    "avx512vnni": "x86-64-v4",
+    "avxvnni": "x86-64-v3",
+    "dotprod": "aarch64",
+}
+#: Those that come with another.
+_IMPLIED = {"amx-int8": ("avx512vnni",), "avx512bf16": ("avx512vnni",)}
 #: What LLVM calls the last one.
 _NAMES = {"aarch64": "generic"}
 
 
 def with_implied(feature: str) -> tuple[str, ...]:
     """A feature, and those that a processor with it has, too."""
-    names = list(FEATURES)
-    behind = names[names.index(feature) :] if feature in names else []
-    return tuple(name for name in behind if FEATURES[name] == FEATURES[feature])
+    return (feature, *_IMPLIED.get(feature, ())) if feature in FEATURES else ()
 
 
 def level_of(processor: str) -> tuple[str, str]:

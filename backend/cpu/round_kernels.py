@@ -40,8 +40,14 @@ def define_rounds(product: RoundsProduct, host: Host) -> tuple[str, frozenset[st
 
         attribute = byte_rounds(text, product, host).attribute
     else:
+        from .pair_rounds import PairRounds, suits
+
         whole = TileProduct(product.element, 1, product.m, product.n, product.k, True, nowhere, nowhere, nowhere)
-        _Rounds(text, product, block_of(whole, host)).emit()
+        block = block_of(whole, host)
+        if suits(product, block, host):
+            attribute = PairRounds(text, product, block).write()
+        else:
+            _Rounds(text, product, block).emit()
     numbers = ", ".join(f"ptr %{name}" for name in (*NUMBERS, *(STORED if product.to else ())))
     parameters = f"ptr noalias %c, ptr readonly %a, ptr readonly %b, {numbers}"
     head = f"define internal void @{product.name}({parameters}) noinline nounwind{attribute}"
@@ -104,22 +110,7 @@ class _Rounds:
             text.counted(steps, self._most, part)
 
         text.loop(product.n, block.columns, columns)
-        self._pad()
-
-    def _pad(self) -> None:
-        """Adds the product of zeros behind the last k, where there is one: it makes +0 of -0."""
-        text, product, lanes, vector = self._text, self._product, self._block.lanes, self._vector
-
-        def row(number: str, _: list[str]) -> None:
-            def part(column: str, _: list[str]) -> None:
-                place = text.element(self._type, "%c", text.sum(text.times(number, product.row), column))
-                value = text.value(f"load {vector}, ptr {place}, align {self._bytes}")
-                value = text.value(f"fadd {vector} {value}, zeroinitializer")
-                text.do(f"store {vector} {value}, ptr {place}, align {self._bytes}")
-
-            text.loop(product.n, lanes, part)
-
-        text.counted(text.times(self._lines.numbers["padded"], product.m), 1, row)
+        self._lines.add_zeros()
 
     def _part(self, part: _Part, together: str | None) -> None:
         """All blocks of rows, for the k of a part."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from ..abi.tile_products import FACTORS, RoundsProduct
+from ..abi.tile_products import ELEMENTS, FACTORS, RoundsProduct
 from .ir_text import FunctionText
+from .micro_kernels import TYPES
 
 #: The parameters of a product that are numbers.
 NUMBERS = ("down", "steps", "padded", "rows", "columns", "needed")
@@ -80,6 +81,22 @@ class FactorLines:
         left = text.call("i64", "llvm.usub.sat.i64", [("i64", self.numbers["columns"]), ("i64", column)])
         numbers = ", ".join(f"i64 {lane}" for lane in range(lanes))
         return text.value(f"icmp ult <{lanes} x i64> <{numbers}>, {self._all(left)}")
+
+    def add_zeros(self) -> None:
+        """Adds the product of zeros behind the last k to C, where there is one: it makes +0 of -0."""
+        text, product, type_ = self._text, self._product, TYPES[self._product.element]
+        vector, size = f"<{self._lanes} x {type_}>", ELEMENTS[product.element] // 8
+
+        def row(number: str, _: list[str]) -> None:
+            def part(column: str, _: list[str]) -> None:
+                place = text.element(type_, "%c", text.sum(text.times(number, product.row), column))
+                value = text.value(f"load {vector}, ptr {place}, align {size}")
+                value = text.value(f"fadd {vector} {value}, zeroinitializer")
+                text.do(f"store {vector} {value}, ptr {place}, align {size}")
+
+            text.loop(product.n, self._lanes, part)
+
+        text.counted(text.times(self.numbers["padded"], product.m), 1, row)
 
     def _all(self, value: str) -> str:
         """A vector of one i64."""

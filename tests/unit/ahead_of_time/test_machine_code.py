@@ -77,9 +77,11 @@ def test_levels() -> None:
     assert not runs("x86-64-v4+avx512vnni", "x86-64-v4") and not runs("x86-64-v3+avxvnni", "x86-64-v4+avx512vnni")
     tiles = "x86-64-v4+amx-int8"
     assert runs("x86-64-v4+avx512vnni/znver5", tiles) and runs("x86-64-v4", tiles) and runs(tiles, tiles)
+    pairs = "x86-64-v4+avx512bf16"
+    assert runs("x86-64-v4+avx512vnni", pairs) and not runs(tiles, pairs) and not runs(pairs, tiles)
     assert not runs(tiles, "x86-64-v4+avx512vnni") and not runs("x86-64-v3+avxvnni", tiles)
     for wrong in ("x86-64-v3+avx512vnni", "x86-64-v3+amx-int8", "aarch64+avxvnni", "x86-64-v4+sse2"):
-        with pytest.raises(ValueError, match="FEATURE one of amx-int8, avx512vnni, avxvnni, dotprod"):
+        with pytest.raises(ValueError, match="FEATURE one of amx-int8, avx512bf16, avx512vnni, avxvnni, dotprod"):
             host_of(wrong)
     assert not runs("riscv64", "riscv64") and not runs("x86-64-v3", "x86-64")
 

@@ -20,7 +20,13 @@ from triton.compiler import ASTSource
 
 def _features() -> set[str]:
     """By the names of the system, not by the test that is tested."""
-    names = {"avx512_vnni": "avx512vnni", "avx_vnni": "avxvnni", "amx_int8": "amx-int8", "asimddp": "dotprod"}
+    names = {
+        "avx512_bf16": "avx512bf16",
+        "avx512_vnni": "avx512vnni",
+        "avx_vnni": "avxvnni",
+        "amx_int8": "amx-int8",
+        "asimddp": "dotprod",
+    }
     return {names[flag] for flag in Path("/proc/cpuinfo").read_text(encoding="utf-8").split() if flag in names}
 
 
@@ -47,10 +53,16 @@ def type_name(dtype: np.dtype[Any]) -> str:
 
 
 def compiled(
-    profile: str, kernel: Any, arguments: list[Any], constants: dict[str, Any], divisible: bool = False, **options: Any
+    profile: str,
+    kernel: Any,
+    arguments: list[Any],
+    constants: dict[str, Any],
+    divisible: bool = False,
+    ranged: bool = False,
+    **options: Any,
 ) -> Any:
     """The kernel compiled for arrays and numbers: an integer is an i32, a float an fp32. ``divisible``: arrays begin at
-    multiples of 16 bytes, and integers are multiples of 16."""
+    multiples of 16 bytes, and integers are multiples of 16. ``ranged``: arrays have less than 2 GiB."""
     names = [name for name in kernel.arg_names if name not in constants]
     signature = {
         name: f"*{type_name(value.dtype)}"
@@ -66,6 +78,11 @@ def compiled(
         (kernel.arg_names.index(name),): [["tt.divisibility", 16]]
         for name, value in zip(names, arguments, strict=True)
         if divisible and not isinstance(value, float)
+    }
+    attributes |= {
+        (kernel.arg_names.index(name),): [["tt.pointer_range", 32]]
+        for name, value in zip(names, arguments, strict=True)
+        if ranged and isinstance(value, np.ndarray)
     }
     return triton.compile(ASTSource(kernel, ordered, constants, attributes), target=target, options=options)
 
@@ -83,7 +100,7 @@ def block_of(arguments: list[Any]) -> bytes:
 
 def run(profile: str, kernel: Any, grid: tuple[int, ...], *arguments: Any, **constants: Any) -> None:
     """Runs a kernel over a grid; its arrays are written in place. Raises RuntimeError for a fault of its code."""
-    options = {name: constants.pop(name) for name in ("num_warps", "debug") if name in constants}
+    options = {name: constants.pop(name) for name in ("num_warps", "debug", "ranged") if name in constants}
     found = compiled(profile, kernel, list(arguments), constants, **options)
     code = make(found.asm["spv"], PROFILES[profile].subgroup_size, PROFILES[profile].processor)
     launch(code.code, code.scratch, found.metadata.name, block_of(list(arguments)), grid)
