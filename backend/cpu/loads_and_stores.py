@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..spirv.opcodes import BuiltIn, StorageClass
 from . import spread_access
-from .decoded_module import IN_SCRATCH, ModuleInstruction
+from .decoded_module import IN_SCRATCH, KernelModule, ModuleInstruction
 from .divergence import Key
 from .errors import Untranslatable
 from .lane_shapes import LaneShape
@@ -257,11 +257,92 @@ def load_neighbours(t: Translation, first: str, name: str, size: int, otherwise:
 
 def _gather(t: Translation, address: Key, offset: int, name: str, size: int, otherwise: Key | None) -> str:
     """Elements of any places."""
+    if (indexed := _loaded_index(t, address, size)) is not None:
+        return _gather_indexed(t, *indexed, offset, name, size, otherwise)
     helper = spread_access.gather(t, name, size)
     instead = "zeroinitializer" if otherwise is None or t.mask is None else t.vector(otherwise)
     addresses = _spread_addresses(t, address, offset)
     arguments = [(t.spread("i64"), addresses), (t.mask_type, t.active()), (t.spread(name), instead)]
     return t.code.call(helper, t.spread(name), arguments, declared=True)
+
+
+def _loaded_index(t: Translation, address: Key, size: int) -> tuple[Key, Key, int] | None:
+    """The parts of an address that a loaded number tells: the base that all lanes share, what is behind it, of 32 bits
+    if it was extended from them, and the bytes that it counts. Such lanes are seldom neighbours, which is not looked
+    for. None on hosts without instructions for that."""
+    program = t.program
+    if not (t.host.masks and t.host.vector_bits >= 512 and size in (4, 8)):
+        return None
+    total = program.definitions.get(address) if isinstance(address, int) else None
+    if total is None or total.name != "OpIAdd":
+        return None
+    for base, behind in (total.operands, total.operands[::-1]):
+        item = program.definitions.get(behind)
+        if item is None or t.shape(t.keys(behind)[0]) is not None or not t.is_shared(t.keys(base)[0]):
+            continue
+        if (index := _scaled(program, item, size)) is not None:
+            wide = program.definitions.get(index)
+            extends = (
+                wide is not None and wide.name == "OpSConvert" and program.size(program.type_of[wide.operands[0]]) == 4
+            )
+            found = wide.operands[0] if wide is not None and extends else index
+            if _is_loaded(t, found):
+                return t.keys(base)[0], t.keys(found)[0], size
+        if item.name == "OpSConvert" and program.size(program.type_of[item.operands[0]]) == 4:
+            index = _scaled(program, _apart(t, item.operands[0]), size)
+            if index is not None and _is_loaded(t, index):
+                return t.keys(base)[0], t.keys(item.operands[0])[0], 1
+    return None
+
+
+def _scaled(program: KernelModule, item: ModuleInstruction | None, size: int) -> int | None:
+    """What is shifted to multiply it with a size."""
+    if item is None or item.name != "OpShiftLeftLogical":
+        return None
+    known = program.constants.get(item.operands[1])
+    return item.operands[0] if known is not None and 1 << known.bits == size else None
+
+
+def _apart(t: Translation, value: int) -> ModuleInstruction | None:
+    """What gives a number, without numbers that all lanes share and that are added to it."""
+    item = t.program.definitions.get(value)
+    while item is not None and item.name == "OpIAdd":
+        rest = [operand for operand in item.operands if not t.is_shared(t.keys(operand)[0])]
+        item = t.program.definitions.get(rest[0]) if len(rest) == 1 else None
+    return item
+
+
+def _is_loaded(t: Translation, value: int) -> bool:
+    """Whether a load gave a number, with or without a mask."""
+    item = _apart(t, value)
+    if item is None or item.name != "OpPhi":
+        return item is not None and item.name == "OpLoad"
+    sources = [t.program.definitions.get(source) for source in item.operands[::2]]
+    return any(source is not None and source.name == "OpLoad" for source in sources)
+
+
+def _gather_indexed(
+    t: Translation, base: Key, index: Key, step: int, offset: int, name: str, size: int, otherwise: Key | None
+) -> str:
+    """Elements at ``step`` times an index behind a base: none is read where no lane is active."""
+    code, lanes, type_ = t.code, t.lanes, t.spread(name)
+    pointers = f"<{lanes} x ptr>"
+    instead = "zeroinitializer" if otherwise is None or t.mask is None else t.vector(otherwise)
+    first, places = t.pointer(_at(t, base, offset)), t.vector(index)
+    here, some, after = code.block, code.name("some"), code.name("after")
+    if t.mask is not None:
+        code.branch(t.any_of(t.mask), some, after)
+        code.label(some)
+    elements = code.emit(f"getelementptr i{8 * step}, ptr {first}, {t.vector_type(index)} {places}")
+    arguments = [(f"{pointers} align {size}", elements), (t.mask_type, t.active()), (type_, instead)]
+    function = f"llvm.masked.gather.{t.suffix(name)}.v{lanes}p0"
+    code.declarations.add(f"declare {type_} @{function}({pointers}, {t.mask_type}, {type_})")
+    found = code.call(function, type_, arguments, declared=True)
+    if t.mask is None:
+        return found
+    code.jump(after)
+    code.label(after)
+    return code.phi(type_, [(found, some), (instead, here)])
 
 
 def _declare_masked(t: Translation, kind: str, name: str) -> bool:

@@ -1,0 +1,84 @@
+"""Elements at places that loaded numbers say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import triton
+import triton.language as tl
+from triton.backends.spirv.capabilities import PROFILES
+from triton.backends.spirv.cpu.host import host_of
+from triton.backends.spirv.cpu.module_translation import translate
+
+from tests.unit.cpu.kernels import PROFILES_HERE, compiled, run
+
+RANDOM = np.random.default_rng(71)
+
+
+@triton.jit
+def gathers(x, index, out, first, n, other, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    place = tl.load(index + at, mask=at < n, other=0)
+    tl.store(out + at, tl.load(x + first + place, mask=at < n, other=other), mask=at < n)
+
+
+@triton.jit
+def chosen(x, index, out, first, n, other, BLOCK: tl.constexpr):
+    """A mask that no lane's place is known from, and lanes that keep what they get without an element."""
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    place = tl.load(index + at, mask=at < n, other=-(2**30))
+    found = tl.load(x + first + place, mask=(place >= 0) & (at < n), other=other)
+    tl.store(out + at, found, mask=at < n)
+
+
+@triton.jit
+def pages(x, index, out, first, n, other, BLOCK: tl.constexpr):
+    """Lanes of a page are neighbours."""
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    place = tl.load(index + at // 16, mask=at < n, other=0) * 16 + at % 16
+    tl.store(out + at, tl.load(x + first + place, mask=at < n, other=other), mask=at < n)
+
+
+@pytest.mark.parametrize("profile", PROFILES_HERE)
+@pytest.mark.parametrize("n", [1, 16, 63, 1021])
+@pytest.mark.parametrize("ranged", [False, True])
+@pytest.mark.parametrize("places", ["int32", "int64"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64", "float16", "int8"])
+def test_elements_of_any_places(profile: str, n: int, places: str, ranged: bool, dtype: str) -> None:
+    """Before and behind the base, with places outside of all memory where a lane is not active."""
+    x = RANDOM.integers(-100, 100, 501).astype(dtype)
+    index = RANDOM.integers(-250, 250, n + 300).astype(places)
+    index[n:] = 2**31 - 1
+    out = np.full(n + 40, 77, dtype)
+    run(profile, gathers, (-(-n // 128) + 1,), x, index, out, 250, n, 3, BLOCK=128, ranged=ranged)
+    assert np.array_equal(out[:n], x[250 + index[:n]]) and (out[n:] == 77).all()
+    index[: n // 2] = np.where(RANDOM.random(n // 2) < 0.5, -(2**30), index[: n // 2])
+    run(profile, chosen, (-(-n // 128),), x, index, out, 250, n, 3, BLOCK=128, ranged=ranged)
+    expected = np.where(index[:n] >= 0, x[250 + np.maximum(index[:n], 0)], 3)
+    assert np.array_equal(out[:n], expected) and (out[n:] == 77).all()
+
+
+@pytest.mark.parametrize("profile", PROFILES_HERE)
+def test_pages(profile: str) -> None:
+    x, index, out = (
+        RANDOM.standard_normal(2000).astype(np.float32),
+        np.arange(70, dtype=np.int32),
+        np.zeros(1000, np.float32),
+    )
+    RANDOM.shuffle(index)
+    run(profile, pages, (8,), x, index, out, 5, 999, 0, BLOCK=128)
+    assert np.array_equal(out[:999], x[5 + index[np.arange(999) // 16] * 16 + np.arange(999) % 16]) and out[999] == 0
+
+
+@pytest.mark.parametrize("kernel", [gathers, chosen, pages], ids=lambda kernel: kernel.fn.__name__)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+@pytest.mark.parametrize("ranged", [False, True])
+def test_neighbours_are_not_looked_for_where_places_are_loaded(kernel: Any, ranged: bool, dtype: str) -> None:
+    profile = PROFILES[PROFILES_HERE[-1]]
+    arguments = [np.zeros(4, dtype), np.zeros(4, np.int32), np.zeros(4, dtype), 1, 1, 1]
+    spirv = compiled(PROFILES_HERE[-1], kernel, arguments, {"BLOCK": 64}, ranged=ranged).asm["spv"]
+    text = translate(spirv, host_of(profile.processor), profile.subgroup_size).text
+    wide = host_of(profile.processor).vector_bits == 512
+    assert ("define internal" in text and "@gather_" in text) == (kernel is pages or dtype == "float16" or not wide)
