@@ -73,11 +73,29 @@ def _listing(spirv: bytes) -> str:
 
 
 @dataclasses.dataclass
+class EqualKernel:
+    """What compiling a kernel gave: its ``ttgir``, the ``metadata`` that came with it, and the module of SPIR-V, empty
+    until it is there."""
+
+    ttgir: str = ""
+    metadata: dict[str, Any] = dataclasses.field(default_factory=dict)
+    spirv: bytes = b""
+
+
+@functools.lru_cache(maxsize=64)
+def _outcome(key: str) -> EqualKernel:
+    return EqualKernel()
+
+
+@dataclasses.dataclass
 class Door:
     """What goes from one stage of a compilation to a later one besides the module: how it was ``chosen`` to be laid
-    out, so that the same module is not planned again."""
+    out, so that the same module is not planned again; the ``outcome`` of an equal kernel, and the ``module`` that
+    leads to it."""
 
     chosen: Chosen | None = None
+    outcome: EqualKernel | None = None
+    module: Any = None
 
     def planned(self, module: Any) -> Planned | None:
         """The plan of ``module``; None if another module was chosen, or none. It is given once: emitting changes it."""
@@ -195,7 +213,8 @@ class SPIRVBackend(BaseBackend):
         begin(limited=not options.without)
         door = Door()
         if self.capabilities.processor and language != Language.GLUON:
-            options = dataclasses.replace(options, num_warps=1)  # a CPU's lanes are the elements of its vectors
+            # A CPU's lanes are the elements of its vectors, and nothing is loaded ahead.
+            options = dataclasses.replace(options, num_warps=1, num_stages=1)
         if language == Language.GLUON:
             stages["glir"] = lambda source, metadata: source
             stages["ttgir"] = lambda source, metadata: self.gluon_to_ttgir(source, metadata, options)
@@ -227,16 +246,24 @@ class SPIRVBackend(BaseBackend):
 
     def make_ttgir(self, module: Any, metadata: dict[str, Any], options: SPIRVOptions, door: Door) -> Any:
         """TTIR to TTGIR, laid out for this subgroup size by the fastest schedule by which the kernel fits in shared
-        memory (planning/cost.py). The plan goes through the ``door``. Raises TooManyWarps, OutOfSharedMemory."""
+        memory (planning/cost.py). The plan goes through the ``door``, and so does what became of an equal kernel, which
+        configurations of autotuning lead to on a processor. Raises TooManyWarps, OutOfSharedMemory."""
+        from . import passes
         from .garbage_collection import paused_collector
         from .stages import choose
 
         self._check_warps(module, options.num_warps)
+        if self.capabilities.processor and not knobs.compilation.always_compile:
+            asked = f"{module}\0{options}\0{self.hash()}\0{knobs.cache.dir}"
+            door.outcome = _outcome(hashlib.sha256(asked.encode()).hexdigest())
+            if door.outcome.spirv:
+                door.module = passes.parse(door.outcome.ttgir, module.context)
+                return door.module
         kernel = module.get_entry_func_name()
         with paused_collector(), self._compiling(kernel, "this backend's compiler, from TTIR to TTGIR,", options):
             chosen = choose(module, f"{kernel}.ttgir", self.capabilities, options)
         metadata |= chosen.metadata()
-        door.chosen = chosen
+        door.chosen, door.module = chosen, chosen.module
         return chosen.module
 
     def gluon_to_ttgir(self, module: Any, metadata: dict[str, Any], options: SPIRVOptions) -> Any:
@@ -259,6 +286,11 @@ class SPIRVBackend(BaseBackend):
         from .stages import plan
         from .transforms.schedule import Schedule
 
+        outcome = door.outcome if door.outcome is not None and door.module is module else EqualKernel()
+        if outcome.spirv:
+            metadata |= outcome.metadata
+            end(metadata["name"])
+            return outcome.spirv
         planned = door.planned(module)
         part = "this backend's compiler, from TTGIR to SPIR-V,"
         with paused_collector(), self._compiling(module.get_entry_func_name(), part, options):
@@ -272,20 +304,26 @@ class SPIRVBackend(BaseBackend):
             self._make_machine_code(kernel)
         end(kernel.name)
         validate_module(kernel.spirv, kernel.name)
-        metadata["name"] = kernel.name
         # Upstream's second tutorial divides by it. On a processor no reduction needs any.
         least = _LEAST_SHARED if self.capabilities.processor else 0
-        metadata["shared"] = max(kernel.shared_bytes, least)
-        metadata["workgroup_size"] = kernel.workgroup_size
-        metadata["argument_bytes"] = kernel.argument_bytes
-        metadata["indirect_arguments"] = kernel.indirect_arguments
-        metadata["reports"] = kernel.reports
-        metadata["written_arguments"] = kernel.written
-        metadata["global_scratch_size"] = kernel.global_scratch.size
-        metadata["global_scratch_align"] = kernel.global_scratch.alignment
-        metadata["profile_scratch_size"], metadata["profile_scratch_align"] = 0, 1
-        metadata["tensordesc_meta"] = []
-        metadata["sha256"] = {self.binary_ext: hashlib.sha256(kernel.spirv).hexdigest()}  # for the patch whole-loads
+        found = {
+            "name": kernel.name,
+            "shared": max(kernel.shared_bytes, least),
+            "workgroup_size": kernel.workgroup_size,
+            "argument_bytes": kernel.argument_bytes,
+            "indirect_arguments": kernel.indirect_arguments,
+            "reports": kernel.reports,
+            "written_arguments": kernel.written,
+            "global_scratch_size": kernel.global_scratch.size,
+            "global_scratch_align": kernel.global_scratch.alignment,
+            "profile_scratch_size": 0,
+            "profile_scratch_align": 1,
+            "tensordesc_meta": [],
+            "sha256": {self.binary_ext: hashlib.sha256(kernel.spirv).hexdigest()},  # for the patch whole-loads
+        }
+        metadata |= found
+        layout = {name: metadata[name] for name in ("layout", "tried") if name in metadata}
+        outcome.ttgir, outcome.metadata, outcome.spirv = str(module), layout | found, kernel.spirv
         return kernel.spirv
 
     def _make_machine_code(self, kernel: LoweredKernel) -> None:

@@ -59,6 +59,11 @@ class Choices:
         if path is not None:
             self.write(path, function_of(autotuner), args, autotuner.keys, config)
 
+    @staticmethod
+    def code(kernel: Any) -> Any:
+        """What a compiled kernel runs: two of one module take as long, with the same arguments."""
+        return getattr(kernel.metadata, "sha256", None)
+
     def path(self) -> Path | None:
         """The file; None where there is none, or kernels do not go to this backend."""
         name = settings.TUNED.get()

@@ -74,3 +74,35 @@ def test_a_choice_without_times_is_not_kept(monkeypatch):
         warnings.simplefilter("ignore")
         kernel[(1,)](None, 7)
     assert store.kept == []
+
+
+def test_configurations_of_the_same_code_are_measured_once(monkeypatch):
+    store = stored(monkeypatch, Store())
+    store.code = lambda kernel: kernel
+
+    @triton.autotune(
+        configs=[triton.Config({"BLOCK": size}, num_warps=warps) for size in (32, 64) for warps in (1, 2, 4)], key=["n"]
+    )
+    @triton.jit
+    def kernel(out, n, BLOCK: tl.constexpr):
+        tl.store(out + tl.arange(0, BLOCK), 1.0)
+
+    timed = []
+
+    def bench(call, quantiles):
+        call()
+        timed.append(launched[-1])
+        return [float(len(timed))] * 3
+
+    launched = []
+
+    def run(*args, BLOCK, num_warps, warmup, **kwargs):
+        if not warmup:
+            launched.append((BLOCK, num_warps))
+        return "of one warp" if num_warps == 1 else "of several"
+
+    kernel._do_bench, kernel.fn.run = bench, run
+    kernel[(1,)](None, 7)
+    assert timed == [(32, 1), (32, 2), (64, 1), (64, 2)]
+    assert launched == [*timed, (32, 1)]
+    assert [kernel.configs_timings[config][0] for config in kernel.configs] == [1, 2, 2, 3, 4, 4]
