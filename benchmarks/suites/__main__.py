@@ -3,7 +3,8 @@
     python -m tools suites --fetch sources                 # libraries with their tests; pip installs their needs
     python -m tools suites sources [--only liger-kernel] [--tests 300] [--each 120] [--jobs 8 --within 600]
     python -m tools suites sources --values                # those that passed, with TRITON_SPIRV_CHECK_VALUES=1
-    python -m tools suites --page                          # docs/internals/suites.md, of the results in build/suites
+    python -m tools suites --page                          # docs/internals/suites.md, of the results in build/suites;
+                                                           # a library without results stays as it is there
 
 Everything runs inside ``torch.spirv.as_cuda()``. From all files so many tests are chosen at random, as many of each
 where it has them, each with a limit of processor time. A test's result is a word of outcomes.py: ``wrong`` if one of
@@ -81,7 +82,7 @@ def run_here(root: Path, options: argparse.Namespace) -> int:
     sys.path[:0] = [str(root / path) for path in options.path.split()]
     sys.modules.update({name: ModuleType(name) for name in options.absent.split()})
     only = set(json.loads(options.chosen.read_text(encoding="utf-8"))) if options.chosen else None
-    recorder = Recorder(options.output, options.tests, options.seed, options.each, only)
+    recorder = Recorder(options.output, options.tests, options.seed, options.each, only, options.largest)
     # Without the library's own settings of pytest, some of which need plugins.
     settings = ["-c", os.devnull, "--rootdir", str(root), "-p", "no:cacheprovider", "--continue-on-collection-errors"]
     settings += ["-q", "--no-header", "--tb=no", *options.arguments.split()]
@@ -115,6 +116,7 @@ class _Runs:
         self.options = ["--here", "--output", str(self.output), "--tests", str(options.tests)]
         self.options += ["--seed", str(options.seed), "--each", str(options.each), f"--path={suite.path}"]
         self.options += [f"--absent={suite.absent}", f"--arguments={suite.arguments}"]
+        self.options += ["--largest", str(suite.largest)]
         self.environment = os.environ | suite.environment
         if options.values:
             chosen = folder / f"{suite.package}.chosen.json"
@@ -235,8 +237,9 @@ def report(suite: Suite, counts: Counts) -> bool:
     return not counts.ours
 
 
-def page(folder: Path) -> str:
-    """docs/internals/suites.md."""
+def page(folder: Path, before: str = "") -> str:
+    """docs/internals/suites.md. A suite without results is as it was ``before``."""
+    kept = {part.partition("\n")[0]: part.strip().splitlines()[1:] for part in before.split("\n## ")}
     found = [(suite, counted(suite, results(folder / f"{suite.package}.jsonl"))) for suite in SUITES]
     lines = [
         "# Libraries' test suites",
@@ -253,7 +256,10 @@ def page(folder: Path) -> str:
     for suite, counts in found:
         again = counted(suite, results(folder / f"{suite.package}.values.jsonl"))
         if not counts.collected:
-            lines.append(f"| {suite.package} {suite.version} | not run yet | | | | | | | |")
+            name = f"| {suite.package} {suite.version} |"
+            lines += [line for line in before.splitlines() if line.startswith(name)] or [
+                f"{name} not run yet{' |' * 8}"
+            ]
             continue
         lines.append(
             f"| {suite.package} {suite.version} | {counts.collected} | {counts.run} | {counts.passed} | "
@@ -268,12 +274,18 @@ def page(folder: Path) -> str:
     ]
     lines += ["libraries, what is left out, and the reasons below. `python3 -m tools suites --page` writes this page."]
     for suite, counts in found:
-        lines += ["", f"## {suite.package}", ""]
+        lines += ["", f"## {suite.package}"]
+        if not counts.collected and suite.package in kept:
+            lines += kept[suite.package]
+            continue
+        lines += [""]
         name, tag = suite.repository
         lines += [f"Tests: `{'`, `'.join(suite.files)}` of {f'{name}, {tag}' if name else 'its source distribution'}."]
         lines += [f"{setting}={value} is set." for setting, value in suite.environment.items()]
         for why, names in suite.without.items():
             lines += textwrap.wrap(f"Left out: {why} (`{'`, `'.join(names.split())}`).", 118)
+        if suite.largest:
+            lines += [f"Left out: tests whose names state more than {suite.largest:,} elements (`B`·`T`·`H`·`D`)."]
         if counts.reasons or counts.ours:
             lines += ["", "| tests | whose | why |", "| --- | --- | --- |"]
             lines += [f"| {len(tests)} | {whose} | {why} |" for (whose, why), tests in sorted(counts.reasons.items())]
@@ -305,13 +317,14 @@ def main() -> int:
     parser.add_argument("--resume", action="store_true", help="leave out the tests that --output has")
     parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--chosen", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--largest", type=int, default=0, help=argparse.SUPPRESS)
     for hidden in ("--path", "--absent", "--arguments"):
         parser.add_argument(hidden, default="", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.here:
         return run_here(options.sources, options)
     if options.page:
-        _PAGE.write_text(page(options.output), encoding="utf-8")
+        _PAGE.write_text(page(options.output, _PAGE.read_text(encoding="utf-8")), encoding="utf-8")
         return 0
     chosen = [suite for suite in SUITES if not options.only or suite.package in options.only]
     if options.fetch:

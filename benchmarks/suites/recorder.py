@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import fcntl
 import json
+import math
 import os
 import random
+import re
+import sys
 import time
 import traceback
 from collections.abc import Iterator
@@ -45,13 +48,25 @@ def shares(sizes: dict[str, int], total: int) -> dict[str, int]:
     return found
 
 
+def elements(test: str) -> int:
+    """How many elements of a tensor a test's name states: ``[B2-T63-H3-D64]`` 24,192. Of sequences one after the other,
+    ``cu_seqlens[0, 15, 100]``, the last number is the length of all."""
+    cell = test.partition("[")[2]
+    sizes = dict(re.findall(r"(?<![A-Za-z])([BTHD])(\d+)(?![A-Za-z])", cell))
+    ends = re.search(r"cu(?:_seqlens)?\[[^\]]*?(\d+)\]", cell)
+    return math.prod(map(int, (sizes | {"T": ends[1]} if ends else sizes).values()))
+
+
 class Recorder:
     """``tests`` tests, spread over the files, at random, without those that ``output`` has a line of: several processes
     may share them. A test that takes longer than ``seconds`` of processor time ends the process. ``only``: these
-    tests, if not None."""
+    tests, if not None. ``largest``: not those whose name states more elements, if not 0."""
 
-    def __init__(self, output: Path, tests: int, seed: int, seconds: float, only: set[str] | None = None) -> None:
+    def __init__(
+        self, output: Path, tests: int, seed: int, seconds: float, only: set[str] | None = None, largest: int = 0
+    ) -> None:
         self.output, self.tests, self.seed, self.seconds, self.only = output, tests, seed, seconds, only
+        self.largest = largest
         self.found = (PASSED, "")
         self.places: list[str] = []
 
@@ -83,7 +98,8 @@ class Recorder:
     def _choice(self, items: list[pytest.Item]) -> Iterator[str]:
         files: dict[str, list[pytest.Item]] = {}
         for item in items:
-            files.setdefault(item.nodeid.partition("::")[0], []).append(item)
+            if not self.largest or elements(item.nodeid) <= self.largest:
+                files.setdefault(item.nodeid.partition("::")[0], []).append(item)
         for file, count in shares({file: len(tests) for file, tests in files.items()}, self.tests).items():
             for test in random.Random(f"{self.seed} {file}").sample(files[file], count):
                 yield test.nodeid
@@ -99,6 +115,8 @@ class Recorder:
         with ending_after(self.seconds):
             # What its module and its class prepare is taken down, too: the next test here may be of another one.
             runtestprotocol(item, log=False, nextitem=None)
+        if torch := sys.modules.get("torch"):
+            torch.set_default_device(None)  # tests run in another order than the library's
         more = {"at": self.places} if self.places else {}
         self._write(item.nodeid, *self.found, seconds=round(time.process_time() - began, 1), **more)
         return True

@@ -25,7 +25,8 @@ class Suite:
     where no source distribution has them, and ``inside`` its folder. ``files``: patterns of the test files; each has
     ``text`` in it. ``without``: files that test no kernel of Triton's, by the reason. ``needs``: what pip installs for
     them. ``path``: folders of the sources that modules are imported from. ``absent``: compiled modules, empty in the
-    run. ``arguments``: of pytest, as the tests define them. ``environment``: variables of the run."""
+    run. ``arguments``: of pytest, as the tests define them. ``environment``: variables of the run. ``largest``: how
+    many elements of a tensor a test's name may state, if not 0 (recorder.py)."""
 
     package: str
     version: str
@@ -39,6 +40,7 @@ class Suite:
     path: str = "."
     absent: str = ""
     arguments: str = ""
+    largest: int = 0
     environment: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -119,6 +121,7 @@ SUITES = (
         ("fla-org/flash-linear-attention", "v0.5.2"),
         without={"other compilers of kernels": "dplr_tilelang"},
         needs=("transformers", "einops"),
+        largest=1 << 17,
     ),
     Suite(
         "flag-gems",

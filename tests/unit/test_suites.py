@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import json
 from pathlib import Path
 
 import pytest
 
 from benchmarks.suites import __main__ as suites
-from benchmarks.suites.recorder import shares
+from benchmarks.suites.recorder import elements, shares
 from benchmarks.suites.table import LIMIT, SUITES, THEIRS, Suite
 
 OUTCOMES = """
@@ -104,7 +105,33 @@ def test_files_get_equal_shares() -> None:
     assert shares({"a": 2, "b": 3}, 30) == {"a": 2, "b": 3}
 
 
+@pytest.mark.parametrize(
+    ("cell", "size"),
+    [
+        ("B2-T63-H3-D64-gate_logit_normalizer0.1-torch.float16", 2 * 63 * 3 * 64),
+        ("H4-D64-cu_seqlens[0, 15, 100]-torch.float16", 4 * 64 * 100),
+        ("True-dtype0-65536", 1),
+    ],
+)
+def test_names_state_how_large_a_tensor_is(cell: str, size: int) -> None:
+    assert elements(f"tests/test_B9.py::test_T9[{cell}]") == size
+
+
+def test_a_page_keeps_what_was_not_run_again(tmp_path: Path) -> None:
+    before = suites.page(tmp_path)
+    row = f"| {SUITES[1].package} {SUITES[1].version} |"
+    assert f"{row} not run yet |" in before
+    before = before.replace(f"{row} not run yet", f"{row} 7").replace("`test/test_*.py`", "`test/of_then.py`")
+    rows = [("collected", "collected", "9"), ("a", "passed", "")]
+    lines = [json.dumps({"test": test, "outcome": outcome, "message": said}) for test, outcome, said in rows]
+    (tmp_path / f"{SUITES[0].package}.jsonl").write_text("\n".join(lines))
+    after = suites.page(tmp_path, before)
+    assert f"| {SUITES[0].package} {SUITES[0].version} | 9 | 1 | 1 | 0 |" in after
+    assert f"{row} 7 |" in after and "`test/of_then.py`" in after
+    assert after.count("\n## ") == before.count("\n## ") == len(SUITES) + 1
+
+
 def test_the_page_has_each_suite() -> None:
-    written = (Path(suites.__file__).parents[2] / "docs/internals/suites.md").read_text()
+    written = suites._PAGE.read_text()
     for suite in SUITES:
         assert f"\n| {suite.package} {suite.version} |" in written and f"\n## {suite.package}\n" in written
