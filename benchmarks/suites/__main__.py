@@ -86,7 +86,7 @@ def run_here(root: Path, options: argparse.Namespace) -> int:
     # Without the library's own settings of pytest, some of which need plugins.
     settings = ["-c", os.devnull, "--rootdir", str(root), "-p", "no:cacheprovider", "--continue-on-collection-errors"]
     settings += ["-q", "--no-header", "--tb=no", *options.arguments.split()]
-    with torch.spirv.as_cuda():
+    with torch.spirv.as_cuda(types=options.types):
         return int(pytest.main([*settings, *options.files], plugins=[recorder]))
 
 
@@ -116,7 +116,7 @@ class _Runs:
         self.options = ["--here", "--output", str(self.output), "--tests", str(options.tests)]
         self.options += ["--seed", str(options.seed), "--each", str(options.each), f"--path={suite.path}"]
         self.options += [f"--absent={suite.absent}", f"--arguments={suite.arguments}"]
-        self.options += ["--largest", str(suite.largest)]
+        self.options += ["--largest", str(suite.largest), *(["--types"] if suite.types else [])]
         self.environment = os.environ | suite.environment
         if options.values:
             chosen = folder / f"{suite.package}.chosen.json"
@@ -284,6 +284,8 @@ def page(folder: Path, before: str = "") -> str:
         lines += [f"{setting}={value} is set." for setting, value in suite.environment.items()]
         for why, names in suite.without.items():
             lines += textwrap.wrap(f"Left out: {why} (`{'`, `'.join(names.split())}`).", 118)
+        if suite.types:
+            lines += ["Run inside `torch.spirv.as_cuda(types=True)`."]
         if suite.largest:
             lines += [f"Left out: tests whose names state more than {suite.largest:,} elements (`B`·`T`·`H`·`D`)."]
         if counts.reasons or counts.ours:
@@ -317,6 +319,7 @@ def main() -> int:
     parser.add_argument("--resume", action="store_true", help="leave out the tests that --output has")
     parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--chosen", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--types", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--largest", type=int, default=0, help=argparse.SUPPRESS)
     for hidden in ("--path", "--absent", "--arguments"):
         parser.add_argument(hidden, default="", help=argparse.SUPPRESS)

@@ -7,11 +7,14 @@ cuda_names.py answer for ``torch.cuda``, and rename types of devices where torch
 
 from __future__ import annotations
 
+import ctypes
 import functools
+import gc
+import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from importlib import import_module
 from typing import Any
 from unittest import mock
@@ -30,8 +33,12 @@ _VERSION = "12.4"
 _FACTORIES = ("empty.memory_format", "empty_strided", "_efficientzerotensor")
 _C: Any = torch._C
 _SET_DATA: Any = torch.Tensor.data.__set__  # type: ignore[attr-defined]
+_TYPE: Any = torch.device.__dict__["type"]
+#: Whose code is told "spirv" all the same. Dynamo reads what a traced function reads in one of its modules.
+_TOLD, _TRACED = frozenset({"torch", "triton"}), "torch._dynamo.variables.constant"
 _lock = threading.Lock()
 _depth = 0
+_typed = 0
 _undo: list[Callable[[], Any]] = []
 
 
@@ -56,6 +63,43 @@ class _Devices(TorchFunctionMode):
         if named.pop("pin_memory", False):
             return _pinned(func(*args, **named))
         return func(*args, **named)
+
+
+class _TypedDevices(_Devices):
+    """Renames devices in as_cuda(types=True): a kind of its own, as functions are compiled for one of the two."""
+
+
+def _type(device: torch.device) -> str:
+    """What ``device.type`` is in as_cuda(types=True). Code that was generated has no name of a module."""
+    kind: str = _TYPE.__get__(device)
+    if kind != NAME:
+        return kind
+    asking = sys._getframe(1).f_globals.get("__name__") or "torch"
+    return kind if asking.partition(".")[0] in _TOLD and asking != _TRACED else "cuda"
+
+
+def _set_type(attribute: Any) -> None:
+    """Puts an attribute into the table of torch.device, which Python keeps from assignments as it is a type of C's."""
+    gc.get_referents(torch.device.__dict__)[0]["type"] = attribute
+    ctypes.pythonapi.PyType_Modified(ctypes.py_object(torch.device))
+
+
+@contextmanager
+def _cuda_types() -> Iterator[None]:
+    global _typed
+    if sys.implementation.name != "cpython":
+        raise RuntimeError("torch.spirv.as_cuda(types=True) needs CPython")
+    with _lock:
+        if not _typed:
+            _set_type(property(_type))
+        _typed += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _typed -= 1
+            if not _typed:
+                _set_type(_TYPE)
 
 
 def _pinned(made: torch.Tensor) -> torch.Tensor:
@@ -107,7 +151,7 @@ def _start(own: Callable[..., None]) -> Callable[..., None]:
         def run_with_names() -> None:
             if not _depth:
                 return run()
-            with _Devices():
+            with _TypedDevices() if _typed else _Devices():
                 run()
 
         thread.run = run_with_names  # type: ignore[method-assign]
@@ -139,11 +183,11 @@ def has_cuda() -> bool:
 
 
 @contextmanager
-def as_cuda() -> Iterator[None]:
+def as_cuda(types: bool = False) -> Iterator[None]:
     """While it runs, in all threads, ``torch.cuda`` answers for the Vulkan devices, their tensors have ``is_cuda``, and
     tensors that are made on "cuda" are theirs. In the thread that runs it, and those that start meanwhile, "cuda" also
     means them where tensors are moved. Libraries must be imported inside, too, if they ask when they are imported.
-    ``tensor.device.type`` stays "spirv".
+    ``tensor.device.type`` stays "spirv"; with ``types`` it is "cuda" for all code but torch's and Triton's.
 
     Raises RuntimeError if torch has CUDA devices of its own.
     """
@@ -155,7 +199,7 @@ def as_cuda() -> Iterator[None]:
             _begin()
         _depth += 1
     try:
-        with _Devices():
+        with _cuda_types() if types else nullcontext(), _TypedDevices() if types else _Devices():
             yield
     finally:
         with _lock:

@@ -33,7 +33,7 @@ class DeviceProperties(SimpleNamespace):
     ``multi_processor_count``: the compute units. Threads and registers are those of a compute unit. ``estimated`` names
     the figures that nothing tells. ``shared_memory_per_block_optin`` is ``shared_memory_per_block``, and
     ``shared_memory_per_multiprocessor`` and ``L2_cache_size``, which Vulkan does not report, are estimates. ``major``
-    and ``minor``: get_device_capability().
+    and ``minor``: get_device_capability(). ``gcnArchName`` is the name, as where torch is built for CUDA.
     """
 
     name: str
@@ -53,6 +53,9 @@ class DeviceProperties(SimpleNamespace):
     estimated: tuple[str, ...]
     major: int
     minor: int
+    gcnArchName: str
+    is_integrated: int
+    is_multi_gpu_board: int
 
 
 @cache
@@ -85,6 +88,9 @@ def _properties(index: int) -> DeviceProperties:
         estimated=(*(name for name, figure in told.items() if figure is None), *_ALWAYS_ESTIMATED),
         major=CAPABILITY[0],
         minor=CAPABILITY[1],
+        gcnArchName=device.name,
+        is_integrated=int(device.kind == "integrated"),
+        is_multi_gpu_board=0,
     )
 
 
@@ -136,9 +142,9 @@ class DeviceModule(DeviceInterface):
         device_index(device)
         return CAPABILITY
 
-    def as_cuda(self) -> AbstractContextManager[None]:
+    def as_cuda(self, types: bool = False) -> AbstractContextManager[None]:
         """While it runs, ``torch.cuda`` answers for the Vulkan devices: as_cuda.py."""
-        return as_cuda()
+        return as_cuda(types)
 
     def is_bf16_supported(self, including_emulation: bool = True) -> bool:
         """bfloat16 is computed in single precision on every device."""

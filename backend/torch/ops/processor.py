@@ -54,7 +54,8 @@ _CONDITIONS: dict[str, _Condition] = {
     "sort": lambda x, args: max(x.shape, default=0) > 8192,
     "topk": _elements(8192),
     "median nanmedian": lambda x, args: len(args) == 1 and x.numel() >= 1024,
-    "_unique2 unique_consecutive histc bincount repeat_interleave": _always,
+    "_unique2 unique_consecutive bincount repeat_interleave": _always,
+    "histc": lambda x, args: x.is_floating_point(),  # torch has none for integers, but on CUDA
     "scatter_reduce": lambda x, args: args[4] != "sum",
     "nonzero masked_select": _elements(0, _FEW),
     "index": _has_mask,

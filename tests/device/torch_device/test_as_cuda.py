@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
 import dataclasses
 import io
 import subprocess
@@ -318,6 +319,43 @@ def test_functions_compile_inside() -> None:
     torch._dynamo.reset()
 
 
+def _by_type(x: torch.Tensor) -> torch.Tensor:
+    return x * (2.0 if x.device.type == "cuda" else 3.0 if x.device.type == "cpu" else 5.0)
+
+
+def test_types_of_devices_are_cudas_where_that_is_asked_for() -> None:
+    torch._dynamo.reset()
+    x, compiled, told = torch.ones(4, device="spirv"), torch.compile(_by_type, fullgraph=True), []
+    with torch.spirv.as_cuda(types=True):
+        made = torch.zeros(2, device=x.device.type)
+        thread = threading.Thread(target=lambda: told.append((x.device.type, torch.ones(2).to("cuda").device.type)))
+        thread.start()
+        thread.join()
+        told += [x.device.type, made.device.type, torch.device("meta").type, (made.device, str(made.device))]
+        assert told == [("cuda", "cuda"), "cuda", "cuda", "meta", (torch.device("spirv:0"), "spirv:0")]
+        assert [_by_type(x).tolist(), compiled(x).tolist(), _by_type(torch.ones(1)).item()] == [
+            [2.0] * 4,
+            [2.0] * 4,
+            3.0,
+        ]
+        assert _doubled(made + 1).tolist() == [2.0, 2.0]
+        with torch.spirv.as_cuda():  # asked for outside
+            assert x.device.type == "cuda"
+        with torch.autocast(x.device.type, torch.bfloat16):
+            assert (torch.ones(2, 2, device="cuda") @ torch.ones(2, 2, device="cuda")).dtype == torch.bfloat16
+    for region in (torch.spirv.as_cuda, contextlib.nullcontext):  # nothing is left, in what was compiled neither
+        with region():
+            assert x.device.type == "spirv" and [_by_type(x)[0].item(), compiled(x)[0].item()] == [5.0, 5.0]
+    torch._dynamo.reset()
+
+
+def test_an_error_leaves_no_types_behind() -> None:
+    own = torch.device.__dict__["type"]
+    with pytest.raises(KeyError), torch.spirv.as_cuda(types=True):
+        raise KeyError(torch.device("spirv").type)
+    assert torch.device.__dict__["type"] is own and torch.device("spirv").type == "spirv"
+
+
 #: A function with a block of torch.cuda's, in a process that imports Dynamo inside, as libraries do, or before.
 _BLOCK = """
 import torch
@@ -398,6 +436,8 @@ def test_classes_of_cuda_are_classes() -> None:
     with torch.spirv.as_cuda():
         properties = torch.cuda.get_device_properties()
         assert isinstance(properties, torch.cuda._CudaDeviceProperties) and not dataclasses.is_dataclass(properties)
+        assert (properties.gcnArchName, properties.is_multi_gpu_board) == (properties.name, 0)
+        assert properties.is_integrated == (properties.kind == "integrated")
         assert torch.cuda.device("cuda:0").idx == 0 and torch.cuda.device(-1).idx == -1
         with torch.cuda.device_of(torch.ones(1, device="cuda")) as entered, torch.cuda.device_of(torch.ones(1)):
             assert entered is None

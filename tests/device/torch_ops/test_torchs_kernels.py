@@ -112,6 +112,14 @@ def test_errors_are_torchs() -> None:
             torch.erfinv(x[:-1], out=x[1:])
 
 
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64, torch.uint8])
+def test_histograms_of_integers_are_counted_here(dtype: torch.dtype, calls: list[str]) -> None:
+    """torch's kernel for processors refuses them."""
+    counts = torch.tensor([0, 3, 3, 1, 0, 3, 5, 9, 3], dtype=dtype).to("spirv").histc(4, 0, 3)
+    assert (counts.dtype, counts.tolist(), calls) == (dtype, [2, 1, 0, 4], [])
+    assert torch.tensor([0.5, 2.5, 2.5, 0]).to("spirv").histc(3, 0, 3).tolist() == [2, 0, 2] and len(calls) == 1
+
+
 def test_graphs_and_the_setting_have_them_compiled(calls: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     x = torch.rand(5, 47, device="spirv", dtype=torch.float64)
     torch.erfinv(x)
