@@ -120,6 +120,13 @@ def test_histograms_of_integers_are_counted_here(dtype: torch.dtype, calls: list
     assert torch.tensor([0.5, 2.5, 2.5, 0]).to("spirv").histc(3, 0, 3).tolist() == [2, 0, 2] and len(calls) == 1
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_the_first_of_equal_numbers_are_the_largest(dtype: torch.dtype, calls: list[str]) -> None:
+    x = _real(211, 128).to(dtype)
+    first = x.float().sort(dim=-1, descending=True, stable=True)[1][:, :8]
+    assert torch.equal(x.to("spirv").topk(8)[1].cpu().sort(-1)[0], first.sort(-1)[0]) and calls == []
+
+
 def test_graphs_and_the_setting_have_them_compiled(calls: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     x = torch.rand(5, 47, device="spirv", dtype=torch.float64)
     torch.erfinv(x)
