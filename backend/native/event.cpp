@@ -6,7 +6,14 @@ Event::~Event() {
   if (time_) device_->release_timestamp(*time_);
 }
 
+void Event::order(Stream* stream) {
+  if (device_->failed()) device_->check_usable();
+  if (stream != nullptr) stream->go_on(*device_);
+  device_->order(stream, point());
+}
+
 void Event::record(Stream* stream) {
+  if (stream != nullptr) stream->go_on(*device_);
   if (!timing_) {
     device_->check_usable();
     device_->refuse_while_recording();

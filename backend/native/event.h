@@ -25,7 +25,7 @@ class Event {
   bool query() { return device_->done(point()); }
   void synchronize() { device_->await(point()); }
   // What the stream does later comes after the point.
-  void order(Stream* stream) { device_->order(stream, point()); }
+  void order(Stream* stream);
   // Waits for both points, and returns the milliseconds from this point to `end`. Throws std::runtime_error if either
   // has no time.
   double elapsed_ms(Event& end);

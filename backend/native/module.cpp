@@ -159,11 +159,19 @@ PYBIND11_MODULE(_native, m) {
       .def_property_readonly("submitted", &Device::submitted, "Number of submissions until now.")
       .def_property_readonly("copied", &Device::copied, "Number of submissions to the transfer queue until now.")
       .def(
-          "stream_done", [](Device& self, const Stream* stream) { return self.done(self.point(stream)); },
+          "stream_done",
+          [](Device& self, Stream* stream) {
+            if (stream != nullptr) stream->go_on(self);
+            return self.done(self.point(stream));
+          },
           py::arg("stream"), "Whether all that was submitted to a stream is done: to the first one for None.")
       .def(
           "order_streams",
-          [](Device& self, Stream* later, const Stream* earlier) { self.order(later, self.point(earlier)); },
+          [](Device& self, Stream* later, Stream* earlier) {
+            for (Stream* const stream : {later, earlier})
+              if (stream != nullptr) stream->go_on(self);
+            self.order(later, self.point(earlier));
+          },
           py::arg("later"), py::arg("earlier"), "What one stream does later comes after what the other did.")
       .def("done", py::overload_cast<uint64_t>(&Device::done), py::arg("value"),
            "Whether the submission of that number is done.")

@@ -18,6 +18,15 @@ auto of_device(const Device& device) {
 
 }  // namespace
 
+void Stream::go_on(const Device& device) {
+  const std::lock_guard<std::mutex> guard(mutex_);
+  const std::shared_ptr<const Device> own = device_.lock();
+  if (own.get() == &device || (own && !own->failed())) return;
+  device_ = device.weak_from_this();
+  work_ = 0;
+  copies_ = 0;
+}
+
 std::shared_ptr<Stream> Stream::current(const Device& device) {
   const auto found = of_device(device);
   return found == current_streams.end() ? nullptr : *found;
@@ -25,7 +34,9 @@ std::shared_ptr<Stream> Stream::current(const Device& device) {
 
 void Stream::make_current(const Device& device, std::shared_ptr<Stream> stream) {
   if (const auto found = of_device(device); found != current_streams.end()) current_streams.erase(found);
-  if (stream) current_streams.push_back(std::move(stream));
+  if (!stream) return;
+  stream->go_on(device);
+  current_streams.push_back(std::move(stream));
 }
 
 }  // namespace triton_spirv

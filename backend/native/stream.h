@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <utility>
 
 #include "dispatch.h"
@@ -24,7 +25,12 @@ class Stream {
   static std::shared_ptr<Stream> current(const Device& device);
   static void make_current(const Device& device, std::shared_ptr<Stream> stream);
 
-  bool is_of(const Device& device) const { return device_.lock().get() == &device; }
+  bool is_of(const Device& device) const {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    return device_.lock().get() == &device;
+  }
+  // Begins anew on a device that was opened in place of its own, which failed: what it did there is gone.
+  void go_on(const Device& device);
   // What was done and waited for until now.
   Point point() const { return {work_.load(std::memory_order_acquire), copies_.load(std::memory_order_acquire)}; }
   // Later work and copies come after `point`.
@@ -39,7 +45,8 @@ class Stream {
   }
 
  private:
-  std::weak_ptr<const Device> device_;
+  mutable std::mutex mutex_;
+  std::weak_ptr<const Device> device_;  // with mutex_
   std::atomic<uint64_t> work_{0}, copies_{0};
 };
 

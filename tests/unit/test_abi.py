@@ -20,7 +20,7 @@ from backend.runtime.errors import DeviceUnavailable
 from backend.ttgir.types import FloatType, IntegerType, Type
 
 #: (version, digest of the C++ code that says what Python may call).
-NATIVE = (15, "c709838edbdcb8bd")
+NATIVE = (15, "cf7fec666aeaec8b")
 
 FLOATS = {"fp16": "f16", "bf16": "bf16", "fp32": "f32", "fp64": "f64"}
 

@@ -191,6 +191,14 @@ class VulkanDevice final : public Device {
   bool waits_outside();
   // As wait(), but does not count as a sign that the host wants results.
   void wait_until(uint64_t value);
+  // The last copy on the transfer queue that work up to `value` waits for; 0 if none is under way.
+  uint64_t copies_before_work(uint64_t value);
+  // A timeline's value, which becomes that of `reached`.
+  uint64_t counter(VkSemaphore timeline, const std::atomic<uint64_t>& submitted, std::atomic<uint64_t>& reached);
+  // Waits for a timeline, of which `is_reached(value)` asks. The time limit begins anew where `goes_on(whether it has
+  // passed)`. After it throws, with (the subject, what it may still do) of `what()`.
+  template <typename IsReached, typename GoesOn, typename What>
+  void poll(VkSemaphore timeline, uint64_t value, IsReached&& is_reached, GoesOn&& goes_on, What&& what);
   // The kernels that the device may be running, as an error's subject: "add.py:7: kernel 'add'".
   std::string running() const;
   // What the driver says of a lost device (VK_EXT_device_fault), as the end of a sentence; "" if it says nothing.

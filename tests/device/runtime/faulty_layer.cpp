@@ -19,7 +19,9 @@
 // FAULTY_TELL=2: so does vkBeginCommandBuffer.
 //
 // FAULTY_QUEUES=<ms>: there is a transfer queue beside the driver's only one. What is submitted to it begins so much
-// later than it might; with a negative number what is submitted to the other one does.
+// later than it might; with a negative number what is submitted to the other one does. FAULTY_HELD=1: what would begin
+// on the transfer queue never does. FAULTY_LOST=1: submissions and what asks a semaphore report a lost device; 2: the
+// semaphores have their largest value, as some drivers' do then. Both may be changed while the process runs.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/syscall.h>
@@ -45,7 +47,7 @@ PFN_vkGetInstanceProcAddr next_instance;
 PFN_vkGetDeviceProcAddr next_device;
 PFN_vkGetPhysicalDeviceQueueFamilyProperties next_families;
 VkInstance the_instance;
-VkDevice the_device;
+std::atomic<VkDevice> the_device{};
 std::atomic<long> submits{0};
 std::mutex mutex;
 std::map<VkDeviceMemory, VkDeviceSize> sizes;
@@ -131,6 +133,7 @@ VKAPI_ATTR VkResult VKAPI_CALL create_device(VkPhysicalDevice physical, const Vk
 // A queue that runs beside another one on the driver's only queue. A thread waits for its semaphores.
 struct Beside {
   struct Submission {
+    VkDevice device;
     VkCommandBuffer commands;
     std::vector<VkSemaphore> waits;
     std::vector<uint64_t> least;
@@ -161,9 +164,12 @@ void Beside::work() {
     wait.semaphoreCount = static_cast<uint32_t>(next.waits.size());
     wait.pSemaphores = next.waits.data();
     wait.pValues = next.least.data();
-    if (!next.waits.empty())
-      reinterpret_cast<PFN_vkWaitSemaphores>(next_device(the_device, "vkWaitSemaphores"))(the_device, &wait, ~0ull);
+    const auto await = reinterpret_cast<PFN_vkWaitSemaphores>(next_device(next.device, "vkWaitSemaphores"));
+    while (!next.waits.empty() && next.device == the_device && await(next.device, &wait, 1'000'000) == VK_TIMEOUT) {
+    }
+    if (next.device != the_device) continue;  // it was opened again
     usleep(static_cast<useconds_t>(late_ms * 1000));
+    if (this == &transfer_queue && setting("FAULTY_HELD") != 0) continue;
     VkTimelineSemaphoreSubmitInfo values{VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO};
     values.signalSemaphoreValueCount = 1;
     values.pSignalSemaphoreValues = &next.value;
@@ -179,7 +185,8 @@ void Beside::work() {
 void submit_beside(Beside& queue, const VkSubmitInfo& info) {
   const auto* values = static_cast<const VkTimelineSemaphoreSubmitInfo*>(info.pNext);
   const std::lock_guard<std::mutex> guard(queue.mutex);
-  queue.waiting.push_back({*info.pCommandBuffers,
+  queue.waiting.push_back({the_device,
+                           *info.pCommandBuffers,
                            {info.pWaitSemaphores, info.pWaitSemaphores + info.waitSemaphoreCount},
                            {values->pWaitSemaphoreValues, values->pWaitSemaphoreValues + info.waitSemaphoreCount},
                            *info.pSignalSemaphores,
@@ -214,7 +221,7 @@ VKAPI_ATTR VkResult VKAPI_CALL create_command_pool(VkDevice device, const VkComm
 
 VKAPI_ATTR VkResult VKAPI_CALL queue_submit(VkQueue queue, uint32_t count, const VkSubmitInfo* infos, VkFence fence) {
   const long lost_at = setting("FAULTY_SUBMIT");
-  if (lost_at != 0 && ++submits >= lost_at) return VK_ERROR_DEVICE_LOST;
+  if ((lost_at != 0 && ++submits >= lost_at) || setting("FAULTY_LOST") == 1) return VK_ERROR_DEVICE_LOST;
   for (Beside* one : {&work_queue, &transfer_queue}) {
     if (queue == reinterpret_cast<VkQueue>(one)) return submit_beside(*one, *infos), VK_SUCCESS;
   }
@@ -309,6 +316,7 @@ VKAPI_ATTR void VKAPI_CALL pipeline_barrier(VkCommandBuffer commands, VkPipeline
 
 VKAPI_ATTR VkResult VKAPI_CALL wait_semaphores(VkDevice device, const VkSemaphoreWaitInfo* info, uint64_t timeout) {
   if (setting("FAULTY_WAIT") != 0 && syscall(SYS_gettid) != getpid()) return VK_ERROR_OUT_OF_HOST_MEMORY;
+  if (setting("FAULTY_LOST") == 1) return VK_ERROR_DEVICE_LOST;
   if (setting("FAULTY_PENDING") == 0)
     return reinterpret_cast<PFN_vkWaitSemaphores>(next_device(device, "vkWaitSemaphores"))(device, info, timeout);
   if (syscall(SYS_gettid) == getpid()) raise(SIGINT);
@@ -316,8 +324,9 @@ VKAPI_ATTR VkResult VKAPI_CALL wait_semaphores(VkDevice device, const VkSemaphor
 }
 
 VKAPI_ATTR VkResult VKAPI_CALL counter_value(VkDevice device, VkSemaphore semaphore, uint64_t* value) {
-  *value = 0;
-  if (setting("FAULTY_PENDING") != 0) return VK_SUCCESS;
+  *value = setting("FAULTY_LOST") == 2 ? ~0ull : 0;
+  if (setting("FAULTY_LOST") == 1) return VK_ERROR_DEVICE_LOST;
+  if (setting("FAULTY_PENDING") != 0 || *value != 0) return VK_SUCCESS;
   return reinterpret_cast<PFN_vkGetSemaphoreCounterValue>(next_device(device, "vkGetSemaphoreCounterValue"))(
       device, semaphore, value);
 }
