@@ -10,7 +10,8 @@ from __future__ import annotations
 #: File, or folder of files → why it is run on a Vulkan device, too.
 FILES: dict[str, str] = {
     "tests/device/runtime": "memory, launches, faults, graphs and events of native/vulkan and runtime/vulkan",
-    "tests/device/test_elementwise.py": "lowering: arithmetic, math functions, masks",
+    "tests/device/test_elementwise.py": "lowering: constants, and arguments of every type",
+    "tests/device/test_fuzz_functions.py": "lowering: each function of the language, of each type",
     "tests/device/test_memory.py": "lowering: loads and stores of every width, masks, caches",
     "tests/device/test_casts.py": "lowering: conversions of every pair of types",
     "tests/device/test_integers.py": "lowering: integers, where drivers have faults (limits.md)",

@@ -18,7 +18,6 @@ from tests.device.helpers import (
     Guarded,
     accepted,
     assert_one_of,
-    assert_same,
     inputs,
     numpy_dtype,
     to_torch,
@@ -131,46 +130,6 @@ def test_every_cast(source):
 
 
 @triton.jit
-def bitcast_kernel(x_ptr, o_ptr, n, BLOCK: tl.constexpr):
-    at = tl.arange(0, BLOCK)
-    x = tl.load(x_ptr + at, at < n)
-    tl.store(o_ptr + at, x.to(o_ptr.dtype.element_ty, bitcast=True), at < n)
-
-
-@pytest.mark.parametrize(
-    ("source", "target"),
-    [
-        ("int16", "float16"),
-        ("float16", "bfloat16"),
-        ("bfloat16", "uint16"),
-        ("int32", "float32"),
-        ("float32", "uint32"),
-        ("float64", "int64"),
-        ("uint64", "float64"),
-        ("int8", "uint8"),
-        ("uint16", "int16"),
-        ("int64", "uint64"),
-    ],
-)
-def test_bitcast(source, target):
-    # NaN patterns are left out: a driver may make signalling ones quiet.
-    x = inputs(source, 200)
-    other = x.view(numpy_dtype(target))
-    keep = ~np.isnan(other.astype(np.float64)) & ~np.isnan(x.astype(np.float64))
-    out = Guarded(200, target)
-    bitcast_kernel[(1,)](to_torch(x), out.tensor, 200, BLOCK=256)
-    assert_same(out.values()[keep], other[keep], "bitcast", x[keep])
-
-
-@triton.jit
-def rounding_kernel(x_ptr, half_ptr, brain_ptr, n, BLOCK: tl.constexpr):
-    at = tl.arange(0, BLOCK)
-    x = tl.load(x_ptr + at, at < n)
-    tl.store(half_ptr + at, x.to(tl.float16, fp_downcast_rounding="rtz"), at < n)
-    tl.store(brain_ptr + at, x.to(tl.bfloat16, fp_downcast_rounding="rtz"), at < n)
-
-
-@triton.jit
 def _there_and_back(source, out, n, NARROW: tl.constexpr, BLOCK: tl.constexpr):
     at = tl.arange(0, BLOCK)
     values = tl.load(source + at, at < n)
@@ -185,27 +144,6 @@ def test_a_narrower_type_and_back_rounds(wide, narrow):
     rounded = values.to(getattr(torch, narrow)).to(values.dtype)
     assert torch.equal(out[:101], rounded) and not torch.equal(rounded, values)
     assert (out[101:] == 7).all()
-
-
-def test_rounding_towards_zero():
-    x = cast_sources("float32")
-    outputs = Guarded(N, "float16"), Guarded(N, "bfloat16")
-    rounding_kernel[(1,)](to_torch(x), *(output.tensor for output in outputs), N, BLOCK=1024)
-    for output, dtype in zip(outputs, ("float16", "bfloat16"), strict=True):
-        values = output.values().astype(np.float64)
-        wide = x.astype(np.float64)
-        finite = np.isfinite(wide)
-        assert (np.isnan(values) == np.isnan(wide)).all()
-        assert (values[np.isinf(wide)] == wide[np.isinf(wide)]).all()
-        nearest = np.array([to_format(Fraction(value), dtype) for value in wide[finite]])
-        towards = values[finite]
-        assert (np.abs(towards) <= np.abs(wide[finite])).all()
-        info = ml_dtypes.finfo(numpy_dtype(dtype))
-        unit = np.exp2(np.floor(np.log2(np.maximum(np.abs(wide[finite]), float(info.smallest_normal)))) - info.nmant)
-        inside = np.abs(wide[finite]) <= float(info.max)
-        assert (np.abs(towards - wide[finite])[inside] < unit[inside]).all()
-        exact = nearest == wide[finite]
-        assert (towards[exact] == wide[finite][exact]).all()
 
 
 @triton.jit

@@ -8,163 +8,18 @@ import torch
 import triton
 import triton.language as tl
 
-from tests.device.comparisons import COMPARISONS, comparison_kernel
 from tests.device.helpers import (
     FLOATS,
     Guarded,
     accepted,
     assert_one_of,
     assert_same,
-    assert_ulp,
     device_capabilities,
     inputs,
     numpy_dtype,
-    pairs,
-    same,
     special_floats,
     to_torch,
 )
-
-#: (elements, block, warps): each number of warps, sizes that no block divides, blocks smaller than a workgroup.
-SHAPES = ((1, 16, 1), (7, 8, 8), (31, 64, 2), (1000, 256, 4), (1023, 1024, 8))
-
-ARITHMETIC = (
-    "add",
-    "sub",
-    "mul",
-    "div",
-    "neg",
-    "abs",
-    "minimum",
-    "maximum",
-    "minimum_nan",
-    "maximum_nan",
-    "clamp",
-    "clamp_nan",
-    "where",
-    "fma",
-)
-
-
-@triton.jit
-def arithmetic_kernel(a_ptr, b_ptr, out_ptr, n, BLOCK: tl.constexpr):
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    mask = at < n
-    a, b = tl.load(a_ptr + at, mask), tl.load(b_ptr + at, mask)
-    tl.store(out_ptr + at, a + b, mask)
-    tl.store(out_ptr + n + at, a - b, mask)
-    tl.store(out_ptr + 2 * n + at, a * b, mask)
-    tl.store(out_ptr + 3 * n + at, a / b, mask)
-    tl.store(out_ptr + 4 * n + at, -a, mask)
-    tl.store(out_ptr + 5 * n + at, tl.abs(a), mask)
-    tl.store(out_ptr + 6 * n + at, tl.minimum(a, b), mask)
-    tl.store(out_ptr + 7 * n + at, tl.maximum(a, b), mask)
-    tl.store(out_ptr + 8 * n + at, tl.minimum(a, b, propagate_nan=tl.PropagateNan.ALL), mask)
-    tl.store(out_ptr + 9 * n + at, tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL), mask)
-    low, high = tl.full([BLOCK], -1.0, a.dtype), tl.full([BLOCK], 1.5, a.dtype)
-    tl.store(out_ptr + 10 * n + at, tl.clamp(a, low, high), mask)
-    tl.store(out_ptr + 11 * n + at, tl.clamp(a, low, high, propagate_nan=tl.PropagateNan.ALL), mask)
-    tl.store(out_ptr + 12 * n + at, tl.where(a > 0.5, b, -a), mask)
-    tl.store(out_ptr + 13 * n + at, tl.fma(a, b, a), mask)
-
-
-def rounded(values: np.ndarray, dtype: str) -> np.ndarray:
-    """float64 values in the format, rounded once."""
-    with np.errstate(all="ignore"):
-        return values.astype(numpy_dtype(dtype))
-
-
-def exact(op: str, a: np.ndarray, b: np.ndarray, dtype: str) -> np.ndarray:
-    """The correctly rounded result of the formats that float64 holds exactly; float64's own for float64."""
-    with np.errstate(all="ignore"):
-        return rounded({"add": np.add, "sub": np.subtract, "mul": np.multiply}[op](a, b), dtype)
-
-
-@pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize(("n", "block", "warps"), SHAPES)
-def test_arithmetic(dtype, n, block, warps):
-    a, b = pairs(dtype, n)
-    out = Guarded((len(ARITHMETIC), n), dtype)
-    arithmetic_kernel[(triton.cdiv(n, block),)](to_torch(a), to_torch(b), out.tensor, n, BLOCK=block, num_warps=warps)
-    got = dict(zip(ARITHMETIC, out.values(), strict=True))
-    x, y = a.astype(np.float64), b.astype(np.float64)
-    for op in ("add", "sub", "mul"):
-        ways = accepted(lambda a, b, op=op: exact(op, a.astype(np.float64), b.astype(np.float64), dtype), a, b)
-        assert_one_of(got[op], ways, a, b, what=op)
-    with np.errstate(all="ignore"):
-        quotient, *others = accepted(lambda a, b: a.astype(np.float64) / b.astype(np.float64), a, b)
-        for other in others:
-            quotient = np.where(same(got["div"].astype(np.float64), other), other, quotient)
-        assert_ulp(got["div"], quotient, dtype, 3, "div")
-        wide = np.longdouble if dtype == "float64" else np.float64
-        product = a.astype(wide) * b.astype(wide)
-        finite = np.isfinite((product + a.astype(wide)).astype(np.float64))
-        # Two roundings are allowed; the first may be much larger than the sum.
-        error = np.abs((got["fma"].astype(wide) - (product + a.astype(wide))).astype(np.float64))
-        unit = np.maximum(np.abs(product.astype(np.float64)), np.abs(x)) * float(
-            np.exp2(-{"float16": 10, "bfloat16": 7, "float32": 23, "float64": 52}[dtype])
-        )
-        smallest = float(np.finfo(np.float32).tiny) if dtype != "float64" else np.finfo(np.float64).tiny
-        largest = 65504.0 if dtype == "float16" else float(np.finfo(dtype if dtype != "bfloat16" else "float32").max)
-        kept = finite & (np.abs(product.astype(np.float64)) < largest / 4)
-        assert (error[kept] <= 2 * unit[kept] + smallest + (2.0**-24 if dtype == "float16" else 0)).all()
-    assert_same(got["neg"], -a, "neg", a)
-    assert_same(got["abs"], np.abs(a), "abs", a)
-    equal_zeros = (x == 0) & (y == 0)
-    with np.errstate(all="ignore"):
-        for op, quiet, loud in (("minimum", np.fmin, np.minimum), ("maximum", np.fmax, np.maximum)):
-            for name, reference in ((op, quiet), (f"{op}_nan", loud)):
-                expected = rounded(reference(x, y), dtype)
-                # Which zero is the smaller is left open.
-                expected[equal_zeros] = got[name][equal_zeros]
-                assert (got[name][equal_zeros] == 0).all()
-                assert_same(got[name], expected, name, a, b)
-        low_first = np.fmin(np.fmax(x, -1.0), 1.5)
-        assert_same(got["clamp"], rounded(low_first, dtype), "clamp", a)
-        assert_same(got["clamp_nan"], rounded(np.where(np.isnan(x), np.nan, low_first), dtype), "clamp_nan", a)
-        assert_same(got["where"], np.where(x > 0.5, b, -a), "where", a, b)
-
-
-@pytest.mark.parametrize("dtype", FLOATS)
-def test_comparison(dtype):
-    n = 1023
-    a, b = pairs(dtype, n)
-    b[-100:] = a[-100:]
-    out = Guarded((len(COMPARISONS), n), "bool")
-    comparison_kernel[(4,)](to_torch(a), to_torch(b), out.tensor, n, BLOCK=256)
-    for compare, row in zip(COMPARISONS, out.values(), strict=True):
-        with np.errstate(invalid="ignore"):
-            expected = compare(a, b)
-        assert_same(row, np.asarray(expected, bool), compare.__name__, a, b)
-
-
-@triton.jit
-def remainder_kernel(a_ptr, b_ptr, out_ptr, n, BLOCK: tl.constexpr):
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    a, b = tl.load(a_ptr + at, at < n), tl.load(b_ptr + at, at < n, other=1)
-    tl.store(out_ptr + at, a % b, at < n)
-
-
-@pytest.mark.parametrize("dtype", FLOATS)
-def test_remainder_is_exact(dtype):
-    """fmod's: the sign of the dividend, and no error however large the quotient."""
-    special = np.concatenate(
-        [
-            special_floats(dtype),
-            (np.array([2.5, -7, 125, 1e-3, 3e4, -0.625])).astype(numpy_dtype(dtype)),
-            np.array([1, 3], np.uint16 if dtype == "bfloat16" else np.dtype(dtype).str.replace("f", "u")).view(
-                numpy_dtype(dtype)
-            ),
-        ]
-    )
-    a, b = (grid.ravel() for grid in np.meshgrid(special, special))
-    more = np.random.default_rng(3).standard_normal((2, 100)) * [[1e4], [2.0]]
-    a, b = (np.concatenate([head, tail.astype(numpy_dtype(dtype))]) for head, tail in zip((a, b), more, strict=True))
-    out = Guarded(a.size, dtype)
-    remainder_kernel[(triton.cdiv(a.size, 64),)](to_torch(a), to_torch(b), out.tensor, a.size, BLOCK=64)
-    with np.errstate(invalid="ignore"):
-        expected = np.fmod(a.astype(np.float64), b.astype(np.float64)).astype(numpy_dtype(dtype))
-    assert_same(out.values(), expected, "remainder", a, b)
 
 
 @triton.jit

@@ -1,10 +1,12 @@
-"""The table of functions that random kernels are held to: it has every public function, and its judges find faults."""
+"""The table of functions that kernels are held to: it has every public function, a kernel of each row computes what it
+says for each of its types, and its judges find faults."""
 
 from __future__ import annotations
 
 import inspect
 import random
 import re
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -16,7 +18,7 @@ from tests.fuzz.families import functions
 from tests.fuzz.families.functions import ELSEWHERE, ROWS, judging
 from tests.fuzz.families.functions.drawing import dtype_of
 from tests.fuzz.families.functions.row import Row
-from tests.fuzz.steps import Writer
+from tests.fuzz.steps import Family, Writer, run
 
 #: Of the table: values of an argument, which have rows of their own.
 OPTIONS = {"PropagateNan"}
@@ -67,6 +69,21 @@ def test_a_row_calls_its_functions_and_finds_other_values(row: Row) -> None:
                 judged += size
                 refused += int(np.count_nonzero(judge(other)))
     assert refused > 0.2 * judged, (refused, judged)
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("row", ROWS, ids=IDS)
+def test_a_row_is_what_is_computed(row: Row, seed: int, tmp_path: Path) -> None:
+    """In one kernel, with arguments of each of its types."""
+
+    def write(writer: Writer) -> None:
+        with np.errstate(all="ignore"):
+            for type_ in row.types:
+                row.write(writer, dtype_of(type_))
+
+    family = Family(row.definition, write, write, functions.FAMILY.functions, most_steps=0)
+    outcome = run(family, seed, tmp_path)
+    assert not outcome.fault, f"{outcome.fault}\n{outcome.source}"
 
 
 def test_numbers_beside_a_bound() -> None:

@@ -27,12 +27,6 @@ def gather_2d(
     tl.store(y_ptr + offsets, tl.gather(x, tl.load(i_ptr + offsets), AXIS))
 
 
-@triton.jit
-def gather_3d(x_ptr, i_ptr, y_ptr, L: tl.constexpr, M: tl.constexpr, N: tl.constexpr, AXIS: tl.constexpr):
-    offsets = (tl.arange(0, L)[:, None, None] * M + tl.arange(0, M)[None, :, None]) * N + tl.arange(0, N)[None, None, :]
-    tl.store(y_ptr + offsets, tl.gather(tl.load(x_ptr + offsets), tl.load(i_ptr + offsets), AXIS))
-
-
 def draw(shape: tuple[int, ...], extent: int, index: str = "int32") -> torch.Tensor:
     generator = torch.Generator().manual_seed(sum(shape))
     return torch.randint(0, extent, shape, generator=generator).to(getattr(torch, index))
@@ -64,16 +58,6 @@ def test_unsigned_indices_past_the_signed_ones() -> None:
     assert torch.equal(y, x[:256])
 
 
-@pytest.mark.parametrize("index_type", ["int8", "int16", "int64"])
-@pytest.mark.parametrize("dtype", ["int8", "float16", "bfloat16", "int64", "float64"])
-def test_types(dtype: str, index_type: str) -> None:
-    x = torch.randint(-100, 100, (128,), generator=torch.Generator().manual_seed(0)).to(getattr(torch, dtype))
-    index = draw((128,), 128, index_type)
-    y = torch.zeros_like(x)
-    gather_1d[(1,)](x, index, y, N=128, K=128)
-    assert torch.equal(y, x[index.long()])
-
-
 @pytest.mark.parametrize("warps", WARPS)
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("shape", [(4, 4), (32, 16), (2, 64), (64, 2), (128, 8)])
@@ -84,15 +68,6 @@ def test_two_dimensions(shape: tuple[int, int], axis: int, warps: int) -> None:
         y = torch.zeros(result)
         gather_2d[(1,)](x, index, y, M=shape[0], N=shape[1], IM=result[0], IN=result[1], AXIS=axis, num_warps=warps)
         assert np.array_equal(y.numpy(), np.take_along_axis(x.numpy(), index.long().numpy(), axis))
-
-
-@pytest.mark.parametrize("axis", [0, 1, 2])
-@pytest.mark.parametrize("shape", [(4, 8, 16), (16, 2, 4)])
-def test_three_dimensions(shape: tuple[int, int, int], axis: int) -> None:
-    x, index = torch.randn(shape), draw(shape, shape[axis])
-    y = torch.zeros(shape)
-    gather_3d[(1,)](x, index, y, L=shape[0], M=shape[1], N=shape[2], AXIS=axis)
-    assert np.array_equal(y.numpy(), np.take_along_axis(x.numpy(), index.long().numpy(), axis))
 
 
 @triton.jit

@@ -8,7 +8,6 @@ import torch
 import triton
 import triton.language as tl
 
-from tests.device.comparisons import COMPARISONS, comparison_kernel
 from tests.device.helpers import INTEGERS, SIGNED, Guarded, assert_same, inputs, pairs, to_torch
 
 SHAPES = ((1, 16, 1), (7, 8, 8), (31, 64, 2), (1023, 256, 4), (1000, 1024, 8))
@@ -86,17 +85,6 @@ def test_arithmetic(dtype, n, block, warps):
         assert_same(row[known], expected, op, a[known], b[known])
 
 
-@pytest.mark.parametrize("dtype", ("bool", *INTEGERS))
-def test_comparison(dtype):
-    n = 1023
-    a, b = pairs(dtype, n)
-    b[-100:] = a[-100:]
-    out = Guarded((len(COMPARISONS), n), "bool")
-    comparison_kernel[(4,)](to_torch(a), to_torch(b), out.tensor, n, BLOCK=256)
-    for compare, row in zip(COMPARISONS, out.values(), strict=True):
-        assert_same(row, compare(a, b), compare.__name__, a, b)
-
-
 @triton.jit
 def division_by_constant_kernel(a_ptr, out_ptr, n, DIVISOR: tl.constexpr, BLOCK: tl.constexpr):
     at = tl.arange(0, BLOCK)
@@ -149,26 +137,6 @@ def test_division_by_a_scalar_argument(divisor):
         numerators = [wrap(value, "int32") for value in numerators]
     expected = [python_result("div", value, divisor, 32) for value in numerators]
     assert_same(ceiling, np.array(expected, np.int64), "cdiv", a)
-
-
-@triton.jit
-def high_product_kernel(a_ptr, b_ptr, out_ptr, n, BLOCK: tl.constexpr):
-    at = tl.arange(0, BLOCK)
-    a, b = tl.load(a_ptr + at, at < n), tl.load(b_ptr + at, at < n)
-    tl.store(out_ptr + at, tl.umulhi(a, b), at < n)
-
-
-@pytest.mark.parametrize("dtype", ("int32", "uint32", "int64", "uint64"))
-def test_high_half_of_the_product(dtype):
-    """umulhi takes the bits of its operands as unsigned numbers."""
-    a, b = pairs(dtype, 1000)
-    out = Guarded(1000, dtype)
-    high_product_kernel[(1,)](to_torch(a), to_torch(b), out.tensor, 1000, BLOCK=1024)
-    bits = np.iinfo(dtype).bits
-    expected = np.array(
-        [wrap((int(x) % 2**bits) * (int(y) % 2**bits) >> bits, dtype) for x, y in zip(a, b, strict=True)], dtype
-    )
-    assert_same(out.values(), expected, "umulhi", a, b)
 
 
 @triton.jit

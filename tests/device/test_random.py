@@ -1,13 +1,7 @@
-"""tl.randint and tl.rand have the bits of upstream's interpreter and of Philox; tl.randn is bounded in ULP, because
+"""tl.randint and tl.rand have the bits of Philox; tl.randn is bounded in ULP, because
 it goes through log, sqrt, sin and cos (docs/internals/math.md)."""
 
 from __future__ import annotations
-
-import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,27 +12,8 @@ import triton.language as tl
 from examples.low_memory_dropout import philox, uniform
 from tests.device.helpers import device_capabilities
 
-SIZE = 256
-SEEDS = (0, 7, 2**31 - 1, 2**40 + 5)
-
-#: Function → how many ULP its results may be from the interpreter's, whose f32 log is itself up to 4 ULP off.
-TOLERANCES = {"randint": 0.0, "rand": 0.0, "randn": 8.0, "wide": 0.0}
-
 #: How many ULP randn may be from the exact function of its two uniform numbers, where the device's sqrt is exact.
 RANDN_ULP = 3.0
-
-
-@triton.jit
-def random_kernel(out_ptr, bits_ptr, seed, first, KIND: tl.constexpr, SIZE: tl.constexpr):
-    offsets = tl.arange(0, SIZE)
-    if KIND == "randint":
-        tl.store(bits_ptr + offsets, tl.randint(seed, first + offsets).to(tl.int64))
-    elif KIND == "wide":
-        tl.store(bits_ptr + offsets, tl.randint(seed, first.to(tl.int64) * 65537 + offsets).to(tl.int64))
-    elif KIND == "rand":
-        tl.store(out_ptr + offsets, tl.rand(seed, first + offsets))
-    else:
-        tl.store(out_ptr + offsets, tl.randn(seed, first + offsets))
 
 
 def ulps(actual: np.ndarray, expected: np.ndarray) -> np.ndarray:
@@ -47,46 +22,6 @@ def ulps(actual: np.ndarray, expected: np.ndarray) -> np.ndarray:
         return np.abs(actual - expected.astype(actual.dtype))
     unit = np.spacing(np.abs(expected).astype(np.float32)).astype(np.float64)
     return np.asarray(np.abs(actual.astype(np.float64) - expected) / unit)
-
-
-def draw(kind: str, seed: int) -> np.ndarray:
-    """SIZE numbers, as this process runs kernels."""
-    out, bits = torch.zeros(SIZE), torch.zeros(SIZE, dtype=torch.int64)
-    random_kernel[(1,)](out, bits, seed, 1_000_003, KIND=kind, SIZE=SIZE)
-    return (bits if kind in ("randint", "wide") else out).numpy()
-
-
-@pytest.fixture(scope="module")
-def interpreted() -> dict[str, dict[str, list[float]]]:
-    """Kind → seed → numbers, from a process where kernels are interpreted."""
-    code = (
-        "import json; from tests.device.test_random import *; "
-        "print(json.dumps({kind: {seed: draw(kind, seed).tolist() for seed in SEEDS} for kind in TOLERANCES}))"
-    )
-    run = subprocess.run(
-        [sys.executable, "-c", code],
-        env=os.environ | {"TRITON_INTERPRET": "1"},
-        check=True,
-        capture_output=True,
-        text=True,
-        cwd=Path(__file__).parents[2],
-    )
-    result: dict[str, dict[str, list[float]]] = json.loads(run.stdout)
-    return result
-
-
-@pytest.mark.parametrize("kind", list(TOLERANCES))
-@pytest.mark.parametrize("seed", SEEDS)
-def test_same_as_interpreter(kind: str, seed: int, interpreted: dict[str, dict[str, list[float]]]) -> None:
-    actual = draw(kind, seed)
-    expected = np.array(interpreted[kind][str(seed)]).astype(actual.dtype)
-    assert ulps(actual, expected.astype(np.float64)).max() <= TOLERANCES[kind]
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_words_are_philox(seed: int) -> None:
-    words = draw("randint", seed).astype(np.uint32)
-    assert np.array_equal(words, philox(seed, np.arange(SIZE) + 1_000_003))
 
 
 @triton.jit

@@ -20,24 +20,6 @@ until_3_10 = pytest.mark.skipif(
 
 
 @triton.jit
-def reshape(x_ptr, y_ptr, M: tl.constexpr, N: tl.constexpr, P: tl.constexpr, Q: tl.constexpr):
-    x = tl.load(x_ptr + tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :])
-    y = tl.reshape(x, (P, Q)) * 2
-    tl.store(y_ptr + tl.arange(0, P)[:, None] * Q + tl.arange(0, Q)[None, :], y)
-
-
-@pytest.mark.parametrize("warps", WARPS)
-@pytest.mark.parametrize(
-    ("shape", "result"), [((16, 32), (32, 16)), ((1, 64), (64, 1)), ((64, 8), (4, 128)), ((2, 2), (4, 1))]
-)
-def test_reshape_keeps_row_major_order(shape: tuple[int, int], result: tuple[int, int], warps: int) -> None:
-    x = torch.randn(shape)
-    y = torch.zeros(result)
-    reshape[(1,)](x, y, M=shape[0], N=shape[1], P=result[0], Q=result[1], num_warps=warps)
-    assert torch.equal(y, 2 * x.reshape(result))
-
-
-@triton.jit
 def reordered_sum(x_ptr, y_ptr, M: tl.constexpr, N: tl.constexpr):
     x = tl.load(x_ptr + tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :])
     tl.store(y_ptr, tl.sum(x))
@@ -84,71 +66,6 @@ def test_cat_has_the_elements_of_both(warps: int) -> None:
     x, y, z = torch.arange(64), torch.arange(64, 128), torch.zeros(128, dtype=torch.int64)
     cat_sorted[(1,)](x, y, z, N=64, num_warps=warps)
     assert torch.equal(z.sort().values, torch.arange(128))
-
-
-@triton.jit
-def join_and_split(x_ptr, y_ptr, joined_ptr, woven_ptr, left_ptr, right_ptr, N: tl.constexpr):
-    offsets = tl.arange(0, N)
-    x, y = tl.load(x_ptr + offsets), tl.load(y_ptr + offsets)
-    joined = tl.join(x, y)
-    tl.store(joined_ptr + offsets[:, None] * 2 + tl.arange(0, 2)[None, :], joined)
-    tl.store(woven_ptr + tl.arange(0, 2 * N), tl.interleave(y, x))
-    left, right = tl.split(joined + 1)
-    tl.store(left_ptr + offsets, left)
-    tl.store(right_ptr + offsets, right)
-
-
-@pytest.mark.parametrize("warps", WARPS)
-@pytest.mark.parametrize("size", [1, 8, 128])
-def test_join_split_interleave(size: int, warps: int) -> None:
-    x, y = torch.randn(size), torch.randn(size)
-    joined, woven = torch.zeros(size, 2), torch.zeros(2 * size)
-    left, right = torch.zeros(size), torch.zeros(size)
-    join_and_split[(1,)](x, y, joined, woven, left, right, N=size, num_warps=warps)
-    assert torch.equal(joined, torch.stack((x, y), 1))
-    assert torch.equal(woven, torch.stack((y, x), 1).flatten())
-    assert torch.equal(left, x + 1) and torch.equal(right, y + 1)
-
-
-@triton.jit
-def transpose(x_ptr, y_ptr, M: tl.constexpr, N: tl.constexpr):
-    x = tl.load(x_ptr + tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :])
-    tl.store(y_ptr + tl.arange(0, N)[:, None] * M + tl.arange(0, M)[None, :], tl.trans(x))
-
-
-@pytest.mark.parametrize("warps", WARPS)
-@pytest.mark.parametrize("shape", [(1, 16), (32, 8), (64, 64)])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.int8, torch.float64])
-def test_transpose(shape: tuple[int, int], warps: int, dtype: torch.dtype) -> None:
-    x = torch.randint(-9, 9, shape).to(dtype)
-    y = torch.zeros(shape[::-1], dtype=dtype)
-    transpose[(1,)](x, y, M=shape[0], N=shape[1], num_warps=warps)
-    assert torch.equal(y, x.T)
-
-
-@triton.jit
-def permute(x_ptr, y_ptr, L: tl.constexpr, M: tl.constexpr, N: tl.constexpr):
-    x = tl.load(
-        x_ptr
-        + (tl.arange(0, L)[:, None, None] * M + tl.arange(0, M)[None, :, None]) * N
-        + tl.arange(0, N)[None, None, :]
-    )
-    y = tl.permute(x, (2, 0, 1))
-    tl.store(
-        y_ptr
-        + (tl.arange(0, N)[:, None, None] * L + tl.arange(0, L)[None, :, None]) * M
-        + tl.arange(0, M)[None, None, :],
-        y,
-    )
-
-
-@pytest.mark.parametrize("warps", WARPS)
-@pytest.mark.parametrize("shape", [(2, 4, 8), (16, 1, 8), (8, 8, 8)])
-def test_permute(shape: tuple[int, int, int], warps: int) -> None:
-    x = torch.randn(shape)
-    y = torch.zeros(shape[2], shape[0], shape[1])
-    permute[(1,)](x, y, L=shape[0], M=shape[1], N=shape[2], num_warps=warps)
-    assert torch.equal(y, x.permute(2, 0, 1))
 
 
 @triton.jit

@@ -17,7 +17,7 @@ ELSEWHERE = {
     **dict.fromkeys("assume max_constancy max_contiguous multiple_of".split(), "hints: tests/device/test_hints.py"),
     **dict.fromkeys("device_assert device_print static_assert static_print".split(), "they give no value"),
     **dict.fromkeys("condition range static_range".split(), "loops: tests/device/test_loop_bounds.py"),
-    **dict.fromkeys("program_id num_programs".split(), "places in a grid: tests/device/test_split_grid.py"),
+    **dict.fromkeys("program_id num_programs".split(), "places in a grid: tests/device/test_program_ids.py"),
     **dict.fromkeys(
         "make_tensor_descriptor load_tensor_descriptor store_tensor_descriptor".split(), "the family `descriptors`"
     ),
