@@ -5,7 +5,6 @@ Every value is an integer, also the floats, and is kept small, so that results a
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import random
 import re
@@ -16,6 +15,8 @@ from types import ModuleType
 
 import numpy as np
 import pytest
+
+from tests.written import imported
 
 SEEDS = range(40)
 
@@ -171,12 +172,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> tuple[ModuleType, dict
         [sys.executable, str(path), str(results)], env=environment, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    spec = importlib.util.spec_from_file_location("generated_programs", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module, dict(np.load(results))
+    return imported(path, "generated_programs"), dict(np.load(results))
 
 
 @pytest.mark.parametrize("seed", SEEDS)

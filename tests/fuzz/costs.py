@@ -3,7 +3,6 @@ times as long, in seconds of all processors, in Triton and the driver together."
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from pathlib import Path
 import torch
 
 from benchmarks.kernel_times import Observer
+from tests.written import written
 
 HEADER = '''"""Generated."""
 import triton
@@ -78,11 +78,7 @@ def _source(expression: str) -> str:
 def run(name: str, warps: int, folder: Path, sizes: Sequence[int] = SIZES) -> Result:
     """One operation for all sizes."""
     path = folder / f"cost_{name.replace(' ', '_')}.py"
-    path.write_text(_source(OPERATIONS[name]), encoding="utf-8")
-    spec = importlib.util.spec_from_file_location(f"{path.stem}_{warps}", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = written(path, _source(OPERATIONS[name]), f"{path.stem}_{warps}")
     seconds, observer = [], Observer()
     for size in sizes:
         rows = size // COLUMNS

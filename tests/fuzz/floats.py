@@ -8,7 +8,6 @@ Triton does.
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import random
 import time
 from collections.abc import Callable
@@ -18,6 +17,8 @@ from typing import Any
 
 import numpy as np
 import torch
+
+from tests.written import written
 
 SIZE = 128
 HEADER = '"""Generated."""\nimport triton\nimport triton.language as tl\n\n\n'
@@ -115,12 +116,7 @@ def _kernel(steps: list[tuple[str, int, int]]) -> Any:
 
 def _load(source: str, folder: Path) -> Any:
     path = folder / f"floats_{hashlib.sha256(source.encode()).hexdigest()[:12]}.py"
-    path.write_text(HEADER + source)
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.kernel
+    return written(path, HEADER + source).kernel
 
 
 def _run(source: str, folder: Path, x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, float]:

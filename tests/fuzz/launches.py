@@ -8,7 +8,6 @@ reference pipeline. Numbers are small integers, so that sums are exact in any or
 
 from __future__ import annotations
 
-import importlib.util
 import random
 import time
 from collections.abc import Iterator
@@ -20,6 +19,7 @@ import triton
 from triton import knobs
 
 from tests.fuzz.metamorphic import REFUSALS
+from tests.written import written
 
 #: What lies around each output.
 GUARD, FILL = 7, 77.0
@@ -174,12 +174,8 @@ def run(seed: int, folder: Path) -> Result:
         knobs.cache.dir = str(folder)
         modules = {}
         for kind, arguments in (("plain", plain), ("constant", constant)):
-            path = folder / f"{kind}.py"
-            path.write_text(HEADER.format(arguments=arguments) + body + FOOTER, encoding="utf-8")
-            spec = importlib.util.spec_from_file_location(f"launches_{seed}_{kind}", path)
-            assert spec is not None and spec.loader is not None
-            modules[kind] = importlib.util.module_from_spec(spec)
-            spec.loader.exec_module(modules[kind])
+            text = HEADER.format(arguments=arguments) + body + FOOTER
+            modules[kind] = written(folder / f"{kind}.py", text, f"launches_{seed}_{kind}")
         for way in ways(rng):
             kernel = modules["constant" if way.constant else "plain"].kernel
             try:

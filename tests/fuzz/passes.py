@@ -7,7 +7,6 @@ integers, so that sums are exact in any order.
 
 from __future__ import annotations
 
-import importlib.util
 import random
 import time
 from collections.abc import Callable, Mapping
@@ -20,6 +19,7 @@ from triton import knobs
 from triton.backends.spirv.reference import ITEMS
 
 from tests.fuzz.metamorphic import REFUSALS
+from tests.written import written
 
 #: The passes, by the names that the option ``without`` has for them.
 PASSES = tuple(item.name for item in ITEMS if item.kind == "upstream's pass")
@@ -329,12 +329,7 @@ def run(seed: int, folder: Path) -> Result:
 def _compared(source: str, item: str, size: int, warps: int, folder: Path) -> tuple[str, bool]:
     """What is wrong with a kernel, and whether the pass changes it."""
     folder.mkdir()
-    path = folder / "kernel.py"
-    path.write_text(source, encoding="utf-8")
-    spec = importlib.util.spec_from_file_location(f"passes_{folder.name}", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = written(folder / "kernel.py", source)
     numbers = torch.Generator().manual_seed(size)
     x, y = (torch.randint(0, 4, (TILES * size * size,), generator=numbers).float() for _ in range(2))
     q = torch.randint(0, size, (size * size,), generator=numbers, dtype=torch.int32)

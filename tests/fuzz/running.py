@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import os
 import subprocess
 import sys
@@ -19,6 +18,7 @@ from triton.backends.spirv import driver_quirks
 
 from tests.fuzz.programs import FOOTER, HEADER, Program
 from tests.lacking import lacked
+from tests.written import imported
 
 
 class Generated(Protocol):
@@ -88,12 +88,7 @@ def interpreted(path: Path) -> dict[str, np.ndarray]:
 
 def load(path: Path) -> ModuleType:
     """The module, to be run on the device."""
-    spec = importlib.util.spec_from_file_location(f"generated_{path.parent.name.replace('-', '_')}", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+    return imported(path, f"generated_{path.parent.name.replace('-', '_')}")
 
 
 def fault_of(error: Exception) -> str:

@@ -3,7 +3,6 @@ early, in loops and branches. They aim at upstream's front end."""
 
 from __future__ import annotations
 
-import importlib.util
 import random
 import time
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ import torch
 
 from tests.fuzz.running import fault_of
 from tests.fuzz.steps import GUARD
+from tests.written import written
 
 _HEADER = '"""Generated."""\nimport triton\nimport triton.language as tl\n\n\n'
 _INPUTS = ((0, 1, 2), (5, 5, 5), (700, 3, 9), (1, 1, 0))
@@ -164,12 +164,8 @@ def run(seed: int, folder: Path) -> Outcome:
     """One kernel, with several inputs."""
     source, python = sources(seed)
     path, names, start = folder / f"scalars_{seed}.py", dict[str, Any](), time.process_time()
-    path.write_text(source, encoding="utf-8")
     exec(python, names)
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = written(path, source)
     fault = ""
     for inputs in _INPUTS:
         wanted = [*names["kernel"](*inputs), GUARD]

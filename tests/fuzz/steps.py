@@ -6,7 +6,6 @@ last steps, and then whatever the wrong value does not depend on.
 
 from __future__ import annotations
 
-import importlib.util
 import random
 import re
 import time
@@ -20,6 +19,7 @@ import numpy as np
 import torch
 
 from tests.fuzz.running import driver_traits, fault_of
+from tests.written import written
 
 #: Of values, and of the program's number.
 _NAMES = re.compile(r"\b(?:v\d+|pid)\b")
@@ -278,11 +278,7 @@ def _wrong(kernel: Kernel, name: str, found: Array) -> Array:
 def fault(kernel: Kernel, folder: Path) -> str:
     """What is wrong after a launch; empty if nothing is."""
     path = folder / f"steps_{abs(hash(kernel.source))}.py"
-    path.write_text(HEADER + kernel.functions + kernel.source, encoding="utf-8")
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = written(path, HEADER + kernel.functions + kernel.source)
     memory = {name: _guarded(array, kernel.first[name]) for name, array in kernel.memory.items()}
     arguments = {name: _tensor(array)[kernel.first[name] :] for name, array in memory.items()}
     views = [arguments[of][behind:] for of, behind in kernel.views.values()]

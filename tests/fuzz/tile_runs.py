@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +12,7 @@ import torch
 from tests.fuzz import reference
 from tests.fuzz.running import Outcome, driver_traits, fault_of
 from tests.fuzz.tiles import HEADER, TYPES, Tile
+from tests.written import written
 
 
 def _memory(tile: Tile, seed: int) -> dict[str, torch.Tensor]:
@@ -48,12 +47,7 @@ def _expected(tile: Tile) -> dict[str, torch.Tensor]:
 
 def _load(tile: Tile, folder: Path) -> Any:
     path = folder / f"tile_{tile.number}.py"
-    path.write_text(HEADER + tile.source, encoding="utf-8")
-    spec = importlib.util.spec_from_file_location(f"{path.stem}_{folder.name.replace('-', '_')}", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
+    module = written(path, HEADER + tile.source, f"{path.stem}_{folder.name.replace('-', '_')}")
     return getattr(module, f"kernel_{tile.number}")
 
 

@@ -4,7 +4,6 @@ upstream adds fails here until it is in a table."""
 from __future__ import annotations
 
 import ast
-import importlib.util
 import inspect
 import re
 from pathlib import Path
@@ -31,6 +30,7 @@ from tests.surface.language_names import (
     UNDEFINED_METHODS,
 )
 from tests.surface.language_rows import INPUTS, METHODS, ROWS, SIZE, Inputs, Row
+from tests.written import written
 
 _HEADER = '''"""Generated."""
 import triton
@@ -118,12 +118,7 @@ def kernels(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
     """A module with a kernel for each row."""
     path: Path = tmp_path_factory.mktemp("surface") / "rows.py"
     bodies = ["\n".join("    " + line for line in row.body.split("\n")) for row in ALL]
-    path.write_text(_HEADER + "".join(_KERNEL.format(number=n, body=body) for n, body in enumerate(bodies)))
-    spec = importlib.util.spec_from_file_location("surface_rows", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return written(path, _HEADER + "".join(_KERNEL.format(number=n, body=body) for n, body in enumerate(bodies)))
 
 
 @pytest.mark.parametrize("number", range(len(ALL)), ids=[row.names.split()[0] for row in ALL])

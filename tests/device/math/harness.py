@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import math
 import tempfile
 from collections.abc import Callable
@@ -19,6 +18,7 @@ from triton.backends.spirv.runtime.arrays import array
 
 from tests.device.helpers import device_capabilities
 from tests.device.math.bounds import BOUNDS, NATIVE
+from tests.written import written
 
 mpmath.mp.dps = 40
 NAMES = "abcd"
@@ -52,13 +52,11 @@ def _module(expression: str, operands: int) -> ModuleType:
         expression=expression,
         loads="\n".join(f"    {name} = tl.load({name}_ptr + at, mask)" for name in names),
     )
-    path = _folder() / f"kernel_{hashlib.sha256(source.encode()).hexdigest()[:16]}.py"
-    path.write_text(source)
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return written(_folder() / f"kernel_{hashlib.sha256(source.encode()).hexdigest()[:16]}.py", source)
+
+
+#: Without what was compiled: for tests that change what is known of the driver.
+forget = _module.cache_clear
 
 
 def apply(expression: str, *operands: np.ndarray, dtype: Any = None, block: int = 128) -> np.ndarray:
