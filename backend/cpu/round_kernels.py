@@ -113,31 +113,25 @@ class _Rounds:
         self._lines.add_zeros()
 
     def _part(self, part: _Part, together: str | None) -> None:
-        """All blocks of rows, for the k of a part."""
-        text, product, block = self._text, self._product, self._block
-        whole = product.m // block.rows * block.rows
-        # The blocks with rows that are needed, but one at least: the first packs.
+        """All blocks of rows, for the k of a part: whole ones, and what is left of the last where it is needed."""
+        text, rows = self._text, self._block.rows
+        whole = self._product.m // rows * rows
         needed = self._lines.numbers["needed"]
-        end = text.value(f"udiv i64 {text.add(needed, block.rows - 1)}, {block.rows}")
-        end = text.call("i64", "llvm.umin.i64", [("i64", text.times(end, block.rows)), ("i64", str(whole))])
-        end = text.call("i64", "llvm.umax.i64", [("i64", end), ("i64", str(block.rows))])
+        # The blocks with rows that are needed, but one at least: the first packs.
+        end = text.value(f"udiv i64 {text.add(needed, rows - 1)}, {rows}")
+        end = text.call("i64", "llvm.umin.i64", [("i64", text.times(end, rows)), ("i64", str(whole))])
+        end = text.call("i64", "llvm.umax.i64", [("i64", end), ("i64", str(rows))])
         if together is None:
             self._pack_apart(part)
-            text.counted(end, block.rows, lambda row, _: self._rows(part, row, row, block.rows))
+            text.counted(end, rows, lambda row, _: self._rows(part, row, row, rows))
         else:
-            text.either(together, lambda: self._rows(part, "0", None, block.rows), lambda: self._pack_apart(part))
-            done = text.value(f"select i1 {together}, i64 {block.rows}, i64 0")
-
-            def others(number: str, _: list[str]) -> None:
-                self._rows(part, text.sum(number, done), number, block.rows)
-
-            text.counted(text.value(f"sub i64 {end}, {done}"), block.rows, others)
-        if whole < product.m:
-
-            def last(*_: object) -> None:
-                self._rows(part, str(whole), str(whole - block.rows), product.m - whole)
-
-            text.either(text.value(f"icmp ugt i64 {needed}, {whole}"), last, lambda: None)
+            text.either(together, lambda: self._rows(part, "0", None, rows), lambda: self._pack_apart(part))
+            done = text.value(f"select i1 {together}, i64 {rows}, i64 0")
+            left = text.value(f"sub i64 {end}, {done}")
+            text.counted(left, rows, lambda number, _: self._rows(part, text.sum(number, done), number, rows))
+        if rest := self._product.m - whole:
+            is_needed = text.value(f"icmp ugt i64 {needed}, {whole}")
+            text.either(is_needed, lambda: self._rows(part, str(whole), str(whole - rows), rest), lambda: None)
 
     def _load(self, memory: str, lanes: int, pointer: str, mask: str = "") -> str:
         """``lanes`` elements of a factor of the type ``memory``, in the type that is added in; 0 where a ``mask`` says
