@@ -93,13 +93,15 @@ def _may_be_elsewhere(operation: str, argument: str) -> bool:
 @dataclass(frozen=True, slots=True)
 class _Signature:
     """What calls of an operation need to know of it; ``arguments`` are (name, whether it is written, whether it is a
-    tensor) in their order. ``is_short``: it writes no argument, and takes no list of tensors. ``outs``, ``with_outs``:
-    the names of the outputs that torch's kernel for the CPU can be given, and the overload that takes them."""
+    tensor) in their order. ``resizes``: it may, of outputs that it is given. ``is_short``: it writes no argument, and
+    takes no list of tensors. ``outs``, ``with_outs``: the names of the outputs that torch's kernel for the CPU can be
+    given, and the overload that takes them."""
 
     name: str
     full_name: str
     arguments: tuple[tuple[str, bool, bool], ...]
     overwrites: bool
+    resizes: bool
     is_short: bool
     outs: tuple[str, ...]
     with_outs: Any
@@ -122,7 +124,8 @@ def _signature(op: Any) -> _Signature:
         "List[" in str(one.type) and "Tensor" in str(one.type) for one in schema.arguments
     )
     outs, with_outs = _outputs(op)
-    return _Signature(schema.name, full_name, arguments, op.name() in _OVERWRITING, is_short, outs, with_outs)
+    overwrites, resizes = op.name() in _OVERWRITING, any(one.is_out for one in schema.arguments)
+    return _Signature(schema.name, full_name, arguments, overwrites, resizes, is_short, outs, with_outs)
 
 
 def _outputs(op: Any) -> tuple[tuple[str, ...], Any]:
@@ -145,7 +148,8 @@ def fallback(op: Any, *args: Any, **kwargs: Any) -> Any:
     Raises RuntimeError if tensors are on several devices, the CPU's with one element and no dimensions left out, or
     TRITON_SPIRV_TORCH_FALLBACK is ``error``.
     """
-    return _run(op, args, kwargs, counts=True)
+    signature = _signature(op)
+    return _run(op, signature, _read(signature, args, kwargs), args, kwargs, counts=True)
 
 
 def by_torchs_kernel(op: Any, *args: Any, **kwargs: Any) -> Any:
@@ -155,21 +159,18 @@ def by_torchs_kernel(op: Any, *args: Any, **kwargs: Any) -> Any:
     takes outputs and an earlier call has shown what they are like; others are copied there.
     """
     signature = _signature(op)
-    tensors = [x for x in args if isinstance(x, torch.Tensor)]
-    numbers = any(
-        one[2] and isinstance(x, (int, float, complex)) for one, x in zip(signature.arguments, args, strict=False)
-    )
-    alike = all(map(is_ours, tensors)) and len({x.device for x in tensors}) == 1
-    if numbers or kwargs or not alike or not signature.is_short:
-        return _run(op, args, kwargs, counts=False)
-    device, outs = tensors[0].device, signature.outs
+    call = _read(signature, args, kwargs)
+    if call.numbers or kwargs or call.is_mixed or not signature.is_short:
+        return _run(op, signature, call, args, kwargs, counts=False)
+    tensors = call.tensors.values()
+    device, outs = _common_device(signature.name, tensors, (), ()), signature.outs
     key = (op, torch.get_default_dtype(), *map(_form, args)) if outs else None
     made = [empty_strided(size, stride, dtype=dtype, device=device) for size, stride, dtype in _forms.get(key, ())]
     hosts = in_host_memory([*tensors, *made])
-    given = iter(hosts)
-    taken = [next(given) if isinstance(x, torch.Tensor) else x for x in args]
+    by_id = dict(zip(call.tensors, hosts, strict=False))
+    taken = [by_id.get(id(x), x) for x in args]
     if made:
-        signature.with_outs(*taken, **dict(zip(outs, given, strict=True)))
+        signature.with_outs(*taken, **dict(zip(outs, hosts[len(by_id) :], strict=True)))
         return made[0] if len(made) == 1 else tuple(made)
     results = op(*taken)
     every = (results,) if isinstance(results, torch.Tensor) else results
@@ -188,34 +189,50 @@ def _form(value: Any) -> Any:
     return type(value), tuple(value) if isinstance(value, list) else value
 
 
-def _run(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], counts: bool) -> Any:
-    signature = _signature(op)
-    device: torch.device | None = None
-    tensors: dict[int, torch.Tensor] = {}
-    written: dict[int, torch.Tensor] = {}
-    others: list[torch.Tensor] = []
-    numbers: set[str] = set()
+@dataclass(slots=True)
+class _Call:
+    """A call's arguments. ``device``: the one that is named, if one is; ``tensors`` of the device, and what is
+    ``written``, by their ids; ``others``: tensors elsewhere that may not be there; ``is_mixed``: whether a tensor is
+    elsewhere; ``numbers``: names of arguments that are numbers in the place of tensors."""
+
+    device: torch.device | None
+    tensors: dict[int, torch.Tensor]
+    written: dict[int, torch.Tensor]
+    others: list[torch.Tensor]
+    is_mixed: bool
+    numbers: set[str]
+
+
+def _read(signature: _Signature, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Call:
+    call = _Call(None, {}, {}, [], False, set())
     for position, (name, writes, is_tensor) in enumerate(signature.arguments):
         value = args[position] if position < len(args) else kwargs.get(name)
         if is_tensor and isinstance(value, (int, float, complex)):
-            numbers.add(name)
+            call.numbers.add(name)
         for leaf in value if isinstance(value, (list, tuple)) else (value,):
             if isinstance(leaf, torch.Tensor):
                 if writes:
-                    written[id(leaf)] = leaf
+                    call.written[id(leaf)] = leaf
                 if is_ours(leaf):
-                    tensors[id(leaf)] = leaf
-                elif leaf.dim() and not writes and not _may_be_elsewhere(signature.name, name):
-                    others.append(leaf)
+                    call.tensors[id(leaf)] = leaf
+                    continue
+                call.is_mixed = True
+                if leaf.dim() and not writes and not _may_be_elsewhere(signature.name, name):
+                    call.others.append(leaf)
             elif isinstance(leaf, torch.device) and leaf.type == NAME:
-                device = leaf
+                call.device = leaf
+    return call
+
+
+def _run(op: Any, signature: _Signature, call: _Call, args: Any, kwargs: dict[str, Any], counts: bool) -> Any:
+    device, tensors, written = call.device, call.tensors, call.written
     if tensors:
-        device = _common_device(signature.name, tensors.values(), written.values(), others)
+        device = _common_device(signature.name, tensors.values(), written.values(), call.others)
     if counts:
         _count(signature.full_name)
     unread = set(written) if signature.overwrites else set()
     originals: dict[int, torch.Tensor] = {}
-    called = _taking_numbers(op, frozenset(numbers)) if numbers else op
+    called = _taking_numbers(op, frozenset(call.numbers)) if call.numbers else op
 
     def run(in_place: bool) -> Any:
         every = list(tensors.values())
@@ -238,10 +255,12 @@ def _run(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], counts: bool) -
     with WRITING if written and (in_place or not all(map(is_dense, written.values()))) else nullcontext():
         try:
             result = run(in_place)
-        except RuntimeError as error:
-            if not in_place or "not resizable" not in str(error):
+        except RuntimeError:
+            if not in_place or not signature.resizes:
                 raise
-            result = run(False)  # an output of another size, which torch resizes before it writes anything
+            # An output may be of another size: torch resizes it before it writes anything, which memory in place
+            # refuses. What else is wrong is so again.
+            result = run(False)
 
     def to_device(value: Any) -> Any:
         if device is None or not isinstance(value, torch.Tensor) or value.device.type != "cpu":
