@@ -191,10 +191,10 @@ def _spread_addresses(t: Translation, address: Key, offset: int) -> str:
     return t.code.emit(f"add {t.spread('i64')} {base}, splat (i64 {offset})")
 
 
-def _stepped(shape: LaneShape | None, size: int) -> bool:
-    """Whether neighbouring lanes have neighbouring elements of so many bytes."""
+def _stepped(shape: LaneShape | None, size: int, step: int = 1) -> bool:
+    """Whether neighbouring lanes have elements of so many bytes that are ``step`` elements apart."""
     return shape is not None and all(
-        offset - shape.offsets[0] == size * lane for lane, offset in enumerate(shape.offsets)
+        offset - shape.offsets[0] == size * step * lane for lane, offset in enumerate(shape.offsets)
     )
 
 
@@ -257,6 +257,9 @@ def load_neighbours(t: Translation, first: str, name: str, size: int, otherwise:
 
 def _gather(t: Translation, address: Key, offset: int, name: str, size: int, otherwise: Key | None) -> str:
     """Elements of any places."""
+    shape = t.shape(address)
+    if shape is not None and t.mask is None and size > 1 and _stepped(shape, size, 2):
+        return _every_second(t, _at(t, address, offset), name, size)
     if (indexed := _loaded_index(t, address, size)) is not None:
         return _gather_indexed(t, *indexed, offset, name, size, otherwise)
     helper = spread_access.gather(t, name, size)
@@ -264,6 +267,16 @@ def _gather(t: Translation, address: Key, offset: int, name: str, size: int, oth
     addresses = _spread_addresses(t, address, offset)
     arguments = [(t.spread("i64"), addresses), (t.mask_type, t.active()), (t.spread(name), instead)]
     return t.code.call(helper, t.spread(name), arguments, declared=True)
+
+
+def _every_second(t: Translation, first: str, name: str, size: int) -> str:
+    """Every second element, by two loads. What is between two of them is in the page of one."""
+    code, lanes, type_ = t.code, t.lanes, t.spread(name)
+    last = code.emit(f"add i64 {first}, {(lanes - 1) * size}")
+    parts = [code.emit(f"load {type_}, ptr {t.pointer(place)}, align {size}") for place in (first, last)]
+    chosen = [*range(0, lanes, 2), *range(lanes + 1, 2 * lanes, 2)]
+    mask = ", ".join(f"i32 {place}" for place in chosen)
+    return code.emit(f"shufflevector {type_} {parts[0]}, {type_} {parts[1]}, <{lanes} x i32> <{mask}>")
 
 
 def _loaded_index(t: Translation, address: Key, size: int) -> tuple[Key, Key, int] | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import mmap
 from typing import Any
 
 import numpy as np
@@ -70,6 +72,48 @@ def test_pages(profile: str) -> None:
     RANDOM.shuffle(index)
     run(profile, pages, (8,), x, index, out, 5, 999, 0, BLOCK=128)
     assert np.array_equal(out[:999], x[5 + index[np.arange(999) // 16] * 16 + np.arange(999) % 16]) and out[999] == 0
+
+
+@triton.jit
+def seconds(x, out, BLOCK: tl.constexpr, STEP: tl.constexpr):
+    """Each element of ``out`` is one of every ``STEP``."""
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + at, tl.load(x + STEP * at))
+
+
+@pytest.mark.parametrize("profile", PROFILES_HERE)
+@pytest.mark.parametrize("step", [2, 3])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", "int32", "int64"])
+def test_every_second_element_has_no_memory_around(profile: str, step: int, dtype: str) -> None:
+    """The first one begins a page, and the last one ends one: their neighbours are none of the process."""
+    count, size = 2048, np.dtype(dtype).itemsize
+    extent = ((count - 1) * step + 1) * size
+    whole = -(-extent // mmap.PAGESIZE) * mmap.PAGESIZE
+    libc = ctypes.CDLL(None, use_errno=True)
+    with mmap.mmap(-1, whole + 2 * mmap.PAGESIZE) as pages_:
+        start = ctypes.addressof(ctypes.c_char.from_buffer(pages_))
+        guards = (start, start + mmap.PAGESIZE + whole)
+        for place in (start + mmap.PAGESIZE, start + mmap.PAGESIZE + whole - extent):
+            x = np.ctypeslib.as_array((ctypes.c_char * extent).from_address(place)).view(dtype)
+            x[:] = RANDOM.integers(-100, 100, len(x))
+            out = np.full(count + 16, 77, dtype)
+            for guard in guards:
+                assert libc.mprotect(ctypes.c_void_p(guard), ctypes.c_size_t(mmap.PAGESIZE), 0) == 0
+            try:
+                run(profile, seconds, (count // 256,), x, out, BLOCK=256, STEP=step)
+            finally:
+                for guard in guards:
+                    libc.mprotect(ctypes.c_void_p(guard), ctypes.c_size_t(mmap.PAGESIZE), 3)
+            assert np.array_equal(out[:count], x[::step]) and (out[count:] == 77).all()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_every_second_element_is_loaded_with_its_neighbours(dtype: str) -> None:
+    profile = PROFILES[PROFILES_HERE[-1]]
+    for step in (2, 3):
+        made = compiled(PROFILES_HERE[-1], seconds, [np.zeros(4, dtype)] * 2, {"BLOCK": 64, "STEP": step})
+        text = translate(made.asm["spv"], host_of(profile.processor), profile.subgroup_size).text
+        assert ("@gather_" in text) == (step == 3)
 
 
 @pytest.mark.parametrize("kernel", [gathers, chosen, pages], ids=lambda kernel: kernel.fn.__name__)
