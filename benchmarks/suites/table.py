@@ -264,7 +264,7 @@ SUITES = (
         ("vllm-project/vllm", "v0.33.0"),
         text="triton",
         known=(
-            ("'_OpNamespace' '_C|vllm._C_stable_libtorch", LIMIT, _EXTENSION),
+            ("'_OpNamespace' '_(moe_)?C|vllm._C_stable_libtorch", LIMIT, _EXTENSION),
             (
                 "No module named 'torchvision'|requires helion|tilelang is required",
                 THEIRS,
