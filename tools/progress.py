@@ -15,11 +15,13 @@ _CLOCK_SECONDS = 0.5
 # Tells the process that `tools` goes on in how many steps there were before it.
 COUNT = "TOOLS_STEPS"
 _steps = int(os.environ.pop(COUNT, "0"))
+_clock = threading.Lock()  # held by the step whose clock is on the terminal's last line
 
 
 def note(message: str) -> None:
     """Print one line about what the tools do, to stderr."""
-    print(f"[tools] {message}", file=sys.stderr, flush=True)
+    erased = "\r\033[K" if _clock.locked() else ""
+    print(f"{erased}[tools] {message}", file=sys.stderr, flush=True)
 
 
 def steps() -> int:
@@ -46,7 +48,7 @@ def step(message: str, quiet_child: bool = True) -> Iterator[Progress]:
     """Announce a step by its number, say how far it is, and how long it took.
 
     On a terminal a clock runs meanwhile, unless the step starts a child that draws its own progress
-    (`quiet_child=False`).
+    (`quiet_child=False`), or another thread's step has its clock there.
     """
     global _steps
     _steps += 1
@@ -54,7 +56,7 @@ def step(message: str, quiet_child: bool = True) -> Iterator[Progress]:
     progress = Progress()
     start = time.monotonic()
     terminal = sys.stderr.isatty()
-    live = quiet_child and terminal
+    live = quiet_child and terminal and _clock.acquire(blocking=False)
     done = threading.Event()
 
     def tick() -> None:
@@ -84,4 +86,5 @@ def step(message: str, quiet_child: bool = True) -> Iterator[Progress]:
             clock.join()
         if live:
             sys.stderr.write("\r\033[K")
+            _clock.release()
         note(f"{message}: {outcome} {time.monotonic() - start:.1f} s")

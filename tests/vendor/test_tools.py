@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import re
 import subprocess
 import sys
+import threading
 import time
 import zipfile
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from toy_project import git
@@ -21,7 +25,7 @@ from tools.errors import ToolError
 from tools.hold import hold
 from tools.packaging import native, tags
 from tools.packaging.archive import Archive
-from tools.packaging.plugins import load_plugin
+from tools.packaging.plugins import Plugin, load_plugin
 from tools.packaging.strip import stripped
 from tools.project import Lock, Project
 from tools.system import Need
@@ -237,6 +241,40 @@ def test_a_long_step_tells_how_far_it_is_in_a_log(
     assert lines[0] == f"[tools] step {number}: build it …"
     assert f"[tools] step {number}: build it: 3 of 40, 0 s" in lines[1:-1]
     assert re.fullmatch(rf"\[tools\] step {number}: build it: done in 0\.\d s", lines[-1])
+
+
+def test_one_clock_at_a_time_is_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = io.StringIO()
+    terminal.isatty = lambda: True  # type: ignore[method-assign]
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with progress.step("compile"):  # as another thread does meanwhile
+        with progress.step("fetch"):
+            progress.note("a word")
+    shown = [line.rpartition("\r\033[K")[2] for line in terminal.getvalue().split("\n")[:-1]]
+    assert [re.sub(r"step \d+: |[\d.]+ s", "", line) for line in shown] == [
+        "[tools] fetch …",
+        "[tools] a word",
+        "[tools] fetch: done in ",
+        "[tools] compile: done in ",
+    ]
+
+
+def test_plugins_are_compiled_beside_the_rest(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    laid_out = threading.Event()
+
+    def build_native(plugin: Plugin, build: Path) -> dict[str, Path]:
+        assert laid_out.wait(60)
+        if plugin.name == "wrong":
+            raise ToolError("it does not compile")
+        return {plugin.name: build}
+
+    monkeypatch.setattr(native, "build_native", build_native)
+    plugins: list[Any] = [SimpleNamespace(name=name) for name in ("right", "wrong")]
+    with native.building(plugins, tmp_path) as native_of:
+        laid_out.set()
+        assert native_of(plugins[0]) == {"right": tmp_path}
+        with pytest.raises(ToolError, match="it does not compile"):
+            native_of(plugins[1])
 
 
 def test_a_build_that_fails_names_what_the_system_lacks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -14,6 +14,9 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 from .. import system
@@ -131,6 +134,18 @@ def build_native(plugin: Plugin, build: Path, system: str = "") -> dict[str, Pat
     if not edges:
         note(f"the native part of {plugin.name} was up to date")
     return _libraries(plugin, stage, "*.pyd" if for_windows else "*.so")
+
+
+@contextmanager
+def building(plugins: Sequence[Plugin], build: Path) -> Iterator[Callable[[Plugin], dict[str, Path]]]:
+    """Builds the compiled code of plugins, one after the other, beside what is done meanwhile. Yields what waits for a
+    plugin's, and returns or raises what build_native() does."""
+    with ThreadPoolExecutor(1) as pool:
+        begun = {plugin.name: pool.submit(build_native, plugin, build) for plugin in plugins}
+        try:
+            yield lambda plugin: begun[plugin.name].result()
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
 
 
 def _libraries(plugin: Plugin, stage: Path, pattern: str) -> dict[str, Path]:

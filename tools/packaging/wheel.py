@@ -25,7 +25,7 @@ from .archive import Archive, Stream, stream_of_member
 from .editable import stubs
 from .facts import check_release, check_upstream, facts_of, is_own
 from .metadata import Identity, Kind, dist_info_files, identity
-from .native import build_native, native_folder, native_parts
+from .native import building, native_folder, native_parts
 from .plugin_check import check_classes
 from .plugins import Plugin, load_plugins, plugin_folders
 from .strip import STRIPPED, find_strip, find_strip_for, stripped
@@ -140,6 +140,7 @@ def collect(
     """Work out the wheel's content: patched tree, plugins, native parts, metadata.
 
     Plugins and settings are checked first, so that a mistake there stops the run before anything is fetched or built.
+    Plugins are compiled while upstream is fetched, laid out and stripped.
     Where `backends` are named, the others are left out, with their tool chains. With a `target` it is for that
     interpreter, not the running one; refused with the reason where that cannot be. If `strict`, a plugin that cannot be
     imported here is refused, too.
@@ -151,32 +152,36 @@ def collect(
     check_upstream(project, plugins)
     who = identity(project, plugins, backends, kind)
     find_strip()
-    upstream_release = prepare(project)
-    if target != here():
-        upstream_release = _other_release(project, target)
-    in_tree = frozenset(path.parent.name for path in (project.tree / "python/triton/backends").glob("*/compiler.py"))
-    plugins = check_plugins(project, in_tree)
-    left_out = choose_backends(plugins, in_tree, backends)
-    plugins = [plugin for plugin in plugins if plugin.name not in left_out]
-    gone = tuple(f"triton/backends/{name}/" for name in left_out)
-    theirs = _upstream_entries(project, upstream_release, target.arch, packed=kind is not Kind.EDITABLE)
-    entries = {name: entry for name, entry in theirs.items() if not name.startswith(gone)}
-    upstream = _describe(project, upstream_release, entries)
-    built: dict[str, Path] = {}
-    for plugin in plugins:
-        native = build_native(plugin, project.build)
-        built |= native
-        if kind is Kind.EDITABLE and is_own(project, plugin):
-            texts = stubs(project, plugin, native_folder(plugin, project.build))
-            of_plugin = {name: Entry(plugin.folder, False, data=text.encode()) for name, text in texts.items()}
-        else:
-            check_classes(project, plugin, native, strict)
-            files = {**plugin.files(), **native}
-            of_plugin = {name: Entry(path, os.access(path, os.X_OK)) for name, path in files.items()}
-        for name, entry in of_plugin.items():
-            if name in entries:
-                raise ToolError(f"plugin {plugin.folder}: {name} is a file of upstream")
-            entries[name] = entry
+    wanted = [plugin for plugin in plugins if not backends or plugin.name in backends]
+    with building(wanted, project.build) as native_of:
+        upstream_release = prepare(project)
+        if target != here():
+            upstream_release = _other_release(project, target)
+        in_tree = frozenset(
+            path.parent.name for path in (project.tree / "python/triton/backends").glob("*/compiler.py")
+        )
+        plugins = check_plugins(project, in_tree)
+        left_out = choose_backends(plugins, in_tree, backends)
+        plugins = [plugin for plugin in plugins if plugin.name not in left_out]
+        gone = tuple(f"triton/backends/{name}/" for name in left_out)
+        theirs = _upstream_entries(project, upstream_release, target.arch, packed=kind is not Kind.EDITABLE)
+        entries = {name: entry for name, entry in theirs.items() if not name.startswith(gone)}
+        upstream = _describe(project, upstream_release, entries)
+        built: dict[str, Path] = {}
+        for plugin in plugins:
+            native = native_of(plugin)
+            built |= native
+            if kind is Kind.EDITABLE and is_own(project, plugin):
+                texts = stubs(project, plugin, native_folder(plugin, project.build))
+                of_plugin = {name: Entry(plugin.folder, False, data=text.encode()) for name, text in texts.items()}
+            else:
+                check_classes(project, plugin, native, strict)
+                files = {**plugin.files(), **native}
+                of_plugin = {name: Entry(path, os.access(path, os.X_OK)) for name, path in files.items()}
+            for name, entry in of_plugin.items():
+                if name in entries:
+                    raise ToolError(f"plugin {plugin.folder}: {name} is a file of upstream")
+                entries[name] = entry
     upstream_platform = upstream_release.wheel.stem.split("-", 4)[4]
     python, abi = python_tag() if target == here() else (target.python, target.abi)
     tags = (python, abi, platform_tag(upstream_platform, list(built.values())))
