@@ -19,6 +19,7 @@ from functools import cache
 from typing import Any, Protocol
 
 from ... import settings
+from ..device_choice import installed
 from ..device_kind import DeviceInfo
 from ..errors import NotShareable
 from ..memory.host_memory import storage_of
@@ -107,13 +108,20 @@ class CudaSharing:
             return self._memory.address(address, start, start + size)
 
     def _check_device(self, index: int) -> None:
-        if uuid_of(index) != self._context.device.uuid:
-            launched = cuda_index(self._context.device.uuid)
+        uuid = uuid_of(index)
+        if uuid == self._context.device.uuid:
+            return
+        if all(device.uuid != uuid for device in installed()):
+            known = ", ".join(f"{device.name} (UUID {device.uuid})" for device in installed())
             raise NotShareable(
-                f"the tensor is on 'cuda:{index}', and the kernel was launched on another GPU, 'cuda:{launched}' "
-                f"({self._context.device.name}): launch it in 'with torch.cuda.device({index}):', without "
-                "TRITON_SPIRV_DEVICE, or move the tensor"
+                f"the tensor is on 'cuda:{index}' (UUID {uuid}), which is none of the Vulkan devices {known}: move the "
+                "tensor, or set TRITON_SPIRV_CUDA=staged, which copies it at every launch"
             )
+        raise NotShareable(
+            f"the tensor is on 'cuda:{index}', and the kernel was launched on another GPU, "
+            f"'cuda:{cuda_index(self._context.device.uuid)}' ({self._context.device.name}): launch it in "
+            f"'with torch.cuda.device({index}):', without TRITON_SPIRV_DEVICE, or move the tensor"
+        )
 
     def signal(self, stream: int) -> tuple[int, int]:
         """Makes CUDA's stream signal when it has done what it was given until now: the number of the semaphore and the

@@ -56,8 +56,8 @@ class Operands:
 
     @property
     def index(self) -> int:
-        """That of the first tensor's device."""
-        return next(iter(self.outputs.values() or self.tensors.values())).get_device()
+        """That of the first tensor's device; 0 for the host's, which check() refuses beside another."""
+        return max(next(iter(self.outputs.values() or self.tensors.values())).get_device(), 0)
 
     def form(self) -> tuple[Any, ...]:
         """Names and types: what a kernel's text has of them beside addresses."""

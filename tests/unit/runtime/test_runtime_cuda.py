@@ -255,6 +255,14 @@ def test_streams_are_those_of_the_devices_gpu(monkeypatch: pytest.MonkeyPatch) -
     thread.join()
     signal, wait = "cuSignalExternalSemaphoresAsync", "cuWaitExternalSemaphoresAsync"
     assert driver.signals == [(1001, signal, 1), (1001, wait, 5), (1001, signal, 2), (1001, wait, 5)]
+    tensor = SimpleNamespace(device=SimpleNamespace(index=0))
+    for uuid, message in (
+        ("00ab", r"in 'with torch.cuda.device\(0\):'"),
+        ("33ab", r"'cuda:0' \(UUID 00ab\), which is none"),
+    ):
+        monkeypatch.setattr(cuda, "installed", lambda uuid=uuid: [SimpleNamespace(name="another", uuid=uuid)])
+        with pytest.raises(NotShareable, match=message):
+            sharing.address(tensor, 0)
     context.device.uuid = "22ab"
     with pytest.raises(NotShareable, match="CUDA does not show the Vulkan device GPU: see CUDA_VISIBLE_DEVICES"):
         cuda.CudaSharing(context)
