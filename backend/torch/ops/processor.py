@@ -55,7 +55,7 @@ _CONDITIONS: dict[str, _Condition] = {
     # Of equal numbers, which are many in 16 bits, the first are found here, as on CUDA; torch's finds any.
     "topk": lambda x, args: x.dtype.itemsize > 2 and x.numel() >= 8192,
     "median nanmedian": lambda x, args: len(args) == 1 and x.numel() >= 1024,
-    "_unique2 unique_consecutive bincount repeat_interleave": _always,
+    "_unique2 unique_consecutive bincount repeat_interleave index_reduce": _always,
     "histc": lambda x, args: x.is_floating_point(),  # torch has none for integers, but on CUDA
     "scatter_reduce": lambda x, args: args[4] != "sum",
     "nonzero masked_select": _elements(0, _FEW),

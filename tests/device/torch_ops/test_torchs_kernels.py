@@ -57,6 +57,7 @@ _CASES: dict[str, tuple[Any, ...]] = {
     "unique": (lambda x: x.unique(return_inverse=True, return_counts=True), torch.arange(1237) % 101),
     "masks": (lambda x: (x[x > 0], x.masked_select(x < 0), (x > 0.5).nonzero()), _real(47, 43)),
     "scatter_reduce": (lambda x, i: x.scatter_reduce(0, i, x.roll(1), "amax"), _real(37), _INDEX),
+    "index_reduce": (lambda x, i: x.index_reduce(0, i, x.flip(0), "amin"), _real(37, 5), _INDEX),
     "complex numbers": (
         lambda x, y: (x * y.conj(), x - 2 * y, x / y, x.sum(1), x @ y.T, -x),
         _complex(19, 23),
