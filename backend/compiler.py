@@ -283,6 +283,7 @@ class SPIRVBackend(BaseBackend):
         from .lowering.entry_point import emit
         from .planning.cost import named_layouts
         from .runtime.modules.validate import validate_module
+        from .source_files import digests
         from .stages import plan
         from .transforms.schedule import Schedule
 
@@ -321,9 +322,11 @@ class SPIRVBackend(BaseBackend):
             "tensordesc_meta": [],
             "sha256": {self.binary_ext: hashlib.sha256(kernel.spirv).hexdigest()},  # for the patch whole-loads
         }
+        text = str(module)
+        found["sources"] = digests(text)
         metadata |= found
         layout = {name: metadata[name] for name in ("layout", "tried") if name in metadata}
-        outcome.ttgir, outcome.metadata, outcome.spirv = str(module), layout | found, kernel.spirv
+        outcome.ttgir, outcome.metadata, outcome.spirv = text, layout | found, kernel.spirv
         return kernel.spirv
 
     def _make_machine_code(self, kernel: LoweredKernel) -> None:

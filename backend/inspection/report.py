@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import html
 import json
-import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -24,6 +23,7 @@ from ..options import CHOICES, chosen
 from ..planning.kernel_plan import Planned
 from ..runtime.errors import DeviceUnavailable
 from ..runtime.files import given_path, write_whole
+from ..source_files import digest_of
 from ..transforms.kernel_function import kernel_of
 from ..ttgir.spelling import Spelling
 from . import drawings
@@ -154,21 +154,19 @@ def of_cache(kernel: CachedKernel, module: bytes) -> dict[str, Any]:
     emitted = emit(planned, lines=True)
     asm["spv"] = emitted.with_lines
     known = collected(kernel.metadata, asm, planned)
-    notes = [*([] if emitted.spirv == module else [_ANOTHER]), *_moved(known["places"], kernel.modified)]
+    notes = [*([] if emitted.spirv == module else [_ANOTHER]), *_changed(known["places"], kernel)]
     return known | {"note": " ".join(notes)}
 
 
-def _moved(places: Sequence[str], compiled: float) -> Iterator[str]:
-    """What is to be said of the files of ``places`` ("file:line") if the page may not show what was compiled at that
-    time, in seconds since the epoch."""
+def _changed(places: Sequence[str], kernel: CachedKernel) -> Iterator[str]:
+    """What is to be said of the files of ``places`` ("file:line") if the page may not show what was compiled."""
+    known = kernel.metadata.get("sources", {})
     for file in dict.fromkeys(place.rpartition(":")[0] for place in places):
-        try:
-            changed = os.stat(file).st_mtime
-        except OSError:
+        digest = digest_of(file)
+        if digest is None:
             yield f"{file} is not there, so that its lines are not shown."
-            continue
-        if changed > compiled:
-            yield f"{file} was written after the kernel was compiled: its lines may be others by now."
+        elif digest != known.get(file, digest):
+            yield f"{file} was changed after the kernel was compiled: its lines may be others by now."
 
 
 def collected(metadata: Mapping[str, Any], asm: Mapping[str, Any], planned: Planned) -> dict[str, Any]:
