@@ -94,8 +94,7 @@ def _alone(rewrite: Callable[[Module], bool]) -> Callable[[Module, Capabilities,
 
 
 def _prefetch(module: Module, device: Capabilities, options: Options) -> bool:
-    prefetch_dot_operands(kernel_of(module), options.schedule.stages, device.traits.prefetch_behind_barrier)
-    return True
+    return prefetch_dot_operands(kernel_of(module), options.schedule.stages, device.traits.prefetch_behind_barrier)
 
 
 def _warps(module: Module) -> int:

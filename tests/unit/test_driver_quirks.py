@@ -21,7 +21,7 @@ _SHOWN = {
     "spare_shared": "unit/planning/test_scratch_places.py::test_what_a_kernel_may_take",
     "stored_bytes": "unit/transforms/gpu/test_store_lanes.py::test_rows_of_64_bytes_are_stored_without_conflicts",
     "prefetch_behind_barrier": (
-        "unit/transforms/gpu/test_prefetch.py::test_next_load_is_for_the_following_iteration_and_is_carried"
+        "unit/transforms/text/prefetch.ttgir::Behind the barrier the next tile is loaded into the registers of this one"
     ),
     "carries_matrices": "lowering/test_matrix_dot.py::test_a_loop_that_computes_with_its_sums_carries_matrices",
     "matrix_lanes": "lowering/test_driver_habits.py::test_matrix_units_have_subgroups_of_their_own_size",

@@ -38,11 +38,14 @@ RARE = "spirv.rare"
 FEW_REGISTERS = 4
 
 
-def prefetch_dot_operands(function: Function, stages: int = 2, behind: bool = False) -> None:
-    """Rewrites every qualifying ``scf.for`` of ``function`` in place. ``stages``: of loops that do not say."""
+def prefetch_dot_operands(function: Function, stages: int = 2, behind: bool = False) -> bool:
+    """Rewrites every qualifying ``scf.for`` of ``function`` in place. ``stages``: of loops that do not say.
+    Whether any load was moved."""
+    changed = False
     for loop in prefetched_loops(function, stages):
         for load in [operation for operation in loop.regions[0].entry.operations if _is_worth_it(operation)]:
-            _prefetch(loop, load, behind)
+            changed = _prefetch(loop, load, behind) or changed
+    return changed
 
 
 def prefetched_loops(function: Function, stages: int) -> list[Operation]:

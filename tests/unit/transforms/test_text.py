@@ -1,13 +1,15 @@
 """The functions of text/: what FileCheck wants of each after one rewrite of the table, which ``// REWRITE:`` names.
 
 What is before the first section of a file is the beginning of the module of each. ``// DEVICE:`` names another profile
-than that of Mesa's CPU driver, and ``// HABITS:`` what its driver has instead (driver_quirks.Driver). A section without
-patterns says that the rewrite changes nothing; ``// REFUSED:`` is in the error of one that cannot be rewritten.
+than that of Mesa's CPU driver, ``// HABITS:`` what its driver has instead (driver_quirks.Driver), and ``// SCHEDULE:``
+what is asked for. A section without patterns says that the rewrite changes nothing; ``// REFUSED:`` is in the error of
+one that cannot be rewritten.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -34,7 +36,8 @@ SECTIONS = {
 def test_what_a_rewrite_makes(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     said = directives(text)
     device = driven(monkeypatch, PROFILES[said.get("DEVICE", "lavapipe")], **numbers(said.get("HABITS", "")))
-    options = Options(matrices=device.matrices)
+    schedule = replace(Options().schedule, **numbers(said.get("SCHEDULE", "")))  # type: ignore[arg-type]
+    options = Options(matrices=device.matrices, schedule=schedule)
     module, row = parse_module(text), ROWS[said["REWRITE"]]
     before = print_module(module)
     if "REFUSED" in said:
