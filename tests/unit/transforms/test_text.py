@@ -1,9 +1,9 @@
 """The functions of text/: what FileCheck wants of each after one rewrite of the table, which ``// REWRITE:`` names.
 
 What is before the first section of a file is the beginning of the module of each. ``// DEVICE:`` names another profile
-than that of Mesa's CPU driver, ``// HABITS:`` what its driver has instead (driver_quirks.Driver), and ``// SCHEDULE:``
-what is asked for. A section without patterns says that the rewrite changes nothing; ``// REFUSED:`` is in the error of
-one that cannot be rewritten.
+than that of Mesa's CPU driver, ``// HABITS:`` what its driver has instead (driver_quirks.Driver), ``// SCHEDULE:`` what
+is asked for, and ``// WITHOUT:`` what its matrix units do not multiply. A section without patterns says that the
+rewrite changes nothing; ``// REFUSED:`` is in the error of one that cannot be rewritten.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ def test_what_a_rewrite_makes(text: str, monkeypatch: pytest.MonkeyPatch) -> Non
     said = directives(text)
     device = driven(monkeypatch, PROFILES[said.get("DEVICE", "lavapipe")], **numbers(said.get("HABITS", "")))
     schedule = replace(Options().schedule, **numbers(said.get("SCHEDULE", "")))  # type: ignore[arg-type]
-    options = Options(matrices=device.matrices, schedule=schedule)
+    matrices = tuple(one for one in device.matrices if one.a != said.get("WITHOUT"))
+    options = Options(matrices=matrices, schedule=schedule)
     module, row = parse_module(text), ROWS[said["REWRITE"]]
     before = print_module(module)
     if "REFUSED" in said:
