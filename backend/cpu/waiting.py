@@ -20,14 +20,17 @@ _ROUNDS_AT_ONCE = 64
 
 def polls(program: KernelModule, blocks: Collection[int]) -> bool:
     """Whether a loop does nothing to device memory but look at the same places, or try to change them, until another
-    program has written there. Programs that are watched do not wait: they run one after the other."""
+    program has written there. One that counts its rounds may end by itself. Programs that are watched do not wait: they
+    run one after the other."""
     if program.emulation is not None or program.watched:
         return False
     inside = {
         item.result: item for label in blocks for item in (*program.blocks[label].phis, *program.blocks[label].body)
     }
     accesses = [item for label in blocks for item in program.blocks[label].body if _accesses_device(program, item)]
-    return bool(accesses) and all(_looks(program, item) and not _varies(inside, item.operands[0]) for item in accesses)
+    if not accesses or any(item.name == "OpPhi" and _counts(inside, item) for item in inside.values()):
+        return False
+    return all(_looks(program, item) and not _varies(inside, item.operands[0]) for item in accesses)
 
 
 def _accesses_device(program: KernelModule, item: ModuleInstruction) -> bool:
@@ -60,6 +63,21 @@ def _varies(inside: Mapping[int, ModuleInstruction], value: int) -> bool:
         new = set(item.operands) - seen
         seen |= new
         ahead += new
+    return False
+
+
+def _counts(inside: Mapping[int, ModuleInstruction], phi: ModuleInstruction) -> bool:
+    """Whether what a loop carries is computed from what it was a round before, without a look at memory."""
+    ahead, seen = [(operand, False) for operand in phi.operands], set[tuple[int, bool]]()
+    while ahead:
+        value, computed = one = ahead.pop()
+        item = inside.get(value)
+        if value == phi.result and computed:
+            return True
+        if item is None or one in seen or item.name == "OpLoad" or item.name.startswith("OpAtomic"):
+            continue
+        seen.add(one)
+        ahead += [(operand, computed or item.name != "OpPhi") for operand in item.operands]
     return False
 
 

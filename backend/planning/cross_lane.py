@@ -263,7 +263,7 @@ def _is_instruction(operation: Operation, target: Target) -> bool:
 
 def plan_atomic(operation: Operation, room: Room, target: Target) -> Plan:
     """An atomic operation: one invocation acts for each element, and shares the result where it is used."""
-    type_ = operation["ptr"].type
+    type_ = operation["dst" if operation.name == "ttg.local_atomic_scatter_rmw" else "ptr"].type
     alone = Atomic(updates=_updates(operation, type_, target, _is_instruction(operation, target)))
     if not any(result.uses for result in operation.results):
         return alone

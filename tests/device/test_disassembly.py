@@ -40,7 +40,7 @@ def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> triton.compiler.C
     sum_of_rows.device_caches.clear()
     sum_of_rows.relaunch = None
     out = torch.zeros(16)
-    compiled = sum_of_rows[(1,)](torch.ones(48), out, 3, BLOCK=16, debug_info=True)
+    compiled = sum_of_rows[(1,)](torch.ones(48), out, 3, BLOCK=16, debug_info=True, enable_fp_fusion=True)
     assert out.tolist() == [6.0] * 16
     return compiled
 

@@ -277,7 +277,7 @@ def test_strict_refuses_a_plugin_that_cannot_be_imported(options: list[str], tmp
 def test_the_plugin_alone(plugin_wheel: Path) -> None:
     project = Project(ROOT)
     assert plugin_wheel.name.startswith(f"triton_spirv-{project.settings()['version']}+h")
-    assert plugin_wheel.stat().st_size < 2_400_000
+    assert plugin_wheel.stat().st_size < 2_600_000
     with zipfile.ZipFile(plugin_wheel) as archive:
         tops = {name.split("/")[0] for name in archive.namelist()}
         outside = {"triton_spirv_autoload", "triton_spirv_pytest_plugin"}

@@ -71,11 +71,19 @@ def works_meanwhile(flag, out, n):
         tl.store(out, tl.load(out) + n)
 
 
+@triton.jit
+def gives_up(flag, out, n):
+    left = n
+    while (tl.load(flag, volatile=True) == 1) & (left > 0):
+        left -= 1
+    tl.store(out, left)
+
+
 WAIT = (takes_a_lock, exchanges, reads)
 
 
 @pytest.mark.parametrize(
-    "kernel", [*WAIT, adds_nothing, takes_work, probes, works_meanwhile], ids=lambda k: k.fn.__name__
+    "kernel", [*WAIT, adds_nothing, takes_work, probes, works_meanwhile, gives_up], ids=lambda k: k.fn.__name__
 )
 def test_only_what_polls_waits(kernel: Any) -> None:
     profile = PROFILES[PROFILES_HERE[-1]]
