@@ -93,7 +93,7 @@ std::unique_ptr<VulkanBuffer> VulkanDevice::adopt(VkBuffer buffer, VkDeviceMemor
   auto made = std::make_unique<VulkanBuffer>(std::static_pointer_cast<VulkanDevice>(shared_from_this()), buffer, memory,
                                              bytes, address, host);
   const std::lock_guard<std::mutex> guard(buffers_mutex_);
-  buffers_.emplace(address, Range{bytes, buffer, memory, on_host || host != nullptr});
+  buffers_.emplace(address, Range{bytes, buffer, memory, on_host || host != nullptr, ++last_serial_});
   return made;
 }
 
@@ -201,7 +201,7 @@ VulkanDevice::Location VulkanDevice::find(VkDeviceAddress address, VkDeviceSize 
   if (after != buffers_.begin()) {
     const auto& [base, buffer] = *std::prev(after);
     if (address - base <= buffer.bytes && bytes <= buffer.bytes - (address - base))
-      return {buffer.buffer, address - base, buffer.on_host};
+      return {buffer.buffer, address - base, buffer.on_host, buffer.serial};
   }
   throw std::invalid_argument("the " + std::to_string(bytes) + " bytes at device address " + std::to_string(address) +
                               " are not memory of this device, or were freed");

@@ -7,7 +7,7 @@
 namespace triton_spirv {
 
 // The commands of an indirect dispatch do not contain its argument block, so neither does the key.
-LaunchKey::LaunchKey(const Dispatch& dispatch) {
+CommandsKey::CommandsKey(const Dispatch& dispatch) {
   const struct {
     KernelHandle kernel;
     uint32_t grid[3];
@@ -18,14 +18,29 @@ LaunchKey::LaunchKey(const Dispatch& dispatch) {
          dispatch.block_bytes,
          dispatch.indirect ? 1u : 0u};
   static_assert(sizeof(head) == sizeof(KernelHandle) + 24, "no padding, whose bytes may differ");
-  bytes_.resize(sizeof(head) + (dispatch.indirect ? 0 : dispatch.block_bytes));
-  std::memcpy(bytes_.data(), &head, sizeof(head));
-  if (!dispatch.indirect && dispatch.block_bytes != 0)
-    std::memcpy(bytes_.data() + sizeof(head), dispatch.block, dispatch.block_bytes);
+  append(&head, sizeof(head));
+  if (!dispatch.indirect) append(dispatch.block, dispatch.block_bytes);
+  finish();
+}
+
+// It begins with 0, which is no kernel.
+CommandsKey::CommandsKey(const HostCopy& copy) {
+  const KernelHandle none = 0;
+  append(&none, sizeof(none));
+  append(&copy, sizeof(copy));
+  finish();
+}
+
+void CommandsKey::append(const void* data, std::size_t bytes) {
+  const auto* const first = static_cast<const std::byte*>(data);
+  bytes_.insert(bytes_.end(), first, first + bytes);
+}
+
+void CommandsKey::finish() {
   hash_ = std::hash<std::string_view>{}({reinterpret_cast<const char*>(bytes_.data()), bytes_.size()});
 }
 
-bool LaunchKey::is_of(KernelHandle kernel) const {
+bool CommandsKey::is_of(KernelHandle kernel) const {
   return !bytes_.empty() && std::memcmp(bytes_.data(), &kernel, sizeof(kernel)) == 0;
 }
 

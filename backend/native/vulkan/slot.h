@@ -29,16 +29,27 @@ struct Submission {
   uint64_t copies = 0;    // the value of the transfer queue's timeline that they wait for, if any
 };
 
-// Identifies a launch whose commands may run again. Launches with equal keys record equal commands.
-class LaunchKey {
+// Few bytes of a device's buffer that are copied to the chunk which the host reads first. `serial`: the buffer's.
+struct HostCopy {
+  uint64_t serial;
+  VkDeviceSize offset;
+  VkDeviceSize bytes;
+};
+
+// Identifies a launch, or a copy to the host, whose commands may run again. Equal keys stand for equal commands.
+class CommandsKey {
  public:
-  LaunchKey() = default;
-  explicit LaunchKey(const Dispatch& dispatch);
-  bool operator==(const LaunchKey& other) const { return hash_ == other.hash_ && bytes_ == other.bytes_; }
+  CommandsKey() = default;
+  explicit CommandsKey(const Dispatch& dispatch);
+  explicit CommandsKey(const HostCopy& copy);
+  bool operator==(const CommandsKey& other) const { return hash_ == other.hash_ && bytes_ == other.bytes_; }
   bool is_of(KernelHandle kernel) const;
   explicit operator bool() const { return !bytes_.empty(); }
 
  private:
+  void append(const void* data, std::size_t bytes);
+  void finish();
+
   std::size_t hash_ = 0;
   std::vector<std::byte> bytes_;
 };
@@ -48,7 +59,7 @@ struct Slot : Submission {
   uint32_t queries = 0;                 // of two that its commands write, where they are timed
   bool timed = false;                   // submitted, and not yet learnt from
   std::unique_ptr<VulkanBuffer> block;  // holds the argument block of an indirect dispatch
-  LaunchKey launch;                     // set if the commands are one launch and can run again
+  CommandsKey key;                      // set if the commands are one launch or copy and can run again
   bool begun = false;                   // only the barrier at the beginning is recorded yet
 };
 

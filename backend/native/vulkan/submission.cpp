@@ -47,7 +47,7 @@ void VulkanDevice::wait_for_slot(std::unique_lock<std::mutex>& ring, bool alone)
 }
 
 VkResult VulkanDevice::begin(Slot& slot, VkCommandBufferUsageFlags usage) {
-  slot.launch = {};
+  slot.key = {};
   slot.begun = false;
   learn(slot);
   slot.launches.clear();
@@ -80,17 +80,17 @@ void VulkanDevice::begin_ahead() {
   slot.begun = true;
 }
 
-bool VulkanDevice::take_again(const Dispatch& launch, const LaunchKey& key) {
+bool VulkanDevice::take_again(const CommandsKey& key, const Dispatch* launch) {
   const uint64_t reached = reached_.load(std::memory_order_acquire);
   for (std::size_t back = 1; back <= kRing; ++back) {  // from the latest one on
     Slot& earlier = ring_[(next_slot_ + kRing - back) % kRing];
-    if (earlier.value > reached || !(earlier.launch == key)) continue;
+    if (earlier.value > reached || !(earlier.key == key)) continue;
     Slot& next = ring_[next_slot_];
     learn(earlier);
     if (&earlier != &next) std::swap(earlier, next);  // both are done
     Slot& behind = ring_[(next_slot_ + 1) % kRing];
     if (earlier.begun && &earlier != &behind && behind.value <= reached) std::swap(earlier, behind);
-    if (launch.indirect) std::memcpy(next.block->host(), launch.block, launch.block_bytes);
+    if (launch != nullptr && launch->indirect) std::memcpy(next.block->host(), launch->block, launch->block_bytes);
     return true;
   }
   return false;
@@ -101,7 +101,7 @@ void VulkanDevice::forget(KernelHandle kernel) {
   const std::lock_guard<std::mutex> ring(ring_mutex_);
   for (Slot& slot : ring_) {
     slot.timed = false;  // its handle may become another kernel's
-    if (slot.launch.is_of(kernel)) slot.launch = {};
+    if (slot.key.is_of(kernel)) slot.key = {};
   }
 }
 

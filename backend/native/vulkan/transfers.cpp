@@ -75,6 +75,9 @@ class VulkanDevice::Transfer {
     return chunk;
   }
 
+  // Whether a later transfer has the same chunks.
+  bool keeps_chunks() const { return own_ == nullptr; }
+
  private:
   VulkanDevice& device_;
   const Use use_;
@@ -117,12 +120,15 @@ void VulkanDevice::download(std::byte* host, VkDeviceAddress address, VkDeviceSi
       Chunk& to = transfer.chunk(turn);
       const VkDeviceSize at = turn * kChunkBytes;
       const VkBufferCopy region{from.offset + at, 0, std::min(kChunkBytes, bytes - at)};
-      to.value = submit([&](Slot& slot) {
-        order(slot);
-        vk_.vkCmdCopyBuffer(slot.commands, from.buffer, to.buffer->buffer(), 1, &region);
-        barrier(slot.commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_WRITE_BIT, VK_PIPELINE_STAGE_HOST_BIT,
-                VK_ACCESS_HOST_READ_BIT);
-      });
+      const HostCopy few{from.serial, from.offset, bytes};
+      to.value = submit(
+          [&](Slot& slot) {
+            order(slot);
+            vk_.vkCmdCopyBuffer(slot.commands, from.buffer, to.buffer->buffer(), 1, &region);
+            barrier(slot.commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_WRITE_BIT,
+                    VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_READ_BIT);
+          },
+          Batch::kWithOthers, nullptr, nullptr, bytes <= kMostInline && transfer.keeps_chunks() ? &few : nullptr);
     }
     if (turn > 0) {
       const VkDeviceSize at = (turn - 1) * kChunkBytes;

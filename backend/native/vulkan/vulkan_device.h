@@ -131,6 +131,7 @@ class VulkanDevice final : public Device {
     VkBuffer buffer;
     VkDeviceSize offset;
     bool on_host;
+    uint64_t serial;
   };
   struct Chunk {
     std::unique_ptr<VulkanBuffer> buffer;
@@ -140,17 +141,17 @@ class VulkanDevice final : public Device {
   class Transfer;
 
   enum class Batch { kWithOthers, kAlone, kLater };
-  // `launch`: the launch that `record` records, if its commands may be submitted again.
+  // `launch`, `copy`: what `record` records, if its commands may be submitted again.
   template <typename Record>
   uint64_t submit(Record&& record, Batch batch = Batch::kWithOthers, const SemaphoreWait* after = nullptr,
-                  const Dispatch* launch = nullptr);
+                  const Dispatch* launch = nullptr, const HostCopy* copy = nullptr);
   // These are called with ring_mutex_ held.
   // `again`: the slot's commands may be submitted more than once.
   Slot& open_slot(bool again);
   VkResult begin(Slot& slot, VkCommandBufferUsageFlags usage);
-  // Moves the finished commands of an earlier launch that equals this one to the next slot. Returns false if no slot
-  // has such commands.
-  bool take_again(const Dispatch& launch, const LaunchKey& key);
+  // Moves the finished commands with this key, and for a launch its arguments, to the next slot. Returns false if no
+  // slot has such commands.
+  bool take_again(const CommandsKey& key, const Dispatch* launch);
   enum class Commands { kOpen, kEnded };
   void close_slot(Commands commands = Commands::kOpen, const SemaphoreWait* after = nullptr, uint64_t copies = 0);
   // The value of the transfer queue's timeline that a stream's next work has to wait for; 0 if earlier work did.
@@ -351,8 +352,10 @@ class VulkanDevice final : public Device {
     VkDeviceSize bytes;
     VkBuffer buffer;
     VkDeviceMemory memory;
-    bool on_host;  // the host may read it
+    bool on_host;     // the host may read it
+    uint64_t serial;  // of no other buffer, not even of one that was freed
   };
+  uint64_t last_serial_ = 0;
   std::multimap<VkDeviceAddress, Range> buffers_;      // host memory may be imported twice at one address
   std::vector<std::unique_ptr<VulkanBuffer>> parked_;  // at addresses of memory that is gone
 
@@ -377,7 +380,8 @@ class VulkanDevice final : public Device {
 // than two submissions to work on. Otherwise the flusher submits it. A launch that is submitted at once and equals an
 // earlier one that is done reuses that launch's commands: recording costs about as much as submitting.
 template <typename Record>
-uint64_t VulkanDevice::submit(Record&& record, Batch batch, const SemaphoreWait* after, const Dispatch* launch) {
+uint64_t VulkanDevice::submit(Record&& record, Batch batch, const SemaphoreWait* after, const Dispatch* launch,
+                              const HostCopy* copy) {
   check_usable();  // before the mutex, which a thread of the parent may hold in a forked child
   refuse_while_recording();
   const double expected = is_bounded() && launch != nullptr ? bounded_estimate(*launch) : 0;
@@ -399,13 +403,15 @@ uint64_t VulkanDevice::submit(Record&& record, Batch batch, const SemaphoreWait*
     last_recorded_ = now;
     const bool at_once = alone || (batch != Batch::kLater && !in_a_row && !timing_ && nearly_idle());
     name_next(launch != nullptr ? launch->name : nullptr);
-    LaunchKey key = launch != nullptr && at_once && open_ == 0 ? LaunchKey(*launch) : LaunchKey();
-    const bool again = key && take_again(*launch, key);
+    CommandsKey key;
+    if (at_once && open_ == 0)
+      key = launch != nullptr ? CommandsKey(*launch) : copy != nullptr ? CommandsKey(*copy) : key;
+    const bool again = key && take_again(key, launch);
     if (!again) {
       if (at_once) missed_.store(true, std::memory_order_relaxed);
       Slot& slot = open_slot(static_cast<bool>(key));
       record(slot);  // if this throws, an empty slot is begun again, which drops what was recorded
-      slot.launch = std::move(key);
+      slot.key = std::move(key);
     }
     value = submitted_.load(std::memory_order_relaxed) + 1;
     submitted_.store(value, std::memory_order_release);
