@@ -111,7 +111,8 @@ class CudaSharing:
         uuid = uuid_of(index)
         if uuid == self._context.device.uuid:
             return
-        if all(device.uuid != uuid for device in installed()):
+        ours = next((number for number, device in enumerate(installed()) if device.uuid == uuid), None)
+        if ours is None:
             known = ", ".join(f"{device.name} (UUID {device.uuid})" for device in installed())
             raise NotShareable(
                 f"the tensor is on 'cuda:{index}' (UUID {uuid}), which is none of the Vulkan devices {known}: move the "
@@ -120,7 +121,8 @@ class CudaSharing:
         raise NotShareable(
             f"the tensor is on 'cuda:{index}', and the kernel was launched on another GPU, "
             f"'cuda:{cuda_index(self._context.device.uuid)}' ({self._context.device.name}): launch it in "
-            f"'with torch.cuda.device({index}):', without TRITON_SPIRV_DEVICE, or move the tensor"
+            f"'with torch.cuda.device({index}):' (where torch has the device spirv: torch.spirv.device({ours})), "
+            "without TRITON_SPIRV_DEVICE, or move the tensor"
         )
 
     def signal(self, stream: int) -> tuple[int, int]:

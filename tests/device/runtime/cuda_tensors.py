@@ -256,6 +256,15 @@ def _added_on(index: int, size: int = 100_003) -> None:
         assert torch.equal(out, x + y), device
 
 
+def _refusal(x: torch.Tensor) -> str:
+    """What a launch with a tensor of another GPU says."""
+    try:
+        add(x, x, x)
+    except NotShareable as error:
+        return str(error)
+    raise AssertionError("it was not refused")
+
+
 def the_current_gpu() -> None:
     """As torch.cuda has it: chosen for the thread, or for a block; and no other GPU's tensors."""
     for index in (0, 1, 0):
@@ -266,15 +275,18 @@ def the_current_gpu() -> None:
             with torch.cuda.stream(torch.cuda.Stream()):
                 _added_on(1 - index)
         _added_on(index)
-    x = torch.rand(4096, device="cuda:1")
-    try:
-        add(x, x, x)
-    except NotShareable as error:
-        message = str(error)
-    else:
-        raise AssertionError("it was not refused")
+    message = _refusal(torch.rand(4096, device="cuda:1"))
     assert "the tensor is on 'cuda:1', and the kernel was launched on another GPU, 'cuda:0'" in message, message
     assert "with torch.cuda.device(1):" in message
+
+
+def the_current_gpu_of_the_device_spirv() -> None:
+    _added_on(0)
+    with torch.cuda.device(1):
+        assert "torch.spirv.device(1)" in _refusal(torch.rand(4096, device="cuda:1"))
+    for index in (1, 0):
+        with torch.spirv.device(index):
+            _added_on(index)
 
 
 def a_gpu_for_each_thread() -> None:

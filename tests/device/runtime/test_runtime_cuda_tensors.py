@@ -68,13 +68,29 @@ def test_expandable_segments_unasked() -> None:
     _check("expandable_segments", PYTORCH_CUDA_ALLOC_CONF="", TRITON_SPIRV_BACKEND="1")
 
 
-@pytest.mark.parametrize("check", ["the_current_gpu", "a_gpu_for_each_thread", "gradients_on_both_gpus"])
-def test_several_gpus(check: str) -> None:
+@pytest.mark.parametrize(
+    ("check", "registered"),
+    [
+        ("the_current_gpu", "0"),
+        ("a_gpu_for_each_thread", "0"),
+        ("gradients_on_both_gpus", "0"),
+        ("the_current_gpu_of_the_device_spirv", "1"),
+    ],
+)
+def test_several_gpus(check: str, registered: str) -> None:
+    """Where torch has the device spirv, too, that one's current device is where launches go."""
     import torch
 
     if torch.cuda.device_count() < 2:
         pytest.skip("torch sees one GPU")
-    _check(check, PYTORCH_CUDA_ALLOC_CONF="", TRITON_SPIRV_BACKEND="1", TRITON_SPIRV_DEVICE="", LOCAL_RANK="")
+    _check(
+        check,
+        PYTORCH_CUDA_ALLOC_CONF="expandable_segments:True" if registered == "1" else "",
+        TRITON_SPIRV_BACKEND="1",
+        TRITON_SPIRV_TORCH_DEVICE=registered,
+        TRITON_SPIRV_DEVICE="",
+        LOCAL_RANK="",
+    )
 
 
 def test_time_limits() -> None:
