@@ -21,7 +21,7 @@ _CODE = {".py", ".cpp", ".h", ".hpp"}
 @dataclass(frozen=True)
 class Product:
     """A row of the table: the folders and files of backend/, the modules that it may import of rows above (None: any of
-    the first), and the most lines of code."""
+    the first), and the most lines of code (budgets/)."""
 
     name: str
     places: tuple[str, ...]
@@ -29,13 +29,17 @@ class Product:
     budget: int
 
 
+def _budget(file: str) -> Path:
+    return ROOT / "tests" / "unit" / "budgets" / f"{file.strip('`')}.txt"
+
+
 def _products() -> list[Product]:
     table = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("| product |")[2].partition("\n\n")[0]
     cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines()[2:]]
     quoted = re.compile(r"`([\w/.]+)`")
     return [
-        Product(name, tuple(quoted.findall(places)), tuple(quoted.findall(doors)), int(lines.replace(",", "")))
-        for name, places, doors, lines in cells
+        Product(name, tuple(quoted.findall(places)), tuple(quoted.findall(doors)), int(_budget(file).read_text("ascii")))
+        for name, places, doors, file in cells
     ]
 
 
