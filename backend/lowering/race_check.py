@@ -95,7 +95,6 @@ class RaceCheck(Watch):
         self._kinds = sorted(survey.kinds)
         self._subgroups_wait = survey.subgroups_wait
         self._granules = sum(counts.values())
-        self._clocks: list[_Clock] = []
         self._messages: dict[tuple[Any, ...], int] = {}
         self._batch: _Batch | None = None
         self._waiting: list[int] = []
@@ -104,35 +103,43 @@ class RaceCheck(Watch):
         """Reads, in the entry block, what checks need."""
         f, module = emitter.f, emitter.module
         self._emitter, self._reports, self._operation = emitter, reports, operation
-        size = emitter.subgroup_size
-        assert size * emitter.num_warps <= _INVOCATIONS
-        several = emitter.num_warps > 1
-        ways = [(size, _INVOCATIONS)] if several and self._subgroups_wait else [(1, _INVOCATIONS)]
-        ways += [(1, size)] if several and self._subgroups_wait else []
-        self._words = len(self._kinds) * (2 * len(ways) + 1)
-        bytes_ = self._granules * self._words * 4
-        programs = max(1, SHADOW_BYTES // bytes_)
-        granules = {"granule": self._granule, "pools": sorted(self._first.values())}
-        reports.message("races", UNKNOWN, bytes=bytes_, programs=programs, **granules)
-        self._at = reports.place("races")
-        program = self._program()
-        checked = f.compare(op.ULessThan, program, module.uint(programs, 64))
-        shadow = f.load(module.int(64), emitter.integer_at(reports.address, self._at, 64), 0, 8)
-        place = f.mul(f.select(checked, program, module.uint(0, 64)), module.uint(bytes_, 64))
-        self._shadow = f.add(shadow, place)
-        first = f.select(checked, module.uint(1), module.uint(_BARRIERS))
-        for low, high in ways:
-            clock = _Clock(f.variable(module.u32), low, high)
-            f.store(clock.variable, first)
-            self._clocks.append(clock)
+        spans = self._spans()
+        self._words = len(self._kinds) * (2 * len(spans) + 1)
+        self._shadow, checked = self._find_shadow()
+        # In a program without words of its own all barriers have passed, and nothing is checked.
+        passed = f.select(checked, module.uint(1), module.uint(_BARRIERS))
+        self._clocks = [_Clock(f.variable(module.u32), low, high) for low, high in spans]
+        for clock in self._clocks:
+            f.store(clock.variable, passed)
         #: Of this invocation's races: how many, then of the first the words of RACES from RACE_ACCESS on.
         self._count, *self._told = (f.variable(module.u32, module.null(module.u32)) for _ in range(5))
         self._list = f.variable(module.array(module.u32, _WAITING))
         f.settle = self.settle
-        invocation = f.add(f.mul(emitter.warp, module.uint(size)), emitter.lane)
+        invocation = f.add(f.mul(emitter.warp, module.uint(emitter.subgroup_size)), emitter.lane)
         #: The number of the invocation, and 4095 less it.
         self._own = invocation, f.xor(invocation, module.uint(_INVOCATIONS - 1))
         self._program_ids = emitter.program_ids()
+
+    def _spans(self) -> list[tuple[int, int]]:
+        """``low`` and ``high`` of each clock: of all invocations, or of those in other subgroups and those in the same."""
+        size = self._emitter.subgroup_size
+        assert size * self._emitter.num_warps <= _INVOCATIONS
+        apart = self._emitter.num_warps > 1 and self._subgroups_wait
+        return [(size, _INVOCATIONS), (1, size)] if apart else [(1, _INVOCATIONS)]
+
+    def _find_shadow(self) -> tuple[int, int]:
+        """The address of the program's words in device memory, and whether it has any of its own."""
+        f, module, reports = self._emitter.f, self._emitter.module, self._reports
+        bytes_ = self._granules * self._words * 4
+        programs = max(1, SHADOW_BYTES // bytes_)
+        pools = sorted(self._first.values())
+        reports.message("races", UNKNOWN, bytes=bytes_, programs=programs, granule=self._granule, pools=pools)
+        self._at = reports.place("races")
+        program = self._program()
+        checked = f.compare(op.ULessThan, program, module.uint(programs, 64))
+        shadow = f.load(module.int(64), self._emitter.integer_at(reports.address, self._at, 64), 0, 8)
+        place = f.mul(f.select(checked, program, module.uint(0, 64)), module.uint(bytes_, 64))
+        return f.add(shadow, place), checked
 
     def _program(self) -> int:
         """The number of the program in its grid, 64 bits."""
