@@ -9,7 +9,7 @@ from triton.backends.spirv.cpu.host import host_of
 from triton.backends.spirv.cpu.round_kernels import define_rounds
 
 from .kernels import FEATURES_HERE
-from .test_round_kernels import run
+from .test_round_kernels import placed, run
 
 FMA, PAIRS = host_of("x86-64-v4"), host_of("x86-64-v4+avx512bf16")
 _GUARD = 16
@@ -49,12 +49,7 @@ def _both(kind: str, sums: str, m: int, n: int, columns: str, steps: int, rows: 
     rng = np.random.default_rng(steps)
     left, right = _numbers(rng, (m, 1200), kind), _numbers(rng, (1200, n), kind)
     left[:, steps:], right[steps:] = 0x7FC0, 0x7FC0  # nothing reads NaN behind the last k
-    order = np.arange(n) if columns == "together" else rng.permutation(n)
-    memory = np.asfortranarray(right) if columns == "turned" else right
-    step = 1 if columns == "together" else 16
-    a_at, b_at = np.full(m, 64, np.uint64), np.full(step * n, 64, np.uint64)
-    a_at[:rows] = left.ctypes.data + np.arange(rows) * left.strides[0]
-    b_at[: step * across : step] = memory.ctypes.data + order[:across] * memory.strides[1]
+    memory, order, a_at, b_at, step = placed(rng, left, right, columns, rows, across)
     guarded = rng.standard_normal(m * n + 2 * _GUARD).astype(np.float32)
     if sums != "normal":
         guarded *= np.float32(2.0**-130 if sums == "subnormal" else 0)

@@ -35,6 +35,21 @@ def run(one: RoundsProduct, profile: str | Host, c: Any, a: Any, b: Any, *number
     run_text("\n".join([*sorted(declarations), text, head, *loads, call]), host, "run", [c, a, b])
 
 
+def placed(
+    rng: np.random.Generator, left: Any, right: Any, columns: str, rows: int, across: int, places: Any = None
+) -> tuple[Any, Any, Any, Any, int]:
+    """B in memory, the order of its columns, the addresses of the first ``rows`` of A (which are at ``places``) and
+    ``across`` of B (the others' are no memory), and at how many places after another those of B are."""
+    (m, _), (_, n) = left.shape, right.shape
+    order = np.arange(n) if columns == "together" else rng.permutation(n)
+    memory = np.asfortranarray(right) if columns == "turned" else right
+    step = 1 if columns == "together" else 16
+    a_at, b_at = np.full(m, 64, np.uint64), np.full(step * n, 64, np.uint64)
+    a_at[:rows] = left.ctypes.data + (np.arange(m) if places is None else places)[:rows] * left.strides[0]
+    b_at[: step * across : step] = memory.ctypes.data + order[:across] * memory.strides[1]
+    return memory, order, a_at, b_at, step
+
+
 @pytest.mark.parametrize("profile", PROFILES_HERE)
 @pytest.mark.parametrize(
     ("element", "a", "b"), [("f32", "f32", "f32"), ("f32", "f16", "f32"), ("f32", "f16", "f16"), ("f64", "f64", "f64")]
@@ -87,12 +102,7 @@ def test_what_is_not_there_counts_as_zeros_and_is_not_read(
     rng = np.random.default_rng(steps)
     left, right = (rng.standard_normal(shape).astype(_DTYPES[dtype]) for shape in ((m, 336), (336, n)))
     left[:, steps:], right[steps:] = np.nan, np.nan
-    order = np.arange(n) if columns == "together" else rng.permutation(n)
-    memory = np.asfortranarray(right) if columns == "turned" else right
-    step = 1 if columns == "together" else 16
-    a_at, b_at = np.full(m, 64, np.uint64), np.full(step * n, 64, np.uint64)
-    a_at[:rows] = left.ctypes.data + np.arange(rows) * left.strides[0]
-    b_at[: step * across : step] = memory.ctypes.data + order[:across] * memory.strides[1]
+    memory, order, a_at, b_at, step = placed(rng, left, right, columns, rows, across)
     c = np.full((m, n), -0.0, np.float32)
     one = RoundsProduct("f32", m, n, 32, n, (dtype, 1), (dtype, step), columns == "turned")
     run(one, profile, c, a_at, b_at, memory.strides[0], steps, int(steps % 32 > 0), rows, across, m)
@@ -253,13 +263,8 @@ def test_rounds_of_bytes(rows: int, across: int, m: int, n: int, steps: int, col
         pytest.skip(f"this processor does not run {processor}")
     rng = np.random.default_rng(steps)
     left, right = (rng.choice(np.array([-128, 127, 3, -1], np.int8), shape) for shape in ((m, 1200), (1200, n)))
-    order = np.arange(n) if columns == "together" else rng.permutation(n)
-    memory = np.asfortranarray(right) if columns == "turned" else right
-    step = 1 if columns == "together" else 16
-    a_at, b_at = np.full(m, 64, np.uint64), np.full(step * n, 64, np.uint64)
     places = rng.permutation(m) if steps == 512 else np.arange(m)  # some tiles cannot be read in place
-    a_at[:rows] = left.ctypes.data + places[:rows] * left.strides[0]
-    b_at[: step * across : step] = memory.ctypes.data + order[:across] * memory.strides[1]
+    memory, order, a_at, b_at, step = placed(rng, left, right, columns, rows, across, places)
     guarded = rng.integers(-(2**31), 2**31, m * n + 2 * _GUARD).astype(np.int32)
     before, c = guarded.copy(), guarded[_GUARD:-_GUARD]
     one = RoundsProduct("i32", m, n, 32, n, ("i8", 1), ("i8", step), columns == "turned")
