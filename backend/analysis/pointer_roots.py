@@ -67,6 +67,11 @@ def accesses(function: Function) -> Iterable[Operation]:
     return (operation for operation in function.walk() if definition_of(operation).pointers is Pointers.ACCESSED)
 
 
+def accessed(operation: Operation) -> Value:
+    """The pointer of such an operation."""
+    return operation.operands[0]
+
+
 def written_arguments(function: Function) -> list[int] | None:
     """The numbers of the arguments that the function may write through; None if it may write through a pointer of
     unknown origin, or in a way that is not known."""
@@ -75,7 +80,7 @@ def written_arguments(function: Function) -> list[int] | None:
     for operation in function.walk():
         known = definition_of(operation)
         if Effect.WRITES_GLOBAL in known.effects:
-            numbers = roots.get(operation.operands[0]) if known.pointers is Pointers.ACCESSED else None
+            numbers = roots.get(accessed(operation)) if known.pointers is Pointers.ACCESSED else None
             if not numbers:
                 return None
             found.update(numbers)

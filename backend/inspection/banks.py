@@ -84,7 +84,7 @@ def _accesses(operation: Operation, plan: KernelPlan) -> Iterator[Transfers]:
     """(what, bytes of each access, for each access of a lane the addresses of all lanes)."""
     planned = plan.plans.get(operation)
     if isinstance(planned, Conversion) and isinstance(planned.moves, ThroughShared):
-        yield from _of_conversion(planned, planned.moves, element_type(operation.operands[0].type), plan)
+        yield from _of_conversion(planned, planned.moves, element_type(operation["src"].type), plan)
     elif isinstance(planned, BufferAccess) and not planned.late:
         tensor, buffer, what = _operands(operation)
         if tensor is not None and buffer is not None:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import reduce
 
 from ..abi.report_buffer import BEFORE, DISTANCE, FIRST_OUTSIDE_AT, OUTSIDE, ROW, ROWS_AT, SPAN
-from ..analysis.pointer_roots import Roots, accesses
+from ..analysis.pointer_roots import Roots, accessed, accesses
 from ..layouts.element_sizes import bits_in_memory, element_type
 from ..spirv import opcodes as op
 from ..spirv.opcodes import MemoryAccess
@@ -35,7 +35,7 @@ class Bounds:
     ) -> None:
         """Reads the rows, in the entry block, where they dominate every use."""
         self._reports, self._roots, f = reports, roots, emitter.f
-        reached = [roots.get(operation.operands[0], ()) for operation in accesses(kernel)]
+        reached = [roots.get(accessed(operation), ()) for operation in accesses(kernel)]
         numbers = sorted({number for numbers in reached for number in numbers})
         self._rows = {number: row for row, number in enumerate(numbers)}
         self._addresses = {number: address(number) for number in numbers}
@@ -52,7 +52,7 @@ class Bounds:
     def check(self, emitter: Emitter, operation: Operation, addresses: list[int], masks: list[int]) -> list[int]:
         """Reports the elements that ``masks`` enable outside of their tensors. Gives a boolean an address: whether it
         is inside; nothing where the pointer's origin is not known."""
-        pointer = operation.operands[0]
+        pointer = accessed(operation)
         numbers = self._roots.get(pointer)
         if not numbers:
             return []

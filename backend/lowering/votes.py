@@ -66,7 +66,7 @@ def _greatest(ctx: Lowering, operation: Operation) -> None:
         magnitude = _magnitude(ctx, value)
         return f.select(f.compare(op.ULessThan, magnitude, module.uint(_INFINITY)), magnitude, module.uint(0))
 
-    found = reduce(greater, (finite(value) for value in dict.fromkeys(ctx.registers(operation.operands[0]))))
+    found = reduce(greater, (finite(value) for value in dict.fromkeys(ctx.registers(operation["src"]))))
     for bit in range(ctx.subgroup_size.bit_length() - 1):
         found = greater(found, shuffle_xor(ctx, found, 1 << bit))
     ctx.define(operation.result, [_of_workgroup(ctx, operation, found, greater)])

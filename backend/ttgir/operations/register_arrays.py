@@ -53,5 +53,6 @@ define("spirv.multiply", attributes="adds turned", types=_multiplies, operands="
 define("spirv.multiply_rounds", attributes="turned neighbours", effects=Effect.READS_GLOBAL, types=_multiplies,
        operands="total left right")
 define("spirv.fold", attributes="dim", ended_by=("tt.reduce.return",))
-define("spirv.beyond_halves spirv.greatest", memory=Memory.SCRATCH)
+define("spirv.beyond_halves", memory=Memory.SCRATCH)
+define("spirv.greatest", memory=Memory.SCRATCH, operands="src")
 # fmt: on
