@@ -257,7 +257,7 @@ def _guarded(array: Array, first: int) -> Array:
     return np.concatenate([around[:first], array, around])
 
 
-def _tensor(array: Array) -> torch.Tensor:
+def tensor_of(array: Array) -> torch.Tensor:
     """A tensor of the same memory."""
     if array.dtype.name not in NARROW:
         return torch.from_numpy(array)
@@ -280,7 +280,7 @@ def fault(kernel: Kernel, folder: Path) -> str:
     path = folder / f"steps_{abs(hash(kernel.source))}.py"
     module = written(path, HEADER + kernel.functions + kernel.source)
     memory = {name: _guarded(array, kernel.first[name]) for name, array in kernel.memory.items()}
-    arguments = {name: _tensor(array)[kernel.first[name] :] for name, array in memory.items()}
+    arguments = {name: tensor_of(array)[kernel.first[name] :] for name, array in memory.items()}
     views = [arguments[of][behind:] for of, behind in kernel.views.values()]
     try:
         with driver_traits(kernel.traits):

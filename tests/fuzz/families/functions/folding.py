@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 
 from tests.fuzz.families.functions import drawing, judging
-from tests.fuzz.families.functions.drawing import INTEGERS, NUMBERS, Dtype, is_float
+from tests.fuzz.families.functions.drawing import EIGHTS, INTEGERS, NUMBERS, Dtype, is_float
 from tests.fuzz.families.functions.row import Row
 from tests.fuzz.steps import TYPES, Array, Judge, Writer
 
@@ -171,11 +171,18 @@ def _write_scan(name: str, function: Any) -> Callable[[Writer, Dtype], None]:
     return write
 
 
+def _compared(writer: Writer, shape: tuple[int, ...], dtype: Dtype) -> Array:
+    """Numbers but NaN; of 8-bit floats no infinities, which a comparison makes the largest number."""
+    if dtype.name in EIGHTS:
+        return drawing.moderate(writer, shape, dtype)
+    return drawing.without_nan(drawing.numbers(writer, shape, dtype))
+
+
 def _write_largest_so_far(writer: Writer, dtype: Dtype) -> None:
     shape = drawing.shape_of(writer)
     axis, reverse = _axis(writer, shape, whole=False), bool(writer.rng.random() < 0.4)
     assert axis is not None
-    values = drawing.without_nan(drawing.numbers(writer, shape, dtype))
+    values = _compared(writer, shape, dtype)
     wide = values.astype(np.float64) if is_float(dtype) else values
     wanted = _scanned(np.maximum, wide, axis, reverse).astype(dtype)
     text = f"tl.associative_scan({writer.load(values).name}, {axis}, larger, reverse={reverse})"
@@ -185,7 +192,7 @@ def _write_largest_so_far(writer: Writer, dtype: Dtype) -> None:
 def _write_reduced(writer: Writer, dtype: Dtype) -> None:
     shape = drawing.shape_of(writer)
     axis = _axis(writer, shape)
-    values = drawing.without_nan(drawing.numbers(writer, shape, dtype))
+    values = _compared(writer, shape, dtype)
     wide = values.astype(np.float64) if is_float(dtype) else values
     wanted = np.asarray(wide.max(axis)).astype(dtype)
     text = f"tl.reduce({writer.load(values).name}, {axis}, larger)"
@@ -259,34 +266,36 @@ def _write_histogram(writer: Writer, dtype: Dtype) -> None:
     writer.add_judged(text, (wanted, judging.exact(wanted)))
 
 
+_MANY = NUMBERS + EIGHTS
+
 FOLDING = [
-    Row("sum", NUMBERS, "the sum along an axis; integers below 32 bits become 32-bit ones, and wrap", _write_sum,
+    Row("sum", _MANY, "the sum along an axis; integers below 32 bits become 32-bit ones, and wrap", _write_sum,
         _ROUNDED, "floats of a few units, some infinite or NaN"),
-    Row("max", NUMBERS, "the largest number, NaN where there is no other", _write_selection("max"), "of zeros either"),
-    Row("min", NUMBERS, "the smallest number, NaN where there is no other", _write_selection("min"), "of zeros either"),
-    Row("max", NUMBERS, "the first or last of the largest, with its place", _write_place("max", True),
+    Row("max", _MANY, "the largest number, NaN where there is no other", _write_selection("max"), "of zeros either"),
+    Row("min", _MANY, "the smallest number, NaN where there is no other", _write_selection("min"), "of zeros either"),
+    Row("max", _MANY, "the first or last of the largest, with its place", _write_place("max", True),
         domain="numbers but NaN"),
-    Row("min", NUMBERS, "the first or last of the smallest, with its place", _write_place("min", True),
+    Row("min", _MANY, "the first or last of the smallest, with its place", _write_place("min", True),
         domain="numbers but NaN"),
-    Row("argmax", NUMBERS, "the place of the first or last of the largest", _write_place("max", False),
+    Row("argmax", _MANY, "the place of the first or last of the largest", _write_place("max", False),
         domain="numbers but NaN"),
-    Row("argmin", NUMBERS, "the place of the first or last of the smallest", _write_place("min", False),
+    Row("argmin", _MANY, "the place of the first or last of the smallest", _write_place("min", False),
         domain="numbers but NaN"),
     Row("xor_sum", INTEGERS, "the exclusive or of all", _write_bits("xor_sum", np.bitwise_xor)),
     Row("reduce_or", INTEGERS, "the bits that any has", _write_bits("reduce_or", np.bitwise_or)),
-    Row("reduce", NUMBERS, "the largest, by a function of the kernel's", _write_reduced, "of zeros either",
+    Row("reduce", _MANY, "the largest, by a function of the kernel's", _write_reduced, "of zeros either",
         "numbers but NaN"),
-    Row("associative_scan", NUMBERS, "the largest so far, by a function of the kernel's", _write_largest_so_far,
+    Row("associative_scan", _MANY, "the largest so far, by a function of the kernel's", _write_largest_so_far,
         "of zeros either", "numbers but NaN"),
-    Row("cumsum", NUMBERS, "sums so far; integers below 32 bits become 32-bit ones, and wrap",
+    Row("cumsum", _MANY, "sums so far; integers below 32 bits become 32-bit ones, and wrap",
         _write_scan("cumsum", np.add), _ROUNDED, "floats of a few units, some infinite or NaN"),
-    Row("cumprod", NUMBERS, "products so far; integers below 32 bits become 32-bit ones, and wrap",
+    Row("cumprod", _MANY, "products so far; integers below 32 bits become 32-bit ones, and wrap",
         _write_scan("cumprod", np.multiply), _ROUNDED, "floats whose products are from 2^-12 to 2^12"),
-    Row("sort", NUMBERS, "the last axis in ascending or descending order", _write_sort, "of zeros either",
+    Row("sort", _MANY, "the last axis in ascending or descending order", _write_sort, "of zeros either",
         "numbers but NaN, axes of two elements or more"),
-    Row("topk", NUMBERS, "the largest or smallest of the last axis, in order", _write_top, "of zeros either",
+    Row("topk", _MANY, "the largest or smallest of the last axis, in order", _write_top, "of zeros either",
         "numbers but NaN, axes of two elements or more"),
-    Row("bitonic_merge", NUMBERS, "a last axis that ascends, then descends, in order", _write_merge, "of zeros either",
+    Row("bitonic_merge", _MANY, "a last axis that ascends, then descends, in order", _write_merge, "of zeros either",
         "numbers but NaN, axes of two elements or more"),
     Row("softmax", ("float32", "float64"), "e^(x - m) by their sum, m the largest x", _write_softmax,
         "relative: 13 units, a unit for the sizes of x, half a unit an element", "numbers of tens"),
