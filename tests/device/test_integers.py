@@ -1,4 +1,5 @@
-"""Integer and boolean arithmetic against NumPy: wrap-around, signs of division, shifts past the width."""
+"""Integer and boolean arithmetic against NumPy: shifts past the width, divisions by zero, and what drivers fold. What is
+defined for all numbers is in the table of functions (test_fuzz_functions.py)."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ import triton.language as tl
 from tests.device.helpers import INTEGERS, SIGNED, Guarded, assert_same, inputs, pairs, to_torch
 
 SHAPES = ((1, 16, 1), (7, 8, 8), (31, 64, 2), (1023, 256, 4), (1000, 1024, 8))
-OPERATIONS = ("add", "sub", "mul", "div", "rem", "and", "or", "xor", "shl", "shr", "not", "neg", "min", "max", "where")
+OPERATIONS = ("div", "rem", "shl", "shr")
 
 
 @triton.jit
@@ -19,21 +20,10 @@ def integer_kernel(a_ptr, b_ptr, out_ptr, n, BLOCK: tl.constexpr):
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = at < n
     a, b = tl.load(a_ptr + at, mask), tl.load(b_ptr + at, mask)
-    tl.store(out_ptr + at, a + b, mask)
-    tl.store(out_ptr + n + at, a - b, mask)
-    tl.store(out_ptr + 2 * n + at, a * b, mask)
-    tl.store(out_ptr + 3 * n + at, a // b, mask)
-    tl.store(out_ptr + 4 * n + at, a % b, mask)
-    tl.store(out_ptr + 5 * n + at, a & b, mask)
-    tl.store(out_ptr + 6 * n + at, a | b, mask)
-    tl.store(out_ptr + 7 * n + at, a ^ b, mask)
-    tl.store(out_ptr + 8 * n + at, a << b, mask)
-    tl.store(out_ptr + 9 * n + at, a >> b, mask)
-    tl.store(out_ptr + 10 * n + at, ~a, mask)
-    tl.store(out_ptr + 11 * n + at, 0 - a, mask)
-    tl.store(out_ptr + 12 * n + at, tl.minimum(a, b), mask)
-    tl.store(out_ptr + 13 * n + at, tl.maximum(a, b), mask)
-    tl.store(out_ptr + 14 * n + at, tl.where(a < b, a, b * 3), mask)
+    tl.store(out_ptr + at, a // b, mask)
+    tl.store(out_ptr + n + at, a % b, mask)
+    tl.store(out_ptr + 2 * n + at, a << b, mask)
+    tl.store(out_ptr + 3 * n + at, a >> b, mask)
 
 
 def python_result(op: str, a: int, b: int, bits: int) -> int:
@@ -42,24 +32,10 @@ def python_result(op: str, a: int, b: int, bits: int) -> int:
         return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
     if op == "rem":
         return abs(a) % abs(b) * (-1 if a < 0 else 1)
-    if op in ("shl", "shr"):
-        amount = b & (2**bits - 1)
-        if op == "shl":
-            return a << amount if amount < bits else 0
-        return a >> min(amount, bits)
-    return {
-        "add": a + b,
-        "sub": a - b,
-        "mul": a * b,
-        "and": a & b,
-        "or": a | b,
-        "xor": a ^ b,
-        "not": ~a,
-        "neg": -a,
-        "min": min(a, b),
-        "max": max(a, b),
-        "where": a if a < b else b * 3,
-    }[op]
+    amount = b & (2**bits - 1)
+    if op == "shl":
+        return a << amount if amount < bits else 0
+    return a >> min(amount, bits)
 
 
 def wrap(value: int, dtype: str) -> int:

@@ -50,6 +50,16 @@ std::string named(const std::string* name) { return name != nullptr ? *name : "a
 
 bool is_aligned(const std::byte* block) { return reinterpret_cast<uintptr_t>(block) % cpu::kBlockAlignment == 0; }
 
+template <typename Call>
+std::exception_ptr caught(const Call& call) {
+  try {
+    call();
+    return nullptr;
+  } catch (...) {
+    return std::current_exception();
+  }
+}
+
 }  // namespace
 
 CpuDevice::OwnedLaunch::OwnedLaunch(const Dispatch& dispatch)
@@ -251,12 +261,7 @@ bool CpuDevice::run_at_once(const Dispatch& dispatch, AtOnce when, uint64_t& val
     set_running(launch, dispatch.name, submitted_.load(std::memory_order_relaxed) + 1, true);
     value = begin_turn();
   }
-  std::exception_ptr error;
-  try {
-    run_programs(launch);
-  } catch (...) {
-    error = std::current_exception();
-  }
+  const std::exception_ptr error = caught([&] { run_programs(launch); });
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     clear_running();
@@ -346,12 +351,7 @@ void CpuDevice::run_in_turn(const Task& task) {
   }
   const uint64_t value = begin_turn();
   lock.unlock();
-  std::exception_ptr error;
-  try {
-    task();
-  } catch (...) {
-    error = std::current_exception();
-  }
+  const std::exception_ptr error = caught(task);
   lock.lock();
   end_turn(value);
   lock.unlock();
@@ -369,12 +369,7 @@ void CpuDevice::execute(cpu::Launch& launch, const std::string* name) {
     const std::lock_guard<std::mutex> lock(mutex_);
     set_running(launch, name, executing_, false);
   }
-  std::exception_ptr error;
-  try {
-    run_programs(launch);
-  } catch (...) {
-    error = std::current_exception();
-  }
+  const std::exception_ptr error = caught([&] { run_programs(launch); });
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     clear_running();
@@ -392,12 +387,7 @@ void CpuDevice::work() {
       turn_ = true;
       executing_ = job.value;
       lock.unlock();
-      std::exception_ptr error;
-      try {
-        job.task();
-      } catch (...) {
-        error = std::current_exception();
-      }
+      const std::exception_ptr error = caught(job.task);
       job.task = nullptr;  // what it owns goes before anyone hears of its end
       lock.lock();
       if (error && job.error != nullptr) {

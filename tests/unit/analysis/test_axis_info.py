@@ -239,54 +239,6 @@ def test_random_expressions(data: st.DataObject, steps: int) -> None:
             check_claims(analysis[value], held)
 
 
-COUNTED = {
-    **{
-        name: BINARY[name]
-        for name in (
-            "arith.divsi",
-            "arith.remsi",
-            "arith.shrsi",
-            "arith.shli",
-            "arith.maxsi",
-            "arith.subi",
-            "arith.addi",
-        )
-    },
-    **{f"arith.{name}": UNSIGNED[f"arith.{name}"] for name in ("divui", "remui", "shrui", "minui")},
-    **{sign + name: PREDICATES[name] for name in ("lt", "le", "gt", "ge") for sign in "su"},
-    "eq": np.equal,
-    "ne": np.not_equal,
-}
-
-
-@pytest.mark.parametrize("swapped", [False, True])
-@pytest.mark.parametrize("constant", [False, True])
-@pytest.mark.parametrize("name", sorted(COUNTED))
-def test_counting_against_a_fixed_number(name: str, constant: bool, swapped: bool) -> None:
-    """Every operation on a range and a number, for ranges and numbers around each other's multiples."""
-    tensor = TensorType((16,), I32)
-    for start in (0, 4, 5, 8, 16):
-        for number in (1, 2, 3, 4, 8, 12, 13, 16, 20):
-            builder = Builder([(I32, {"tt.divisibility": number & -number})])
-            line = builder.value("tt.make_range", [], tensor, start=start, end=start + 16)
-            if constant:
-                fixed = builder.value("arith.constant", [], tensor, value=DenseAttr(tensor, (number,), True))
-            else:
-                fixed = builder.value("tt.splat", [builder.arguments[0]], tensor)
-            held = [np.arange(start, start + 16, dtype=np.int32), np.full(16, number, np.int32)]
-            operands = [line, fixed]
-            if swapped:
-                held.reverse()
-                operands.reverse()
-            if name.startswith("arith."):
-                if not Drawn.defined(name, I32, *held):
-                    continue
-                result = builder.value(name, operands, tensor)
-            else:
-                result = builder.value("arith.cmpi", operands, TensorType((16,), I1), predicate=name)
-            check_claims(builder.analysis()[result], COUNTED[name](*held).astype(WIDTHS[result.type.element]))  # type: ignore
-
-
 def vector_add_offsets(builder: Builder, size: int = 1024) -> tuple[Value, Value]:
     """``pid * size + arange(size)``, and ``< n`` of the first argument."""
     tensor = TensorType((size,), I32)
