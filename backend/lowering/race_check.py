@@ -121,7 +121,7 @@ class RaceCheck(Watch):
         self._program_ids = emitter.program_ids()
 
     def _spans(self) -> list[tuple[int, int]]:
-        """``low`` and ``high`` of each clock: of all invocations, or of those in other subgroups and those in the same."""
+        """``low`` and ``high`` of each clock: of all invocations, or of those of other subgroups and of the same."""
         size = self._emitter.subgroup_size
         assert size * self._emitter.num_warps <= _INVOCATIONS
         apart = self._emitter.num_warps > 1 and self._subgroups_wait

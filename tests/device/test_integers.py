@@ -1,5 +1,7 @@
-"""Integer and boolean arithmetic against NumPy: shifts past the width, divisions by zero, and what drivers fold. What is
-defined for all numbers is in the table of functions (test_fuzz_functions.py)."""
+"""Integer and boolean arithmetic against NumPy: shifts past the width, divisions by zero, and what drivers fold.
+
+What is defined for all numbers is in the table of functions (test_fuzz_functions.py).
+"""
 
 from __future__ import annotations
 

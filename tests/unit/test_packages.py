@@ -29,8 +29,8 @@ class Product:
     budget: int
 
 
-def _budget(file: str) -> Path:
-    return ROOT / "tests" / "unit" / "budgets" / f"{file.strip('`')}.txt"
+def _budget(product: str) -> int:
+    return int((ROOT / "tests" / "unit" / "budgets" / f"{product}.txt").read_text("ascii"))
 
 
 def _products() -> list[Product]:
@@ -38,7 +38,7 @@ def _products() -> list[Product]:
     cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines()[2:]]
     quoted = re.compile(r"`([\w/.]+)`")
     return [
-        Product(name, tuple(quoted.findall(places)), tuple(quoted.findall(doors)), int(_budget(file).read_text("ascii")))
+        Product(name, tuple(quoted.findall(places)), tuple(quoted.findall(doors)), _budget(file.strip("`")))
         for name, places, doors, file in cells
     ]
 
