@@ -9,19 +9,6 @@ from triton.backends.spirv.lowering.errors import UnsupportedOperation
 from tests.lowering.harness import compile_body
 
 
-def test_a_refusal_names_the_branch_and_its_line() -> None:
-    with pytest.raises(UnsupportedOperation, match=r"k.py:3:1: .*'cf.cond_br'.*never left; give the loop an end"):
-        compile_body(
-            """
-    %c = arith.cmpi sgt, %n, %n : i32
-    cf.cond_br %c, ^bb1, ^bb2 loc("k.py":3:1)
-  ^bb1:
-    cf.br ^bb1
-  ^bb2:""",
-            "%n: i32",
-        )
-
-
 def nested(depth: int) -> str:
     """A store under ``depth`` branches."""
     return (

@@ -32,69 +32,6 @@ TWO_LINES = """
     tt.store %p, %b : !tt.ptr<i32> loc("kernel.py":9:5)"""
 
 
-def test_lines_and_names(filecheck):
-    module = compile_body(TWO_LINES, "%x: i32, %y: i32, %p: !tt.ptr<i32>", options=LINES)
-    filecheck(
-        disassemble(module),
-        """
-CHECK: %[[FILE:[0-9]+]] = OpString "kernel.py"
-CHECK: OpName %[[SUM:[0-9]+]] "sum"
-CHECK: OpLine %[[FILE]] 7 9
-CHECK-NEXT: %[[SUM]] = OpIAdd
-CHECK-NEXT: DebugLine
-CHECK-NEXT: OpLine %[[FILE]] 8 9
-CHECK-NEXT: OpIMul
-CHECK: OpLine %[[FILE]] 9 5
-CHECK: OpStore
-""",
-    )
-
-
-def test_a_value_that_two_lines_share_belongs_to_neither(filecheck):
-    body = """
-    %a = arith.addi %x, %y : i32 loc("kernel.py":7:9)
-    %b = arith.addi %x, %y : i32 loc("kernel.py":8:9)
-    %c = arith.muli %a, %b : i32 loc("kernel.py":9:9)
-    tt.store %p, %c : !tt.ptr<i32> loc("kernel.py":10:5)"""
-    module = compile_body(body, "%x: i32, %y: i32, %p: !tt.ptr<i32>", options=LINES)
-    filecheck(
-        disassemble(module),
-        """
-CHECK-NOT: OpLine %{{[0-9]+}} 7 9
-CHECK-NOT: OpLine %{{[0-9]+}} 8 9
-CHECK: OpIAdd
-CHECK-NEXT: DebugScope
-CHECK-NEXT: DebugLine
-CHECK-NEXT: OpLine %{{[0-9]+}} 9 9
-CHECK-NEXT: OpIMul
-""",
-    )
-
-
-def test_a_loop_goes_back_to_its_own_line(filecheck):
-    body = """
-    %c0 = arith.constant 0 : i32
-    %c1 = arith.constant 1 : i32
-    %n = scf.for %i = %c0 to %x step %c1 iter_args(%s = %c0) -> (i32)  : i32 {
-      %t = arith.muli %s, %y : i32 loc("kernel.py":8:9)
-      scf.yield %t : i32 loc("kernel.py":8:9)
-    } loc("kernel.py":7:5)
-    tt.store %p, %n : !tt.ptr<i32> loc("kernel.py":9:5)"""
-    module = compile_body(body, "%x: i32, %y: i32, %p: !tt.ptr<i32>", options=LINES)
-    filecheck(
-        disassemble(module),
-        """
-CHECK: OpLine %[[FILE:[0-9]+]] 7 5
-CHECK-NEXT: OpSLessThan
-CHECK: OpLine %[[FILE]] 8 9
-CHECK-NEXT: OpIMul
-CHECK: OpLine %[[FILE]] 7 5
-CHECK-NEXT: OpINotEqual
-CHECK: OpLine %[[FILE]] 9 5
-""",
-    )
-
-
 CALLED = """
     %a = arith.addi %x, %y : i32 loc(callsite("lib.py":3:5 at callsite("lib.py":12:7 at "kernel.py":8:9)))
     %b = arith.muli %a, %y : i32 loc("kernel.py":9:9)
@@ -136,25 +73,6 @@ CHECK: OpIMul
         if calls.describes(entry) and (callers := calls.callers(entry)) is not None:
             found.append(callers)
     assert found[0] == [("lib.py", 12), ("kernel.py", 8)] and found[1] == []
-
-
-def test_a_value_that_two_calls_of_a_line_share_keeps_the_line(filecheck):
-    body = """
-    %a = arith.addi %x, %y : i32 loc(callsite("lib.py":3:5 at "kernel.py":7:9))
-    %b = arith.addi %x, %y : i32 loc(callsite("lib.py":3:5 at "kernel.py":8:9))
-    %c = arith.muli %a, %b : i32 loc("kernel.py":9:9)
-    tt.store %p, %c : !tt.ptr<i32> loc("kernel.py":10:5)"""
-    module = compile_body(body, "%x: i32, %y: i32, %p: !tt.ptr<i32>", options=LINES)
-    text = disassemble(module)
-    filecheck(
-        text,
-        """
-CHECK: DebugScope %{{[0-9]+}}{{$}}
-CHECK: OpLine %{{[0-9]+}} 3 5
-CHECK-NEXT: OpIAdd
-""",
-    )
-    assert "DebugInlinedAt" not in text
 
 
 def test_the_text_of_a_long_source_goes_into_pieces(tmp_path, monkeypatch):

@@ -17,7 +17,7 @@ from triton.backends.spirv.spirv.module import ModuleBuilder
 from triton.backends.spirv.transforms.schedule import Options
 from triton.backends.spirv.ttgir.parser import parse_module
 
-from tests.lowering.harness import disassemble, lower_module, module_text
+from tests.lowering.harness import lower_module, module_text
 
 ARGUMENTS = "%p: !tt.ptr<f32>, %x: f32"
 MEMDESC = "!ttg.memdesc<16x16xf32, #shared, #smem, mutable>"
@@ -41,37 +41,6 @@ def compiled(body: str, profile: str = "lavapipe", checks: tuple[str, ...] = ())
         parse_module(module_text(body, ARGUMENTS, 1024)),
         capabilities,
         Options(SPIRVOptions(**{f"check_{name}": True for name in checks})),
-    )
-
-
-def test_accesses_are_noted_before_the_barrier_and_after_it(filecheck):
-    filecheck(
-        disassemble(compiled(BODY, checks=("races",)).spirv),
-        """
-CHECK-DAG: %[[U32:[0-9]+]] = OpTypeInt 32 0
-CHECK-DAG: %[[ONE:[0-9]+]] = OpConstant %[[U32]] 1{{ *$}}
-The checks of the stores are a loop that is not unrolled.
-CHECK: OpStore %{{[0-9]+}} %{{[0-9]+}} NonPrivatePointer
-CHECK: OpLoopMerge %{{[0-9]+}} %{{[0-9]+}} DontUnroll
-CHECK: OpAtomicUMax %[[U32]]
-CHECK: OpAtomicUMax %[[U32]]
-Those of reads are looked at.
-CHECK: OpAtomicLoad %[[U32]]
-CHECK: OpAtomicLoad %[[U32]]
-CHECK: OpControlBarrier
-The barrier is counted.
-CHECK: %[[NEXT:[0-9]+]] = OpIAdd %[[U32]] %[[ONE]] %{{[0-9]+}}
-CHECK-NEXT: OpStore %{{[0-9]+}} %[[NEXT]]
-CHECK: OpLoad %{{[0-9]+}} %{{[0-9]+}} NonPrivatePointer
-CHECK: OpAtomicUMax %[[U32]]
-CHECK: OpAtomicUMax %[[U32]]
-CHECK: OpAtomicLoad %[[U32]]
-CHECK: OpAtomicLoad %[[U32]]
-CHECK-NOT: OpControlBarrier
-At the end the invocation reports.
-CHECK: OpAtomicIAdd %[[U32]]
-CHECK: OpReturn
-""",
     )
 
 

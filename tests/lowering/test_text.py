@@ -27,6 +27,7 @@ DEVICES = {
     **PROFILES,
     "plain": PLAIN,
     "explicit": replace(LAVAPIPE, features=LAVAPIPE.features | {"explicit_workgroup_layout"}),
+    "hopper of another driver": replace(PROFILES["nvidia-hopper"], driver="generic"),
     "without storage8": replace(LAVAPIPE, features=LAVAPIPE.features - {"storage8"}),
 }
 SECTIONS = {
