@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,11 @@ from hypothesis import strategies as st
 from triton.backends.spirv.analysis.axis_info import MAX_DIVISOR, AxisInfo, AxisInfoAnalysis
 from triton.backends.spirv.analysis.axis_info.signs import never_negative
 from triton.backends.spirv.ttgir.ir import Block, DenseAttr, Function, Operation, Region, Value
-from triton.backends.spirv.ttgir.types import FunctionType, IntegerType, PointerType, TensorType, Type
+from triton.backends.spirv.ttgir.parser import parse_module
+from triton.backends.spirv.ttgir.types import FunctionType, IntegerType, TensorType, Type
 
 from tests.claims import check_claims
+from tests.filecheck import check, sections, title
 
 I1, I32, I64 = IntegerType(1), IntegerType(32), IntegerType(64)
 WIDTHS: dict[Type, Any] = {I1: np.int8, I32: np.int32, I64: np.int64}
@@ -239,87 +242,6 @@ def test_random_expressions(data: st.DataObject, steps: int) -> None:
             check_claims(analysis[value], held)
 
 
-def vector_add_offsets(builder: Builder, size: int = 1024) -> tuple[Value, Value]:
-    """``pid * size + arange(size)``, and ``< n`` of the first argument."""
-    tensor = TensorType((size,), I32)
-    pid = builder.value("tt.get_program_id", [], I32, axis=0)
-    block = builder.value("arith.constant", [], I32, value=size)
-    start = builder.value("arith.muli", [pid, block], I32)
-    line = builder.value("tt.make_range", [], tensor, start=0, end=size)
-    offsets = builder.value("arith.addi", [builder.value("tt.splat", [start], tensor), line], tensor)
-    n = builder.value("tt.splat", [builder.arguments[0]], tensor)
-    return offsets, builder.value("arith.cmpi", [offsets, n], TensorType((size,), I1), predicate="slt")
-
-
-def test_vector_add() -> None:
-    builder = Builder([(I32, {"tt.divisibility": 16}), (PointerType(I32), {"tt.divisibility": 16})])
-    offsets, mask = vector_add_offsets(builder)
-    pointers = TensorType((1024,), PointerType(I32))
-    base = builder.value("tt.splat", [builder.arguments[1]], pointers)
-    pointer = builder.value("tt.addptr", [base, offsets], pointers)
-    loaded = builder.value("tt.load", [pointer, mask], TensorType((1024,), I32))
-    analysis = builder.analysis()
-    assert analysis[offsets] == AxisInfo((1024,), (1024,), (1,))
-    assert analysis[mask].constancy == (16,)
-    assert analysis[pointer] == AxisInfo((1024,), (16,), (1,))
-    assert analysis[loaded] == AxisInfo((1,), (1,), (1,))
-
-
-def test_offsets_that_may_wrap_inside_a_block_are_not_contiguous_pointers() -> None:
-    """arange + 1 may pass 2^31 in the middle of a block; a 64-bit offset cannot."""
-    for width, contiguity in ((I32, 1), (I64, 64)):
-        tensor, pointers = TensorType((64,), width), TensorType((64,), PointerType(I32))
-        builder = Builder([(width, {}), (PointerType(I32), {"tt.divisibility": 16})])
-        line = builder.value("tt.make_range", [], TensorType((64,), I32), start=0, end=64)
-        if width == I64:
-            line = builder.value("arith.extsi", [line], tensor)
-        start = builder.value("tt.splat", [builder.arguments[0]], tensor)
-        offsets = builder.value("arith.addi", [line, start], tensor)
-        base = builder.value("tt.splat", [builder.arguments[1]], pointers)
-        pointer = builder.value("tt.addptr", [base, offsets], pointers)
-        info = builder.analysis()[pointer]
-        assert (info.contiguity, info.divisibility) == ((contiguity,), (4,))
-
-
-def test_remainder_keeps_the_blocks_of_a_matmul() -> None:
-    """(pid * 64 + arange(64)) % M with M a multiple of 16, as the matmul tutorial computes rows."""
-    builder = Builder([(I32, {"tt.divisibility": 16})])
-    offsets, _ = vector_add_offsets(builder, 64)
-    modulus = builder.value("tt.splat", [builder.arguments[0]], TensorType((64,), I32))
-    rows = builder.value("arith.remsi", [offsets, modulus], TensorType((64,), I32))
-    column = builder.value("tt.expand_dims", [rows], TensorType((64, 1), I32), axis=1)
-    row = builder.value("tt.expand_dims", [rows], TensorType((1, 64), I32), axis=0)
-    analysis = builder.analysis()
-    assert analysis[rows] == AxisInfo((16,), (16,), (1,))
-    assert analysis[column] == AxisInfo((16, 1), (16, 1), (1, 1))
-    assert analysis[row] == AxisInfo((1, 16), (1, 16), (1, 1))
-
-
-@pytest.mark.parametrize(
-    "hint, expected",
-    [
-        (8, ((1,), (8,), (1,))),
-        (DenseAttr(TensorType((1,), I32), (8,), True), ((1,), (8,), (1,))),
-        (24, ((1,), (8,), (1,))),
-    ],
-)
-def test_hints(hint: Any, expected: tuple[tuple[int, ...], ...]) -> None:
-    builder = Builder([(TensorType((16,), I32), {})])
-    promised = builder.value(
-        "arith.addi", [builder.arguments[0]] * 2, TensorType((16,), I32), **{"tt.divisibility": hint}
-    )
-    assert builder.analysis()[promised] == AxisInfo(*expected)  # type: ignore[arg-type]
-    assert builder.analysis()[builder.arguments[0]] == AxisInfo((1,), (1,), (1,))
-
-
-def test_hints_on_several_results_are_of_none() -> None:
-    """Nothing says which of them the user means."""
-    builder = Builder([(TensorType((8, 2), I32), {})])
-    hint = {"tt.contiguity": DenseAttr(TensorType((1,), I32), (8,), True)}
-    split = builder.op("tt.split", builder.arguments, [TensorType((8,), I32)] * 2, **hint)
-    assert all(builder.analysis()[result] == AxisInfo((1,), (1,), (1,)) for result in split.results)
-
-
 @given(st.integers(0, 5), st.integers(0, 5), st.integers(0, 5), st.integers(0, 5), st.integers(1, 6))
 def test_loops(lower: int, step: int, start: int, advance: int, rounds: int) -> None:
     """A carried value that grows by a multiple of the counter: checked in every round."""
@@ -350,56 +272,6 @@ def test_loops(lower: int, step: int, start: int, advance: int, rounds: int) -> 
         check_claims(analysis[value], np.array(held, np.int32))
 
 
-def test_pointers_carried_through_a_loop_stay_vectorisable() -> None:
-    """``a += 32 * stride`` with a stride that is a multiple of 16, as in a matmul's loop over K."""
-    pointers = TensorType((64,), PointerType(I32))
-    builder = Builder([(PointerType(I32), {"tt.divisibility": 16}), (I32, {"tt.divisibility": 16}), (I32, {})])
-    line = builder.value("tt.make_range", [], TensorType((64,), I32), start=0, end=64)
-    base = builder.value("tt.splat", [builder.arguments[0]], pointers)
-    first = builder.value("tt.addptr", [base, line], pointers)
-    move = builder.value("tt.splat", [builder.arguments[1]], TensorType((64,), I32))
-    carried: list[Value] = []
-
-    def body(arguments: list[Value]) -> list[Value]:
-        carried.append(arguments[1])
-        return [builder.value("tt.addptr", [arguments[1], move], pointers)]
-
-    zero, one = (builder.value("arith.constant", [], I32, value=number) for number in (0, 1))
-    region = builder.region([I32, pointers], body)
-    loop = builder.op("scf.for", [zero, builder.arguments[2], one, first], [pointers], [region])
-    analysis = builder.analysis()
-    assert analysis[carried[0]] == analysis[loop.result] == AxisInfo((64,), (16,), (1,))
-
-
-def test_a_loop_that_keeps_losing_ends() -> None:
-    """Halving in every round would take 62 rounds to know nothing."""
-    builder = Builder([(I32, {})])
-    zero, two = (builder.value("arith.constant", [], I32, value=number) for number in (0, 2))
-    region = builder.region([I32, I32], lambda arguments: [builder.value("arith.divsi", [arguments[1], two], I32)])
-    start = builder.value("arith.shli", [builder.arguments[0], builder.value("arith.constant", [], I32, value=30)], I32)
-    loop = builder.op("scf.for", [zero, builder.arguments[0], two, start], [I32], [region])
-    analysis = builder.analysis()
-    assert analysis[start].divisibility == (1 << 30,)
-    assert analysis[loop.result].divisibility == (1,)
-
-
-def test_if_and_while() -> None:
-    builder = Builder([(I1, {}), (I32, {"tt.divisibility": 16}), (I32, {"tt.divisibility": 8})])
-    condition, left, right = builder.arguments
-    either = builder.op(
-        "scf.if", [condition], [I32], [builder.region([], lambda _: [left]), builder.region([], lambda _: [right])]
-    )
-
-    def after(arguments: list[Value]) -> list[Value]:
-        return [builder.value("arith.addi", [arguments[0], right], I32)]
-
-    before = builder.region([I32], lambda arguments: [condition, arguments[0]], "scf.condition")
-    loop = builder.op("scf.while", [left], [I32], [before, builder.region([I32], after)])
-    analysis = builder.analysis()
-    assert analysis[either.result].divisibility == (8,)
-    assert analysis[loop.result].divisibility == (8,)
-
-
 def test_what_is_not_analysed_has_no_claims() -> None:
     builder = Builder([(I32, {"tt.divisibility": 16})])
     called = builder.value("tt.call", [builder.arguments[0]], I32, callee="g")
@@ -413,22 +285,27 @@ def test_what_is_not_analysed_has_no_claims() -> None:
     assert zero.analysis()[value] == AxisInfo((1,), (MAX_DIVISOR,), (1,), 0)
 
 
-def test_pointer_bitcast_changes_the_step() -> None:
-    """Elements of four bytes seen as bytes are no longer consecutive."""
-    words, octets = TensorType((16,), PointerType(I32)), TensorType((16,), PointerType(IntegerType(8)))
-    builder = Builder([(words, {"tt.contiguity": 16, "tt.divisibility": 16})])
-    same = builder.value("tt.bitcast", [builder.arguments[0]], TensorType((16,), PointerType(IntegerType(32))))
-    other = builder.value("tt.bitcast", [builder.arguments[0]], octets)
-    analysis = builder.analysis()
-    assert analysis[same] == AxisInfo((16,), (16,), (1,))
-    assert analysis[other] == AxisInfo((1,), (4,), (1,))
+def _facts(function: Function) -> Iterator[str]:
+    """A line for each argument and result, in the order of the text."""
+    analysis = AxisInfoAnalysis(function)
+    assert function.body is not None
+    for owner in (function, *function.walk()):
+        if isinstance(owner, Operation):
+            values = [(owner.name, value) for value in owner.results]
+            bodies = [region.entry for region in owner.regions]
+        else:
+            values, bodies = [], [function.body.entry]
+        values += [("argument", value) for body in bodies for value in body.arguments]
+        for name, value in values:
+            info = analysis[value]
+            found = {"contiguity": info.contiguity, "divisibility": info.divisibility, "constancy": info.constancy}
+            yield " ".join([name, *(f"{what}={','.join(map(str, of))}" for what, of in found.items())])
 
 
-def test_a_reshape_that_may_reorder_keeps_no_runs() -> None:
-    """Upstream gives it an encoding of its own, by which elements come in another order."""
-    builder = Builder([(TensorType((256,), I32), {"tt.contiguity": 256, "tt.divisibility": 16})])
-    square = TensorType((16, 16), I32)
-    kept = builder.value("tt.reshape", [builder.arguments[0]], square)
-    mixed = builder.value("tt.reshape", [builder.arguments[0]], square, allow_reorder=None)
-    analysis = builder.analysis()
-    assert analysis[kept].contiguity == (1, 16) and analysis[mixed] == AxisInfo((1, 1), (1, 1), (1, 1))
+TEXTS = {title(section): section for _, several in sections(Path(__file__).parent / "text") for section in several}
+
+
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+def test_what_is_claimed(text: str) -> None:
+    """What FileCheck wants of the claims about each function of text/axis_info.ttgir."""
+    check("\n".join(_facts(parse_module(f"module {{\n{text}}}\n").functions["k"])), text)
