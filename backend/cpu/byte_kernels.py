@@ -170,9 +170,9 @@ class ByteKernel(TileKernel):
         if instruction.adds:
             takes = narrow if "neon" in instruction.name else vector
             factors = [(takes, self._cast(factor, vector, takes)) for factor in (left, right)]
-            return text.call(vector, instruction.name, [(vector, total), *factors])
+            return text.call(instruction.name, vector, [(vector, total), *factors])
         factors = [(narrow, self._cast(factor, vector, narrow)) for factor in (left, right)]
-        products = text.call(vector, instruction.name, factors)
+        products = text.call(instruction.name, vector, factors)
         return text.value(f"add {vector} {products}, {total}")
 
     # -- how factors become words -------------------------------------------------------------------------------------

@@ -63,11 +63,11 @@ class ByteRounds(ByteKernel):
         steps = self._tiles.words if self._tiles else self._together
         end = text.value(f"udiv i64 {text.add(numbers['needed'], block.rows - 1)}, {block.rows}")
         whole = product.m // block.rows * block.rows
-        end = text.call("i64", "llvm.umin.i64", [("i64", text.times(end, block.rows)), ("i64", str(whole))])
+        end = text.intrinsic("umin", "i64", text.times(end, block.rows), str(whole))
 
         def part(start: str, _: list[str]) -> None:
             rest = text.value(f"sub i64 {numbers['steps']}, {start}")
-            count = text.call("i64", "llvm.umin.i64", [("i64", rest), ("i64", str(self._length))])
+            count = text.intrinsic("umin", "i64", rest, str(self._length))
             # The words that are multiplied, a multiple of those of a step.
             together = steps * self._instruction.factors
             words = text.times(text.value(f"udiv i64 {text.add(count, together - 1)}, {together}"), steps)

@@ -4,40 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from .code import Code
 
-class FunctionText:
+
+class FunctionText(Code):
     """A function's blocks, one after the other. Values are their names in the text."""
 
     def __init__(self) -> None:
-        self._lines: list[str] = []
+        super().__init__()
         self._allocas: list[str] = []
-        self._count = 0
-        self._block = "entry"
-        #: Declarations of what is called.
-        self.declarations: set[str] = set()
 
-    def value(self, text: str) -> str:
-        """Appends an instruction with a result."""
-        self._count += 1
-        name = f"%v{self._count}"
-        self._lines.append(f"  {name} = {text}")
-        return name
-
-    def do(self, text: str) -> None:
-        """Appends an instruction without a result."""
-        self._lines.append(f"  {text}")
+    #: Appends an instruction with a result.
+    value = Code.emit
 
     def alloca(self, type_: str, align: int) -> str:
         """Memory of the function's own, made when it is entered."""
-        self._count += 1
-        name = f"%v{self._count}"
+        name = "%" + self.name()
         self._allocas.append(f"  {name} = alloca {type_}, align {align}")
         return name
 
-    def call(self, result: str, name: str, arguments: Sequence[tuple[str, str]]) -> str:
-        """A call of a declared function; ``arguments``: (type, value)."""
-        self.declarations.add(f"declare {result} @{name}({', '.join(type_ for type_, _ in arguments)})")
-        return self.value(f"call {result} @{name}({', '.join(f'{type_} {value}' for type_, value in arguments)})")
+    def spread(self, vector: str, scalar: str) -> str:
+        """A vector of a type such as ``<8 x float>``, all of whose elements are ``scalar``."""
+        lanes, _, element = vector[1:-1].split(" ")
+        first = self.value(f"insertelement {vector} poison, {element} {scalar}, i64 0")
+        return self.value(f"shufflevector {vector} {first}, {vector} poison, <{lanes} x i32> zeroinitializer")
 
     def prefetch(self, pointer: str, level: int) -> None:
         """Asks for a line of memory, for reading; ``level``: 3 is the nearest cache. The line need not exist."""
@@ -84,24 +74,13 @@ class FunctionText:
     ) -> list[str]:
         """``body(index, values)`` for the index 0, ``step``, … below ``count``, each giving the next values.
         ``carried``: (type, first value). The last values; a loop of one iteration is none."""
-        initial = [value for _, value in carried]
         if count <= step:
-            return body("0", initial) or []
-        self._count += 1
-        head, before = f"loop{self._count}", self._block
-        index, names = f"%i{self._count}", [f"%c{self._count}_{number}" for number in range(len(carried))]
-        self.do(f"br label %{head}")
-        self._label(head)
-        place = len(self._lines)
-        following = body(index, names) or []
-        after = self.value(f"add nuw nsw i64 {index}, {step}")
-        again = self.value(f"icmp ult i64 {after}, {count}")
-        self.do(f"br i1 {again}, label %{head}, label %{head}x")
-        phis = [f"  {index} = phi i64 [0, %{before}], [{after}, %{self._block}]"]
-        for name, (type_, first), value in zip(names, carried, following, strict=True):
-            phis.append(f"  {name} = phi {type_} [{first}, %{before}], [{value}, %{self._block}]")
-        self._lines[place:place] = phis
-        self._label(f"{head}x")
+            return body("0", [value for _, value in carried]) or []
+        head, phis = self._begin_loop(carried)
+        following = body(phis[0], phis[1:]) or []
+        after = self._again(phis, step, following)
+        self.branch(self.value(f"icmp ult i64 {after}, {count}"), head, f"{head}x")
+        self.label(f"{head}x")
         return following
 
     def counted(
@@ -112,39 +91,38 @@ class FunctionText:
         carried: Sequence[tuple[str, str]] = (),
     ) -> list[str]:
         """``loop`` for a ``count`` that is an i64, and may be 0."""
-        self._count += 1
-        head, before = f"loop{self._count}", self._block
-        index, names = f"%i{self._count}", [f"%c{self._count}_{number}" for number in range(len(carried))]
-        self.do(f"br label %{head}")
-        self._label(head)
-        place = len(self._lines)
-        self.do(f"br i1 {self.value(f'icmp ult i64 {index}, {count}')}, label %{head}b, label %{head}x")
-        self._label(f"{head}b")
-        following = body(index, names) or []
-        after = self.value(f"add nuw nsw i64 {index}, {step}")
-        self.do(f"br label %{head}")
-        phis = [f"  {index} = phi i64 [0, %{before}], [{after}, %{self._block}]"]
-        for name, (type_, first), value in zip(names, carried, following, strict=True):
-            phis.append(f"  {name} = phi {type_} [{first}, %{before}], [{value}, %{self._block}]")
-        self._lines[place:place] = phis
-        self._label(f"{head}x")
-        return names
+        head, phis = self._begin_loop(carried)
+        self.branch(self.value(f"icmp ult i64 {phis[0]}, {count}"), f"{head}b", f"{head}x")
+        self.label(f"{head}b")
+        self._again(phis, step, body(phis[0], phis[1:]) or [])
+        self.jump(head)
+        self.label(f"{head}x")
+        return phis[1:]
+
+    def _begin_loop(self, carried: Sequence[tuple[str, str]]) -> tuple[str, list[str]]:
+        """The label of a loop's head, and its phis: the index, and what is carried."""
+        head, before = self.name("loop"), self.block
+        self.jump(head)
+        self.label(head)
+        return head, [self.phi(type_, [(first, before)]) for type_, first in (("i64", "0"), *carried)]
+
+    def _again(self, phis: list[str], step: int, following: Sequence[str]) -> str:
+        """The next index. The loop begins anew from here with it and what follows."""
+        after = self.value(f"add nuw nsw i64 {phis[0]}, {step}")
+        for phi, value in zip(phis, (after, *following), strict=True):
+            self.add_incoming(phi, value, self.block)
+        return after
 
     def either(self, condition: str, then: Callable[[], None], otherwise: Callable[[], None]) -> None:
         """One of two pieces of code, by an i1."""
-        self._count += 1
-        name = f"either{self._count}"
-        self.do(f"br i1 {condition}, label %{name}t, label %{name}f")
+        name = self.name("either")
+        self.branch(condition, f"{name}t", f"{name}f")
         for letter, body in (("t", then), ("f", otherwise)):
-            self._label(f"{name}{letter}")
+            self.label(f"{name}{letter}")
             body()
-            self.do(f"br label %{name}x")
-        self._label(f"{name}x")
-
-    def _label(self, name: str) -> None:
-        self._lines.append(f"{name}:")
-        self._block = name
+            self.jump(f"{name}x")
+        self.label(f"{name}x")
 
     def define(self, head: str) -> str:
         """The whole function; ``head``: all before its body."""
-        return "\n".join([f"{head} {{", "entry:", *self._allocas, *self._lines, "  ret void", "}"])
+        return "\n".join([f"{head} {{", "entry:", *self._allocas, self.text(), "  ret void", "}"])

@@ -218,15 +218,10 @@ class TileKernel:
         return self._text.value(f"load {type_}, ptr {pointer}, align {self._bytes}")
 
     def _spread(self, scalar: str) -> str:
-        first = self._text.value(f"insertelement {self._vector} poison, {self._type} {scalar}, i64 0")
-        lanes = self._block.lanes
-        return self._text.value(
-            f"shufflevector {self._vector} {first}, {self._vector} poison, <{lanes} x i32> zeroinitializer"
-        )
+        return self._text.spread(self._vector, scalar)
 
     def _multiply_add(self, left: str, right: str, total: str) -> str:
         vector = self._vector
         if self._type == "i32":
             return self._text.value(f"add {vector} {self._text.value(f'mul {vector} {left}, {right}')}, {total}")
-        suffix = f"v{self._block.lanes}{self._product.element}"
-        return self._text.call(vector, f"llvm.fma.{suffix}", [(vector, left), (vector, right), (vector, total)])
+        return self._text.intrinsic("fma", vector, left, right, total)

@@ -75,8 +75,7 @@ class PairRounds(ByteRounds):
 
         def vector(at: str, least: list[str]) -> list[str]:
             value = text.value(f"load {_WORDS}, ptr {text.element('i16', source, at)}, align 1")
-            halves = [(_WORDS, value), (_WORDS, value), (_WORDS, "splat (i32 16)")]
-            value = text.call(_WORDS, "llvm.fshl.v16i32", halves)
+            value = text.intrinsic("fshl", _WORDS, value, value, "splat (i32 16)")
             text.do(f"store {_WORDS} {value}, ptr {text.element('i16', target, at)}, align 1")
             return [self._lesser(least[0], self._cast(value, _WORDS, _BITS))]
 
@@ -131,12 +130,12 @@ class PairRounds(ByteRounds):
         the largest."""
         text = self._text
         value = text.value(f"add {_BITS} {text.value(f'add {_BITS} {factors}, {factors}')}, splat (i16 -1)")
-        return text.call(_BITS, "llvm.umin.v32i16", [(_BITS, least), (_BITS, value)])
+        return text.intrinsic("umin", _BITS, least, value)
 
     def _exponent(self, least: str) -> str:
         """The least biased exponent, an i32: for a subnormal factor one that is too small for any other."""
         text = self._text
-        found = text.value(f"zext i16 {text.call('i16', 'llvm.vector.reduce.umin.v32i16', [(_BITS, least)])} to i32")
+        found = text.value(f"zext i16 {text.call('llvm.vector.reduce.umin.v32i16', 'i16', [(_BITS, least)])} to i32")
         exponent = text.value(f"lshr i32 {text.value(f'add i32 {found}, 1')}, 8")
         return text.value(f"select i1 {text.value(f'icmp eq i32 {exponent}, 0')}, i32 -1024, i32 {exponent}")
 
@@ -153,8 +152,8 @@ class PairRounds(ByteRounds):
         for total in initial:
             bits = text.value(f"bitcast {_SUMS} {total} to {_WORDS}")
             bits = text.value(f"add {_WORDS} {text.value(f'add {_WORDS} {bits}, {bits}')}, splat (i32 -1)")
-            least = text.call(_WORDS, "llvm.umin.v16i32", [(_WORDS, least), (_WORDS, bits)])
-        least = text.call("i32", "llvm.vector.reduce.umin.v16i32", [(_WORDS, least)])
+            least = text.intrinsic("umin", _WORDS, least, bits)
+        least = text.call("llvm.vector.reduce.umin.v16i32", "i32", [(_WORDS, least)])
         exact = text.value(f"icmp uge i32 {least}, {(_LEAST_SUM << 24) - 1}")
 
         def products(pairs: bool) -> None:
@@ -176,12 +175,12 @@ class PairRounds(ByteRounds):
     def _add_pair(self, left: str, right: str, total: str) -> str:
         """Adds the products of words to sums."""
         factors = [(_FACTORS, self._cast(word, _WORDS, _FACTORS)) for word in (left, right)]
-        return self._text.call(_SUMS, _INSTRUCTION.name, [(_SUMS, total), *factors])
+        return self._text.call(_INSTRUCTION.name, _SUMS, [(_SUMS, total), *factors])
 
     def _add_apart(self, left: str, right: str, total: str) -> str:
         """Adds the products of words of any numbers, the upper halves' first."""
         text = self._text
         for how in (f"and {_WORDS} {{}}, splat (i32 -65536)", f"shl {_WORDS} {{}}, splat (i32 16)"):
-            factors = [(_SUMS, self._cast(text.value(how.format(word)), _WORDS, _SUMS)) for word in (left, right)]
-            total = text.call(_SUMS, "llvm.fma.v16f32", [*factors, (_SUMS, total)])
+            factors = [self._cast(text.value(how.format(word)), _WORDS, _SUMS) for word in (left, right)]
+            total = text.intrinsic("fma", _SUMS, *factors, total)
         return total

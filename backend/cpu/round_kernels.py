@@ -100,7 +100,7 @@ class _Rounds:
 
             def part(start: str, _: list[str]) -> None:
                 left = text.value(f"sub i64 {steps}, {start}")
-                count = text.call("i64", "llvm.umin.i64", [("i64", left), ("i64", str(self._most))])
+                count = text.intrinsic("umin", "i64", left, str(self._most))
                 offset = text.value(f"mul i64 {start}, {down}")
                 unrolled = text.value(f"and i64 {count}, {-_STEPS}")
                 lines = self._ask.rows_of_b(column, offset, down)
@@ -119,8 +119,8 @@ class _Rounds:
         needed = self._lines.numbers["needed"]
         # The blocks with rows that are needed, but one at least: the first packs.
         end = text.value(f"udiv i64 {text.add(needed, rows - 1)}, {rows}")
-        end = text.call("i64", "llvm.umin.i64", [("i64", text.times(end, rows)), ("i64", str(whole))])
-        end = text.call("i64", "llvm.umax.i64", [("i64", end), ("i64", str(rows))])
+        end = text.intrinsic("umin", "i64", text.times(end, rows), str(whole))
+        end = text.intrinsic("umax", "i64", end, str(rows))
         if together is None:
             self._pack_apart(part)
             text.counted(end, rows, lambda row, _: self._rows(part, row, row, rows))
@@ -140,7 +140,7 @@ class _Rounds:
         types = [f"<{lanes} x {one}>" if lanes > 1 else one for one in (_MEMORY[memory], self._type)]
         if mask:
             numbers = [("ptr", f"align {aligned} {pointer}"), (f"<{lanes} x i1>", mask), (types[0], "zeroinitializer")]
-            value = text.call(types[0], f"llvm.masked.load.v{lanes}{memory}.p0", numbers)
+            value = text.call(f"llvm.masked.load.v{lanes}{memory}.p0", types[0], numbers)
         else:
             value = text.value(f"load {types[0]}, ptr {pointer}, align {aligned}")
         return value if memory == self._product.element else text.value(f"fpext {types[0]} {value} to {types[1]}")
@@ -246,8 +246,7 @@ class _Rounds:
             for i, one in enumerate(left):
                 value = self._spread(text.element(self._type, one, k))
                 for j, other in enumerate(below):
-                    factors = [(vector, value), (vector, other), (vector, totals[i * block.vectors + j])]
-                    found.append(text.call(vector, f"llvm.fma.v{block.lanes}{product.element}", factors))
+                    found.append(text.intrinsic("fma", vector, value, other, totals[i * block.vectors + j]))
             if right:
                 for j, other in enumerate(below):
                     self._store(k, str(j * block.lanes), other)
@@ -307,8 +306,5 @@ class _Rounds:
         return targets
 
     def _spread(self, pointer: str) -> str:
-        text, vector = self._text, self._vector
-        scalar = text.value(f"load {self._type}, ptr {pointer}, align {self._bytes}")
-        first = text.value(f"insertelement {vector} poison, {self._type} {scalar}, i64 0")
-        same = f"<{self._block.lanes} x i32> zeroinitializer"
-        return text.value(f"shufflevector {vector} {first}, {vector} poison, {same}")
+        scalar = self._text.value(f"load {self._type}, ptr {pointer}, align {self._bytes}")
+        return self._text.spread(self._vector, scalar)

@@ -71,14 +71,14 @@ class FactorLines:
             apart = ", ".join(f"i64 {(number + lane) * size}" for lane in range(lanes))
             expected = text.value(f"add {vector} {first}, <{apart}>")
             equal = text.value(f"icmp eq {vector} {addresses}, {expected}")
-            every = text.call("i1", f"llvm.vector.reduce.and.v{lanes}i1", [(f"<{lanes} x i1>", equal)])
+            every = text.call(f"llvm.vector.reduce.and.v{lanes}i1", "i1", [(f"<{lanes} x i1>", equal)])
             found = text.value(f"and i1 {found}, {every}")
         return found
 
     def are_there(self, column: str) -> str:
         """The mask of a vector of columns: of those that are there."""
         text, lanes = self._text, self._lanes
-        left = text.call("i64", "llvm.usub.sat.i64", [("i64", self.numbers["columns"]), ("i64", column)])
+        left = text.intrinsic("usub.sat", "i64", self.numbers["columns"], column)
         numbers = ", ".join(f"i64 {lane}" for lane in range(lanes))
         return text.value(f"icmp ult <{lanes} x i64> <{numbers}>, {self._all(left)}")
 
@@ -100,6 +100,4 @@ class FactorLines:
 
     def _all(self, value: str) -> str:
         """A vector of one i64."""
-        text, vector = self._text, f"<{self._lanes} x i64>"
-        first = text.value(f"insertelement {vector} poison, i64 {value}, i64 0")
-        return text.value(f"shufflevector {vector} {first}, {vector} poison, <{self._lanes} x i32> zeroinitializer")
+        return self._text.spread(f"<{self._lanes} x i64>", value)

@@ -117,7 +117,7 @@ class Prefetches:
         turns = _power(self._block.rows)
         size, together = FACTORS[product.a[0]], turns * steps
         turn = text.value(f"and i64 {text.value(f'udiv i64 {k}, {steps}') if steps > 1 else k}, {turns - 1}")
-        row = text.call("i64", "llvm.umin.i64", [("i64", text.sum(first, turn)), ("i64", str(product.m - 1))])
+        row = text.intrinsic("umin", "i64", text.sum(first, turn), str(product.m - 1))
         along = text.times(text.value(f"and i64 {k}, {-together}"), size)
         place = text.element("i8", _address(text, "%a", text.times(row, product.a[1])), text.sum(behind, along))
         for line in range(-(-together * size // LINE)):
@@ -137,7 +137,7 @@ class Prefetches:
         start = text.element("i8", place, text.value(f"mul i64 {text.sum(row, turn)}, {apart}"))
         for line in range(lines):
             along = text.add(text.times(before, lines * LINE), line * LINE)
-            along = text.call("i64", "llvm.umin.i64", [("i64", along), ("i64", str(size - 1))])
+            along = text.intrinsic("umin", "i64", along, str(size - 1))
             text.prefetch(text.element("i8", start, along), _LEVEL)
 
     def where_c_goes(self, column: str, left: str) -> Places | None:
