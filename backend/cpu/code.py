@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 
 from .decoded_module import ModuleType
 
@@ -43,6 +44,7 @@ def _as_double(bits: int) -> int:
     return int(struct.unpack("<Q", struct.pack("<d", value))[0])
 
 
+@cache
 def suffix(name: str) -> str:
     """How a type is written in an intrinsic's name: ``v16f32``."""
     if name.startswith("<"):
@@ -77,9 +79,9 @@ class Code:
 
     def emit(self, text: str) -> str:
         """An instruction with a result; gives its name."""
-        name = "%" + self.name()
-        self.lines.append(f"  {name} = {text}{self.place}")
-        return name
+        self._next = number = self._next + 1
+        self.lines.append(f"  %v{number} = {text}{self.place}")
+        return f"%v{number}"
 
     def do(self, text: str) -> None:
         """An instruction without a result."""
