@@ -174,7 +174,7 @@ def by_torchs_kernel(op: Any, *args: Any, **kwargs: Any) -> Any:
         return made[0] if len(made) == 1 else tuple(made)
     results = op(*taken)
     every = (results,) if isinstance(results, torch.Tensor) else results
-    if outs and sum(x.nbytes for x in every) >= _LARGE and all(map(is_plain, every)):
+    if outs and sum(x.nbytes for x in every) >= _LARGE and all(is_plain(x) and is_dense(x) for x in every):
         if len(_forms) >= _MOST_FORMS:
             _forms.clear()
         _forms[key] = [(x.size(), x.stride(), x.dtype) for x in every]

@@ -294,11 +294,11 @@ def in_host_memory(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
 def is_plain(tensor: torch.Tensor) -> bool:
     """Whether its memory, copied as it is, is all of it."""
     is_strided = tensor.layout == torch.strided and tensor.dtype in DLPACK_CODES
-    return is_strided and not tensor.is_conj() and not tensor.is_neg() and is_dense(tensor)
+    return is_strided and not tensor.is_conj() and not tensor.is_neg()
 
 
 def copy_of_host(host: torch.Tensor, device: torch.device) -> torch.Tensor:
-    """The CPU tensor's values and strides in new memory of the device."""
+    """The CPU tensor's values and strides in new memory of the device, with what lies between its elements."""
     if not is_plain(host):
         return host.to(device)
     made = _new(host.size(), host.stride(), host.dtype, device)

@@ -12,6 +12,7 @@ from triton import knobs
 from triton.backends.spirv.launching.typed_kernels import TypedKernel
 from triton.backends.spirv.settings import TORCH_COMPILED
 from triton.backends.spirv.torch import registration
+from triton.backends.spirv.torch.ops import processor
 
 #: What torch.testing.assert_close takes as equal, by type; None is its own choice.
 _TOLERANCES = {torch.float16: (2e-3, 2e-3), torch.bfloat16: (2e-2, 2e-2), torch.float32: (2e-5, 2e-5)}
@@ -23,7 +24,14 @@ def _registered() -> None:
 
 
 @pytest.fixture(autouse=True)
-def _kernels_of_this_backend(monkeypatch: pytest.MonkeyPatch) -> None:
+def _torchs_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the device is the processor, some operations are done by torch's own kernels, as users have it."""
+    monkeypatch.delenv(TORCH_COMPILED.name, raising=False)
+
+
+@pytest.fixture
+def compiled(monkeypatch: pytest.MonkeyPatch, _torchs_kernels: None) -> None:
+    """These operations are kernels of this backend, as on other devices."""
     monkeypatch.setenv(TORCH_COMPILED.name, "1")
 
 
@@ -64,7 +72,25 @@ def to(device: str, value: Any) -> Any:
 
 
 def compare(function: Callable[..., Any], *args: Any, tolerance: tuple[float, float] | None = None) -> None:
-    """Check results of a function, and what it makes of its arguments, against the CPU's: values, types, strides."""
+    """Check results of a function, and what it makes of its arguments, against the CPU's: values, types, strides. What
+    torch's own kernels do is checked as this backend's, too."""
+    with pytest.MonkeyPatch.context() as patch:
+        calls, run = [], processor.by_torchs_kernel
+
+        def counted(op: Any, *args: Any, **kwargs: Any) -> Any:
+            calls.append(op)
+            return run(op, *args, **kwargs)
+
+        patch.setattr(processor, "by_torchs_kernel", counted)
+        patch.delenv(TORCH_COMPILED.name, raising=False)
+        compare_once(function, *args, tolerance=tolerance)
+        if calls:
+            patch.setenv(TORCH_COMPILED.name, "1")
+            compare_once(function, *args, tolerance=tolerance)
+
+
+def compare_once(function: Callable[..., Any], *args: Any, tolerance: tuple[float, float] | None = None) -> None:
+    """The same by whichever kernels the setting asks for."""
     there = to("spirv", args)
     here = pytree.tree_map(lambda leaf: leaf.clone() if isinstance(leaf, torch.Tensor) else leaf, args)
     want, got = function(*here), function(*there)

@@ -12,7 +12,7 @@ from torch.utils import _pytree as pytree
 from .conftest import compare
 from .test_elementwise import values
 
-pytestmark = pytest.mark.usefixtures("no_fallbacks")
+pytestmark = pytest.mark.usefixtures("no_fallbacks", "compiled")
 
 
 def _numbers(*shape: int) -> torch.Tensor:

@@ -12,6 +12,8 @@ from triton.backends.spirv.torch.ops import jacobi
 
 from .conftest import compare, with_gradients
 
+pytestmark = pytest.mark.usefixtures("compiled")
+
 _TYPES = [torch.float32, torch.float64]
 _BATCHES: list[tuple[int, ...]] = [(1, 1), (2, 2), (3, 3), (2, 5, 3), (2, 2, 3, 5), (2, 33, 9), (9, 33)]
 

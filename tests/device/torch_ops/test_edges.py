@@ -16,6 +16,8 @@ import torch
 from torch.nn import functional as F  # noqa: N812 (torch's own convention)
 from triton.backends.spirv.runtime import context as vulkan_context
 
+pytestmark = pytest.mark.usefixtures("compiled")
+
 _TYPES = (torch.float32, torch.float16, torch.bfloat16)
 #: Steps of a type that a result may be away.
 _STEPS = {torch.float64: 64, torch.float32: 64, torch.float16: 1, torch.bfloat16: 1}

@@ -14,6 +14,8 @@ from triton.backends.spirv.torch.ops.butterflies import radices, root
 
 from .conftest import compare
 
+pytestmark = pytest.mark.usefixtures("compiled")
+
 _ON_DEVICE = pytest.mark.usefixtures("no_fallbacks")
 _TOLERANCE = (2e-5, 2e-5)
 

@@ -10,7 +10,7 @@ import torch
 
 from .conftest import compare, with_gradients
 
-pytestmark = pytest.mark.usefixtures("no_fallbacks")
+pytestmark = pytest.mark.usefixtures("no_fallbacks", "compiled")
 
 _CLOSE: dict[Any, tuple[float, float]] = {torch.float32: (2e-3, 2e-3), torch.float64: (1e-9, 1e-9)}
 

@@ -9,7 +9,7 @@ import torch
 
 from .conftest import compare
 
-pytestmark = pytest.mark.usefixtures("no_fallbacks")
+pytestmark = pytest.mark.usefixtures("no_fallbacks", "compiled")
 
 _LOOSE, _TIGHT = (1e-4, 1e-4), (1e-10, 1e-10)
 

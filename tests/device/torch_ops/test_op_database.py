@@ -35,8 +35,13 @@ def test_the_page_has_a_row_for_every_operator_and_no_wrong_result() -> None:
     assert DATA.read_text(encoding="utf-8") == data(rows)
 
 
+@pytest.mark.parametrize("compiled", [False, True], ids=["as it is", "compiled"])
 @pytest.mark.parametrize("name", _TODAY)
-def test_an_operator_does_no_worse_than_the_page_says(name: str) -> None:
+def test_an_operator_does_no_worse_than_the_page_says(
+    name: str, compiled: bool, request: pytest.FixtureRequest
+) -> None:
+    if compiled:
+        request.getfixturevalue("compiled")
     cells, _ = read()[name]
     for family in ("float32", "int64"):
         outcome = op_database.run(op_database.entries()[name], family)

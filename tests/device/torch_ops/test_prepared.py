@@ -117,6 +117,7 @@ def test_the_first_call_of_a_kind_is_not_recorded(monkeypatch: pytest.MonkeyPatc
         assert len(recorded) >= len(given)
 
 
+@pytest.mark.usefixtures("compiled")
 def test_the_kind_unused_for_longest_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     _needs_prepared_calls()
     often, once = torch.ones(3, 5, device="spirv"), torch.ones(5, 3, device="spirv")

@@ -10,7 +10,7 @@ import mpmath
 import pytest
 import torch
 
-pytestmark = pytest.mark.usefixtures("no_fallbacks")
+pytestmark = pytest.mark.usefixtures("no_fallbacks", "compiled")
 
 _EVERYWHERE = torch.cat((torch.linspace(-9.97, 9.93, 401), torch.tensor([0.0, -0.0, 1e-6, 30.0, 85.0, 1e4, 1e30])))
 _POSITIVE = torch.cat((torch.linspace(0.01, 20, 401), torch.tensor([1e-4, 100.0, 1e4])))
