@@ -238,7 +238,7 @@ def report(suite: Suite, counts: Counts) -> bool:
 
 
 def page(folder: Path, before: str = "") -> str:
-    """docs/internals/suites.md. A suite without results is as it was ``before``."""
+    """docs/internals/suites.md. A suite without results, or without those of values, is as it was ``before``."""
     kept = {part.partition("\n")[0]: part.strip().splitlines()[1:] for part in before.split("\n## ")}
     found = [(suite, counted(suite, results(folder / f"{suite.package}.jsonl"))) for suite in SUITES]
     lines = [
@@ -255,16 +255,15 @@ def page(folder: Path, before: str = "") -> str:
     ]
     for suite, counts in found:
         again = counted(suite, results(folder / f"{suite.package}.values.jsonl"))
+        name = f"| {suite.package} {suite.version} |"
+        row = next((line for line in before.splitlines() if line.startswith(name)), f"{name} not run yet{' |' * 8}")
         if not counts.collected:
-            name = f"| {suite.package} {suite.version} |"
-            lines += [line for line in before.splitlines() if line.startswith(name)] or [
-                f"{name} not run yet{' |' * 8}"
-            ]
+            lines.append(row)
             continue
+        values = f"{again.run} run, {len(again.ours)}" if again.run else row.split("|")[-2].strip()
         lines.append(
-            f"| {suite.package} {suite.version} | {counts.collected} | {counts.run} | {counts.passed} | "
-            f"{len(counts.ours)} | {counts.of(THEIRS)} | {counts.of(LIMIT)} | {counts.skipped} | "
-            f"{again.run} run, {len(again.ours)} |"
+            f"{name} {counts.collected} | {counts.run} | {counts.passed} | {len(counts.ours)} | {counts.of(THEIRS)} | "
+            f"{counts.of(LIMIT)} | {counts.skipped} | {values} |"
         )
     lines += ["", "## How they are run", "", "```"]
     lines += ["python3 -m tools suites --fetch sources   # libraries with their tests; pip installs their needs"]

@@ -97,13 +97,7 @@ SUITES = (
         },
         known=(
             _NO_BLOCKS,
-            (
-                r"TODO: implement for other devices|test_hardware_detection_list_of_tensors|local_cache\.py:185"
-                # With 132 multiprocessors, which it takes for this type alone, its first configuration is CUDA's.
-                "|test_config_fragment1",
-                LIMIT,
-                _TYPE,
-            ),
+            ("Vulkan cannot promise that a whole grid is resident", LIMIT, "it asks for a cooperative grid"),
             # 18 of its 20 configurations do.
             ("test_autotune_continues_when_accuracy_check_crashes", THEIRS, _BLOCKS),
             (
@@ -115,6 +109,7 @@ SUITES = (
         ),
         needs=("filecheck", "psutil", "rich", "scikit-learn", "expecttest"),
         environment={"HELION_AUTOTUNE_EFFORT": "none"},
+        types=True,
     ),
     Suite(
         "flash-linear-attention",
@@ -189,7 +184,7 @@ SUITES = (
         text="triton",
         without={"several GPUs": "fsdp2 dtensor fsdp2_tp nvfp4_parallel nvfp4_fsdp2_tp a2a_dispatch mxfp8_a2a"},
         known=(
-            ("GPTQ only supports CUDA currently", LIMIT, _TYPE),
+            ("GPTQ only supports CUDA currently|test_benchmark_model_cuda", LIMIT, _TYPE),
             (
                 "Could not run 'aten::_convert_weight_to_int4pack'",
                 LIMIT,
@@ -250,9 +245,10 @@ SUITES = (
                 attention_patterns checkpoint fmha_flop_formula profiler sparse_tensors sparsity24
             """,
         },
+        types=True,
         known=(
-            # With CUDA's type it refuses all the same, as its compiled extension is missing.
-            (r"does not support inputs: query|device=spirv \(supported: {'cuda'}\)", LIMIT, _TYPE),
+            ("xFormers wasn't build with CUDA support|No operator found for `memory_eff", LIMIT, _EXTENSION),
+            (r"test_rope_padded\.py.*-18300-4098-.*ended with -9", LIMIT, "it needs more than 20 GB of memory"),
             ("Could not run 'xformers_python::", LIMIT, "its operation is registered for torch's key of CUDA alone"),
         ),
         needs=("scipy",),
@@ -313,7 +309,16 @@ SUITES = (
         ),
         path="unsloth/kernels/moe .",
         types=True,
-        known=(("couldn't connect to 'https://huggingface.co'|Failed to load model", LIMIT, "it loads a model"),),
+        known=(
+            ("couldn't connect to 'https://huggingface.co'|Failed to load model", LIMIT, "it loads a model"),
+            # Both sides are sums in float32, which round to neighbours where the exact sum is within 0.002 of a unit
+            # in the last place of the middle: 1 element of 8,192 in 16 of 200 seeds, of which neither side is nearer.
+            (
+                r"backward_dW.*bfloat16.*outputs mismatch: 0\.0(01953|03906|07812|15625) ",
+                THEIRS,
+                "its tolerance is less than one unit in the last place of bfloat16 from 0.25 on",
+            ),
+        ),
     ),
     Suite("conch-triton-kernels", "1.3", ("tests/*_test.py",)),
     Suite("cut-cross-entropy", "25.1.1", ("tests/test_*.py",)),

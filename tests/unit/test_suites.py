@@ -122,11 +122,13 @@ def test_a_page_keeps_what_was_not_run_again(tmp_path: Path) -> None:
     row = f"| {SUITES[1].package} {SUITES[1].version} |"
     assert f"{row} not run yet |" in before
     before = before.replace(f"{row} not run yet", f"{row} 7").replace("`test/test_*.py`", "`test/of_then.py`")
+    first = f"| {SUITES[0].package} {SUITES[0].version} |"
+    before = before.replace(f"{first} not run yet{' |' * 8}", f"{first}{' 5 |' * 7} 3 run, 0 |")
     rows = [("collected", "collected", "9"), ("a", "passed", "")]
     lines = [json.dumps({"test": test, "outcome": outcome, "message": said}) for test, outcome, said in rows]
     (tmp_path / f"{SUITES[0].package}.jsonl").write_text("\n".join(lines))
     after = suites.page(tmp_path, before)
-    assert f"| {SUITES[0].package} {SUITES[0].version} | 9 | 1 | 1 | 0 |" in after
+    assert f"{first} 9 | 1 | 1 | 0 | 0 | 0 | 0 | 3 run, 0 |" in after
     assert f"{row} 7 |" in after and "`test/of_then.py`" in after
     assert after.count("\n## ") == before.count("\n## ") == len(SUITES) + 1
 
