@@ -117,6 +117,13 @@ def test_errors_are_torchs() -> None:
             torch.erfinv(x[:-1], out=x[1:])
 
 
+def test_transforms_of_no_elements_are_none(calls: list[str]) -> None:
+    """MKL has an error instead."""
+    x = torch.zeros(2, 0, 6, dtype=torch.complex64, device="spirv")
+    found = torch.fft.fft(x), torch.fft.fft2(x, dim=(0, 2)), torch.fft.irfft(x), torch.fft.rfft2(x.real, dim=(0, 2))
+    assert ([y.shape for y in found], calls) == ([(2, 0, 6), (2, 0, 6), (2, 0, 10), (2, 0, 4)], [])
+
+
 @pytest.mark.parametrize("dtype", [torch.int32, torch.int64, torch.uint8])
 def test_histograms_of_integers_are_counted_here(dtype: torch.dtype, calls: list[str]) -> None:
     """torch's kernel for processors refuses them."""
