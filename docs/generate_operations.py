@@ -39,7 +39,7 @@ operation is missing from the tables, if no test produces it, or if this page is
 
 The last column says where the tests get the operation from. A *kernel* is Python source, in
 `tests/surface/operation_kernels.py`. *By a pass of* a kernel means that upstream's passes produce the operation from
-it. *TTIR* and *TTGIR* are texts in `tests/surface/operation_texts.py`, for operations that upstream's compiler has but
+it. *TTIR* and *TTGIR* are texts in `tests/surface/texts/`, for operations that upstream's compiler has but
 no Triton kernel produces.
 
 """
