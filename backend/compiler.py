@@ -19,6 +19,7 @@ from triton.backends.compiler import BaseBackend, GPUTarget, Language
 from triton.runtime.errors import OutOfResources
 
 if TYPE_CHECKING:
+    from .equal_kernels import EqualKernel
     from .lowering.entry_point import LoweredKernel
     from .options import SPIRVOptions
     from .planning.kernel_plan import Planned
@@ -70,21 +71,6 @@ def _listing(spirv: bytes) -> str:
 
     text: str = given("listing")(spirv)
     return text
-
-
-@dataclasses.dataclass
-class EqualKernel:
-    """What compiling a kernel gave: its ``ttgir``, the ``metadata`` that came with it, and the module of SPIR-V, empty
-    until it is there."""
-
-    ttgir: str = ""
-    metadata: dict[str, Any] = dataclasses.field(default_factory=dict)
-    spirv: bytes = b""
-
-
-@functools.lru_cache(maxsize=64)
-def _outcome(key: str) -> EqualKernel:
-    return EqualKernel()
 
 
 @dataclasses.dataclass
@@ -249,13 +235,13 @@ class SPIRVBackend(BaseBackend):
         memory (planning/cost.py). The plan goes through the ``door``, and so does what became of an equal kernel, which
         configurations of autotuning lead to on a processor. Raises TooManyWarps, OutOfSharedMemory."""
         from . import passes
+        from .equal_kernels import equal_kernel
         from .garbage_collection import paused_collector
         from .stages import choose
 
         self._check_warps(module, options.num_warps)
         if self.capabilities.processor and not knobs.compilation.always_compile:
-            asked = f"{module}\0{options}\0{self.hash()}\0{knobs.cache.dir}"
-            door.outcome = _outcome(hashlib.sha256(asked.encode()).hexdigest())
+            door.outcome = equal_kernel(module, options, self.hash(), knobs.cache.dir)
             if door.outcome.spirv:
                 door.module = passes.parse(door.outcome.ttgir, module.context)
                 return door.module
@@ -279,6 +265,7 @@ class SPIRVBackend(BaseBackend):
         unless its plan came through the ``door``. Raises OutOfSharedMemory for user-written TTGIR that does not
         fit."""
         from .compile_time import end
+        from .equal_kernels import EqualKernel
         from .garbage_collection import paused_collector
         from .lowering.entry_point import emit
         from .planning.cost import named_layouts
