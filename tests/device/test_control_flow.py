@@ -1,8 +1,6 @@
-"""Control flow on the device, against NumPy or plain Python."""
+"""Control flow on the device, against the same kernels as Python."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import numpy
 import pytest
@@ -10,21 +8,18 @@ import torch
 import triton
 import triton.language as tl
 
+from tests.fuzz.reference import run_as_python
+
 BLOCK = 64
 INT_MAX = 2**31 - 1
 
 
-def run(kernel: triton.JITFunction, *scalars: object, programs: int = 1, **options: int) -> numpy.ndarray:
-    """What ``kernel(x, *scalars)`` makes of x[i] = i, one row per program."""
-    x = torch.arange(programs * BLOCK, dtype=torch.float32)
-    kernel[(programs,)](x, *scalars, BLOCK=BLOCK, **options)
-    return x.numpy().reshape(programs, BLOCK)
-
-
-def rows(programs: int, change: Callable[[int, numpy.ndarray], numpy.ndarray]) -> numpy.ndarray:
-    """x[i] = i after ``change(program, row)``."""
-    x = numpy.arange(programs * BLOCK, dtype=numpy.float32).reshape(programs, BLOCK)
-    return numpy.stack([change(program, row) for program, row in enumerate(x)])
+def check(kernel: triton.JITFunction, *scalars: object, programs: int = 1, tolerance: float = 0.0) -> None:
+    """``kernel(x, *scalars)`` makes of x[i] = i, one row per program, what it does as Python."""
+    x, expected = (torch.arange(programs * BLOCK, dtype=torch.float32) for _ in range(2))
+    kernel[(programs,)](x, *scalars, BLOCK=BLOCK)
+    run_as_python(kernel, (programs,), expected, *scalars, BLOCK=BLOCK)
+    torch.testing.assert_close(x, expected, rtol=tolerance, atol=0.0)
 
 
 # -- early returns -----------------------------------------------------------------------------------------------
@@ -39,8 +34,7 @@ def one_return(x, n, BLOCK: tl.constexpr):
 
 @pytest.mark.parametrize("n", [0, 2, 9])
 def test_return_before_the_rest(n: int) -> None:
-    expected = rows(4, lambda program, row: row + 1 if program < n else row)
-    numpy.testing.assert_array_equal(run(one_return, n, programs=4), expected)
+    check(one_return, n, programs=4)
 
 
 @triton.jit
@@ -63,12 +57,7 @@ def nested_returns(x, n, m, BLOCK: tl.constexpr):
 @pytest.mark.parametrize("n", [0, 2, 7])
 @pytest.mark.parametrize("m", [1, 8])
 def test_returns_inside_nested_branches(n: int, m: int) -> None:
-    def change(program: int, row: numpy.ndarray) -> numpy.ndarray:
-        if program >= n:
-            return row * 2 if n > m else row * 2 + 6
-        return row if n == 7 else row + 1
-
-    numpy.testing.assert_array_equal(run(nested_returns, n, m, programs=8), rows(8, change))
+    check(nested_returns, n, m, programs=8)
 
 
 @triton.jit
@@ -100,18 +89,7 @@ def shared_tail(x, n, m, BLOCK: tl.constexpr):
 
 @pytest.mark.parametrize(("n", "m"), [(4, 3), (3, 3), (2, 3), (3, 5), (6, 9), (0, 0)])
 def test_returns_that_share_a_block_and_follow_a_loop(n: int, m: int) -> None:
-    def change(program: int, row: numpy.ndarray) -> numpy.ndarray:
-        if program == 0 or n > m:
-            return row
-        a, b = row, row
-        for i in range(n):
-            a = a + i
-            b = b + a if i > 2 else b - 1
-        if m == 3:
-            a = a + 1
-        return a if n == 3 else a * 7 + b
-
-    numpy.testing.assert_array_equal(run(shared_tail, n, m, programs=3), rows(3, change))
+    check(shared_tail, n, m, programs=3)
 
 
 @triton.jit
@@ -136,17 +114,7 @@ def return_after_loop_in_branch(x, n, m, BLOCK: tl.constexpr):
 @pytest.mark.parametrize("n", [3, 4, 5])
 @pytest.mark.parametrize("m", [1, 2, 4])
 def test_values_of_a_loop_after_several_returns(n: int, m: int) -> None:
-    def change(program: int, row: numpy.ndarray) -> numpy.ndarray:
-        if n <= 3:
-            return row
-        a, count = row + sum(range(n)), 2 * n
-        if m > 3:
-            return a * 3 + count
-        if m == 2:
-            return row if n == 5 else a - 9 + count
-        return a + count
-
-    numpy.testing.assert_array_equal(run(return_after_loop_in_branch, n, m), rows(1, change))
+    check(return_after_loop_in_branch, n, m)
 
 
 @triton.jit
@@ -168,17 +136,7 @@ def barriers_after_return(x, n, BLOCK: tl.constexpr):
 
 @pytest.mark.parametrize("n", [0, 1, 2])
 def test_barriers_and_shared_memory_under_a_branch(n: int) -> None:
-    def change(program: int, row: numpy.ndarray) -> numpy.ndarray:
-        a = row.reshape(8, 8)
-        if program == n:
-            a = a @ a
-            if n == 1:
-                return a.T.ravel()
-        elif program == 0:
-            return row
-        return (a.T @ a).ravel()
-
-    numpy.testing.assert_allclose(run(barriers_after_return, n, programs=4), rows(4, change), rtol=1e-5)
+    check(barriers_after_return, n, programs=4, tolerance=1e-5)
 
 
 # -- loops -------------------------------------------------------------------------------------------------------
@@ -275,23 +233,7 @@ def carried_values(x, n, m, BLOCK: tl.constexpr):
 @pytest.mark.parametrize("n", [0, 1, 5])
 @pytest.mark.parametrize("m", [0, 3, 7])
 def test_nested_loops_that_carry_tensors_and_scalars(n: int, m: int) -> None:
-    def change(program: int, row: numpy.ndarray) -> numpy.ndarray:
-        a, b, k = row, row + 1, n
-        for i in range(n):
-            a, b = b, a + k
-            for j in range(i, m):
-                k += j
-                while k > 40:
-                    k -= 13
-                    if i % 2 == 0:
-                        b = b + 1
-                    elif j == 2:
-                        a, b = b, a
-            if k % 3 == 0:
-                a = a - 2 * max(m - 4, 0)
-        return a + 2 * b + k
-
-    numpy.testing.assert_array_equal(run(carried_values, n, m), rows(1, change))
+    check(carried_values, n, m)
 
 
 @triton.jit
@@ -314,18 +256,7 @@ def loop_options(x, n, m, BLOCK: tl.constexpr):
 
 @pytest.mark.parametrize(("n", "m"), [(0, 3), (1, 1), (5, 4), (8, 0)])
 def test_options_of_range_change_no_result(n: int, m: int) -> None:
-    def change(program: int, row: numpy.ndarray) -> numpy.ndarray:
-        a = row
-        for i in range(n):
-            a = a + row * i
-        for i in range(0, n, 2):
-            a = a * 2 - i
-        for i in range(n):
-            for j in range(m):
-                a = a + i * j
-        return a + n * (3 + 5 + 7) - sum(range(m))
-
-    numpy.testing.assert_array_equal(run(loop_options, n, m), rows(1, change))
+    check(loop_options, n, m)
 
 
 @triton.jit
@@ -346,18 +277,7 @@ def complex_while(x, n, m, BLOCK: tl.constexpr):
 @pytest.mark.parametrize("n", [-4, 9, 11, 12])
 @pytest.mark.parametrize("m", [3, 4, 20])
 def test_while_with_a_compound_condition(n: int, m: int) -> None:
-    def change(program: int, row: numpy.ndarray) -> numpy.ndarray:
-        a, steps, i, j = row, 0, n, m
-        while (i < 10 and j > 3) or i == 12:
-            i += 1
-            steps += 1
-            a = a + i
-            while not j < i:
-                j -= 2
-                a = a - 1
-        return a * 2 + steps
-
-    numpy.testing.assert_array_equal(run(complex_while, n, m), rows(1, change))
+    check(complex_while, n, m)
 
 
 @triton.jit
@@ -373,13 +293,10 @@ def data_dependent_while(x, out, BLOCK: tl.constexpr):
 
 def test_while_that_depends_on_loaded_data() -> None:
     x, out = torch.arange(1, 30, dtype=torch.int32), torch.zeros(29, BLOCK, dtype=torch.int32)
+    expected = torch.zeros_like(out)
     data_dependent_while[(29,)](x, out, BLOCK=BLOCK)
-    for value, row in zip(x.tolist(), out.numpy(), strict=True):
-        steps = 0
-        while value != 1:
-            value = value // 2 if value % 2 == 0 else 3 * value + 1
-            steps += 1
-        assert (row == steps).all()
+    run_as_python(data_dependent_while, (29,), x, expected, BLOCK=BLOCK)
+    assert torch.equal(out, expected)
 
 
 @triton.jit
@@ -396,11 +313,10 @@ def pointer_carried(x, n, BLOCK: tl.constexpr):
 
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_pointers_carried_around_a_loop(n: int) -> None:
-    expected = rows(4, lambda program, row: row)
-    expected[n - n % 2] = expected[:n].sum(axis=0)
-    x = torch.arange(4 * BLOCK, dtype=torch.float32)
+    x, expected = (torch.arange(4 * BLOCK, dtype=torch.float32) for _ in range(2))
     pointer_carried[(1,)](x, n, BLOCK=BLOCK)
-    numpy.testing.assert_array_equal(x.numpy().reshape(4, BLOCK), expected)
+    run_as_python(pointer_carried, (1,), expected, n, BLOCK=BLOCK)
+    assert torch.equal(x, expected)
 
 
 @triton.jit
@@ -419,16 +335,7 @@ def booleans_carried(x, n, BLOCK: tl.constexpr):
 
 @pytest.mark.parametrize("n", [0, 2, 5])
 def test_booleans_and_masks_carried_around_a_loop(n: int) -> None:
-    def change(program: int, row: numpy.ndarray) -> numpy.ndarray:
-        a, flag, mask = row, n > 2, row > 10
-        for i in range(n):
-            if flag:
-                a = a + 1
-            flag = (i % 2 == 0) == flag
-            mask = mask & (a < 60 - i)
-        return numpy.where(mask, a + 100, row)
-
-    numpy.testing.assert_array_equal(run(booleans_carried, n), rows(1, change))
+    check(booleans_carried, n)
 
 
 @triton.jit
@@ -448,16 +355,7 @@ def branch_results(x, n, BLOCK: tl.constexpr):
 
 @pytest.mark.parametrize("n", [-1, 0, 3, 4, 5, 7])
 def test_branches_with_several_results(n: int) -> None:
-    def change(program: int, row: numpy.ndarray) -> numpy.ndarray:
-        if n > 4:
-            b, c, d = row * 2, n + 1, n > 6
-        elif n > 2:
-            b, c, d = row - 1, n * n, n == 3
-        else:
-            b, c, d = row, n, n < 0
-        return (-b if d else b) + c
-
-    numpy.testing.assert_array_equal(run(branch_results, n), rows(1, change))
+    check(branch_results, n)
 
 
 # -- loops that turn a tile around, with which upstream's compiler did not come to an end ------------------------
@@ -474,13 +372,10 @@ def turned(x, n, ROWS: tl.constexpr, BLOCK: tl.constexpr):
 
 @pytest.mark.parametrize(("size", "side", "warps"), [(64, 8, 1), (64, 4, 1), (16, 4, 4), (4, 2, 1)])
 def test_a_tile_that_each_iteration_turns(size: int, side: int, warps: int) -> None:
-    x = torch.arange(size, dtype=torch.float32)
+    x, expected = (torch.arange(size, dtype=torch.float32) for _ in range(2))
     turned[(1,)](x, 3, side, BLOCK=size, num_warps=warps)
-    a = numpy.arange(size).reshape(side, -1)
-    b = numpy.ones_like(a)
-    for i in range(3):
-        a, b = a.T.reshape(a.shape) + i, (b + numpy.arange(side)[:, None]).T.reshape(a.shape)
-    numpy.testing.assert_array_equal(x.numpy().reshape(a.shape), a + b)
+    run_as_python(turned, (1,), expected, 3, side, BLOCK=size)
+    assert torch.equal(x, expected)
 
 
 @triton.jit
@@ -498,16 +393,10 @@ def turned_in_two_ways(x, n, BLOCK: tl.constexpr):
 @pytest.mark.parametrize(("size", "warps"), [(64, 1), (256, 4)])
 def test_a_tile_that_each_iteration_turns_in_two_ways(size: int, warps: int) -> None:
     """Together they make every order of the bits of a place, 40,320 of 256 elements."""
-    x = torch.arange(size, dtype=torch.float32)
+    x, expected = (torch.arange(size, dtype=torch.float32) for _ in range(2))
     turned_in_two_ways[(1,)](x, 4, BLOCK=size, num_warps=warps)
-    a = numpy.arange(size)
-    kept = a > 7
-    for i in range(4):
-        a = a.reshape(-1, 2).T.reshape(size)
-        if i != 1:
-            a = a.reshape(-1, 2, 2).transpose(0, 2, 1).reshape(size) + i
-            kept = kept.reshape(2, -1).T.reshape(size)
-    numpy.testing.assert_array_equal(x.numpy(), numpy.where(kept, a, -a))
+    run_as_python(turned_in_two_ways, (1,), expected, 4, BLOCK=size)
+    assert torch.equal(x, expected)
 
 
 @triton.jit
@@ -557,11 +446,7 @@ def exchanged_in_loops(x, y, n, BLOCK: tl.constexpr):
 @pytest.mark.parametrize("n", [0, 1, 4])
 def test_names_that_start_loops_with_one_value(n: int) -> None:
     """Each gets what another one had: no value stays because it was the loop's first."""
-    x, y = torch.arange(64, dtype=torch.int32), torch.zeros(4 * 64, dtype=torch.int32)
+    x, y, expected = torch.arange(64, dtype=torch.int32), *torch.zeros(2, 4 * 64, dtype=torch.int32)
     exchanged_in_loops[(1,)](x, y, n, BLOCK=64)
-    a = b = last = now = numpy.arange(64)
-    for _ in range(n):
-        a, b, first = b, a + 1, last
-        for _ in range(n):
-            last, now = now, first + now
-    numpy.testing.assert_array_equal(y.numpy().reshape(4, 64), [a, b, last, now])
+    run_as_python(exchanged_in_loops, (1,), x, expected, n, BLOCK=64)
+    assert torch.equal(y, expected)
