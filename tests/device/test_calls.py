@@ -1,12 +1,13 @@
-"""Functions that are called, not inlined by the front end, on the device against NumPy."""
+"""Functions that are called, not inlined by the front end, on the device against the same as Python."""
 
 from __future__ import annotations
 
-import numpy
 import pytest
 import torch
 import triton
 import triton.language as tl
+
+from tests.fuzz.reference import run_as_python
 
 BLOCK = 64
 SIDE = 16
@@ -35,21 +36,10 @@ def scalar_calls(x, out, n, m):
 @pytest.mark.parametrize("m", [-1, 2, 9])
 def test_scalars_pointers_and_several_results(n: int, m: int) -> None:
     x, out = torch.tensor([1.5, 2, 3, 4, 5]), torch.zeros(2)
+    memory, expected = x.clone(), out.clone()
     scalar_calls[(1,)](x, out, n, m)
-    memory = [1.5, 2, 3, 4, 5]
-
-    def call(at: int, n: int, m: int) -> tuple[int, float]:
-        if n > 3:
-            return n + m, n * 2.5
-        if n < 0:
-            memory[at + 1] = -7.0
-            return m, -1.0
-        return m - n, memory[at]
-
-    a, b = call(0, n, m)
-    c, d = call(2, a, n)
-    assert out.tolist() == [a + b * 10, c + d * 10]
-    assert x.tolist() == memory
+    run_as_python(scalar_calls, (1,), memory, expected, n, m)
+    assert torch.equal(out, expected) and torch.equal(x, memory)
 
 
 @triton.jit(noinline=True)
@@ -97,17 +87,10 @@ def tensor_calls(x, n, BLOCK: tl.constexpr):
 
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 4, 6])
 def test_tensors_in_and_out_of_a_function_with_early_returns(n: int) -> None:
-    def call(a: numpy.ndarray, n: int) -> tuple[numpy.ndarray, int]:
-        return (a + 1, n) if n > 3 else (a * a, n + 1) if n == 2 else (a * 3, n + 2)
-
-    x = torch.arange(BLOCK, dtype=torch.float32) / 8
-    a, k = x.numpy().copy(), 0
-    for _ in range(n):
-        a, k = call(a, k)
-        if k == 4:
-            a, k = call(a - 1, k - 2)
+    x, expected = (torch.arange(BLOCK, dtype=torch.float32) / 8 for _ in range(2))
     tensor_calls[(1,)](x, n, BLOCK)
-    numpy.testing.assert_allclose(x.numpy(), a + k, rtol=1e-6)
+    run_as_python(tensor_calls, (1,), expected, n, BLOCK)
+    torch.testing.assert_close(x, expected, rtol=1e-6, atol=0)
 
 
 @triton.jit
@@ -137,17 +120,10 @@ def nested_calls(x, out, n, BLOCK: tl.constexpr):
 
 @pytest.mark.parametrize("n", [0, 3, 4])
 def test_functions_that_call_functions(n: int) -> None:
-    def middle_of(a: numpy.ndarray, n: int) -> numpy.ndarray:
-        for i in range(n):
-            a = a - 1 if i % 2 == 0 else a + i
-            if n == 4:
-                a = a - 1
-        return a
-
-    x, out = torch.arange(BLOCK, dtype=torch.float32), torch.zeros(3, BLOCK)
+    x, out, expected = torch.arange(BLOCK, dtype=torch.float32), *torch.zeros(2, 3, BLOCK)
     nested_calls[(1,)](x, out, n, BLOCK, num_warps=1)
-    first = middle_of(x.numpy(), n)
-    numpy.testing.assert_array_equal(out.numpy(), [first, middle_of(first, n + 1), middle_of(x.numpy(), n + 2)])
+    run_as_python(nested_calls, (1,), x, expected, n, BLOCK)
+    assert torch.equal(out, expected)
 
 
 # -- shared memory -----------------------------------------------------------------------------------------------
@@ -186,18 +162,11 @@ def test_callees_with_shared_memory_of_their_own(num_warps: int) -> None:
     rounds = 4
     x = torch.randn(rounds, SIDE, SIDE, generator=torch.Generator().manual_seed(0)) / 4
     y, out = torch.zeros_like(x), torch.zeros(SIDE, SIDE)
+    products, expected = y.clone(), out.clone()
     shared_memory_calls[(1,)](x, y, out, rounds, SIDE, num_warps=num_warps)
-    values = x.numpy().astype(numpy.float64)
-    products = values @ values.transpose(0, 2, 1)
-    numpy.testing.assert_allclose(y.numpy(), products, rtol=1e-4, atol=1e-5)
-    large = values.reshape(2 * SIDE, 2 * SIDE)
-    a, total = values[0], products[0].sum() + (large @ large).sum()
-    for step in range(rounds):
-        b = (a @ a).T
-        total += products[step].sum()
-        a = b @ a * 0.5
-        total += a.sum()
-    numpy.testing.assert_allclose(out.numpy(), a + total, rtol=1e-4, atol=1e-4)
+    run_as_python(shared_memory_calls, (1,), x, products, expected, rounds, SIDE)
+    torch.testing.assert_close(y, products, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(out, expected, rtol=1e-4, atol=1e-4)
 
 
 @triton.jit

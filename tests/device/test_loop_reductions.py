@@ -1,8 +1,8 @@
-"""Reductions in loops whose results go into what the loop carries, against NumPy in float64."""
+"""Reductions in loops whose results go into what the loop carries, against the kernels as Python in float64."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,24 +10,25 @@ import torch
 import triton
 import triton.language as tl
 
+from tests.fuzz.reference import run_as_python
+
 ROWS, COLUMNS, STEPS, START = 16, 256, 3, 1.25
 TYPES = {"float32": torch.float32, "float64": torch.float64}
 
-#: Update → what it makes of what is carried, of the rows' sum and of their maximum.
-UPDATES: dict[str, Callable[..., np.ndarray]] = {
-    "acc + sum": lambda acc, total, most: acc + total,
-    "sum + acc": lambda acc, total, most: total + acc,
-    "acc + max": lambda acc, total, most: acc + most,
-    "acc - sum": lambda acc, total, most: acc - total,
-    "sum - acc": lambda acc, total, most: total - acc,
-    "acc * sum": lambda acc, total, most: acc * total,
-    "acc / max": lambda acc, total, most: acc / most,
-    "max(acc, sum)": lambda acc, total, most: np.maximum(acc, total),
-    "max(acc, max)": lambda acc, total, most: np.maximum(acc, most),
-    "min(acc, max)": lambda acc, total, most: np.minimum(acc, most),
-    "sum": lambda acc, total, most: total,
-    "sum + sum": lambda acc, total, most: total + total,
-}
+UPDATES = [
+    "acc + sum",
+    "sum + acc",
+    "acc + max",
+    "acc - sum",
+    "sum - acc",
+    "acc * sum",
+    "acc / max",
+    "max(acc, sum)",
+    "max(acc, max)",
+    "min(acc, max)",
+    "sum",
+    "sum + sum",
+]
 
 
 @triton.jit
@@ -130,48 +131,33 @@ def _input(dtype: str, steps: int = STEPS, columns: int = COLUMNS) -> torch.Tens
     return torch.from_numpy(numbers).to(TYPES[dtype])
 
 
-def _apply(acc: np.ndarray, rows: np.ndarray, update: str) -> np.ndarray:
-    return UPDATES[update](acc, rows.sum(1), rows.max(1))
-
-
-def _check(out: torch.Tensor, expected: np.ndarray, dtype: str) -> None:
-    np.testing.assert_allclose(out.double().numpy(), expected, 1e-5 if dtype == "float32" else 1e-13)
+def _check(kernel: triton.JITFunction, x: torch.Tensor, shape: tuple[int, ...], *others: Any, warps: int = 4) -> None:
+    """Against the kernel as Python, in float64."""
+    out, expected = torch.zeros(shape, dtype=x.dtype), torch.zeros(shape, dtype=torch.float64)
+    kernel[(1,)](x, out, *others, num_warps=warps)
+    run_as_python(kernel, (1,), x.double(), expected, *others)
+    torch.testing.assert_close(out.double(), expected, rtol=1e-5 if x.dtype == torch.float32 else 1e-13, atol=0)
 
 
 @pytest.mark.parametrize("masked", [False, True], ids=["whole", "masked"])
 @pytest.mark.parametrize("update", UPDATES)
 @pytest.mark.parametrize("dtype", TYPES)
 def test_one(dtype: str, update: str, masked: bool) -> None:
-    x, out = _input(dtype), torch.zeros(ROWS, dtype=TYPES[dtype])
     n = COLUMNS - 19 if masked else COLUMNS
-    one[(1,)](x, out, STEPS, n, ROWS, COLUMNS, update, START, masked)
-    acc = np.full(ROWS, START)
-    for rows in x.double().numpy():
-        acc = _apply(acc, rows[:, :n], update)
-    _check(out, acc, dtype)
+    _check(one, _input(dtype), (ROWS,), STEPS, n, ROWS, COLUMNS, update, START, masked)
 
 
 @pytest.mark.parametrize("start", [0.0, 1.0, -3.5, float("-inf")])
 @pytest.mark.parametrize("update", UPDATES)
 def test_start(update: str, start: float) -> None:
     """Each is the neutral number of some operation, and of no other one."""
-    x, out = _input("float32"), torch.zeros(ROWS)
-    one[(1,)](x, out, STEPS, COLUMNS, ROWS, COLUMNS, update, start, False)
-    acc = np.full(ROWS, start)
-    for rows in x.double().numpy():
-        acc = _apply(acc, rows, update)
-    _check(out, acc, "float32")
+    _check(one, _input("float32"), (ROWS,), STEPS, COLUMNS, ROWS, COLUMNS, update, start, False)
 
 
 @pytest.mark.parametrize("warps", [1, 4, 8])
 @pytest.mark.parametrize("update", ["acc + sum", "acc + max", "acc * sum"])
 def test_warps(update: str, warps: int) -> None:
-    x, out = _input("float32"), torch.zeros(ROWS)
-    one[(1,)](x, out, STEPS, COLUMNS, ROWS, COLUMNS, update, START, False, num_warps=warps)
-    acc = np.full(ROWS, START)
-    for rows in x.double().numpy():
-        acc = _apply(acc, rows, update)
-    _check(out, acc, "float32")
+    _check(one, _input("float32"), (ROWS,), STEPS, COLUMNS, ROWS, COLUMNS, update, START, False, warps=warps)
 
 
 @pytest.mark.parametrize("steps", [0, 1, 4])
@@ -180,46 +166,21 @@ def test_warps(update: str, warps: int) -> None:
     "pair", [("acc + sum", "acc + max"), ("acc - sum", "max(acc, max)"), ("acc * sum", "acc + sum")]
 )
 def test_several(pair: tuple[str, str], swapped: bool, steps: int) -> None:
-    x, out = _input("float32", steps), torch.zeros(2, ROWS)
-    several[(1,)](x, out, steps, ROWS, COLUMNS, *pair, swapped)
-    a, b = np.full(ROWS, 1.25), np.full(ROWS, -0.5)
-    for rows in x.double().numpy():
-        a, b = _apply(a, rows, pair[0]), _apply(b, rows, pair[1])
-        if swapped:
-            a, b = b, a
-    _check(out, np.stack([a, b]), "float32")
+    _check(several, _input("float32", steps), (2, ROWS), steps, ROWS, COLUMNS, *pair, swapped)
 
 
 @pytest.mark.parametrize("inside", [False, True])
 @pytest.mark.parametrize("twice", [False, True])
 @pytest.mark.parametrize("update", ["acc + sum", "acc + max", "acc - sum", "max(acc, sum)"])
 def test_used_in_the_loop_and_behind_it(update: str, twice: bool, inside: bool) -> None:
-    x, out = _input("float32"), torch.zeros(STEPS + 1, ROWS)
-    used[(1,)](x, out, STEPS, ROWS, COLUMNS, update, inside, twice)
-    acc, expected = np.full(ROWS, 1.25), []
-    for rows in x.double().numpy():
-        expected.append(acc if inside else 0 * acc)
-        acc = _apply(acc, rows, update)
-    _check(out, np.stack([*expected, acc * acc if twice else acc]), "float32")
+    _check(used, _input("float32"), (STEPS + 1, ROWS), STEPS, ROWS, COLUMNS, update, inside, twice)
 
 
 @pytest.mark.parametrize("update", ["acc + sum", "acc + max", "sum - acc", "max(acc, max)"])
 def test_of_what_depends_on_what_is_carried(update: str) -> None:
-    x, out = _input("float32"), torch.zeros(ROWS)
-    dependent[(1,)](x, out, STEPS, ROWS, COLUMNS, update)
-    acc = np.full(ROWS, 1.25)
-    for rows in x.double().numpy():
-        acc = _apply(acc, rows + acc[:, None] * 0.125, update)
-    _check(out, acc, "float32")
+    _check(dependent, _input("float32"), (ROWS,), STEPS, ROWS, COLUMNS, update)
 
 
 @pytest.mark.parametrize("update", ["acc + sum", "acc + max", "acc - sum", "max(acc, sum)"])
 def test_nested(update: str) -> None:
-    x, out = _input("float32", 6), torch.zeros(ROWS)
-    nested[(1,)](x, out, 2, 3, ROWS, COLUMNS, update)
-    acc, tiles = np.full(ROWS, 1.25), x.double().numpy()
-    for i in range(2):
-        for j in range(3):
-            acc = _apply(acc, tiles[i * 3 + j], update)
-        acc = _apply(acc, tiles[i], update)
-    _check(out, acc, "float32")
+    _check(nested, _input("float32", 6), (ROWS,), 2, 3, ROWS, COLUMNS, update)

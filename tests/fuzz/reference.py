@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from triton.runtime.jit import JITFunction
 
 Tensor = torch.Tensor
 
@@ -29,6 +30,10 @@ class Pointer:
 
     memory: Tensor
     offset: int | Tensor = 0
+
+    @property
+    def dtype(self) -> Any:
+        return SimpleNamespace(element_ty=self.memory.dtype)
 
     def __add__(self, other: int | Tensor) -> Pointer:
         wide = other.long() if isinstance(other, torch.Tensor) else other
@@ -172,6 +177,7 @@ tl = SimpleNamespace(
     range=_range,
     static_range=_range,
     debug_barrier=lambda: None,
+    static_assert=lambda condition: None,
     load=_load,
     store=_store,
     atomic_add=_atomic_add,
@@ -213,13 +219,21 @@ class _Rebound(ast.NodeTransformer):
         return ast.Assign([node.target], ast.BinOp(ast.Name(node.target.id, ast.Load()), node.op, node.value))
 
 
-def run_as_python(kernel: Any, grid: Sequence[int], *arguments: Any, **constants: Any) -> None:
-    """A launch of a JITFunction that calls no other one: its programs run as Python, one after the other."""
+def _as_python(kernel: Any) -> Any:
+    """A JITFunction, and those that it calls, as functions of Python."""
     tree = _Rebound().visit(ast.parse(textwrap.dedent(inspect.getsource(kernel.fn))))
     tree.body[0].decorator_list = []
     names = {**kernel.fn.__globals__, "tl": tl}
+    called = [name for name in kernel.fn.__code__.co_names if isinstance(names.get(name), JITFunction)]
+    names |= {name: _as_python(names[name]) for name in called}
     exec(compile(ast.fix_missing_locations(tree), inspect.getsourcefile(kernel.fn) or "", "exec"), names)
+    return names[kernel.fn.__name__]
+
+
+def run_as_python(kernel: Any, grid: Sequence[int], *arguments: Any, **constants: Any) -> None:
+    """A launch of a JITFunction: its programs run as Python, one after the other."""
+    function = _as_python(kernel)
     given = [Pointer(one.view(-1)) if isinstance(one, torch.Tensor) else one for one in arguments]
     for program in np.ndindex(*grid):
         PROGRAM[:] = (*program, 0, 0)[:3]
-        names[kernel.fn.__name__](*given, **constants)
+        function(*given, **constants)
