@@ -3,9 +3,10 @@
 A transformer of four layers of width 256 trains under autocast to bfloat16, with batches of 1 to 16 sequences of 5 to
 500 words, forward, backward and AdamW. It runs in a new process with an empty cache, then in a second one with the
 cache that the first left. Printed are the seconds of making the model, of the first step and of all steps, by the clock
-and by processor time; the entries that the first process left in Triton's cache; and each function that was compiled
-with the seconds of it, its variants, and what differs between them: types, constants, what arguments are known to be,
-options. Variants whose SPIR-V another one has, too, are counted: nothing that differs between those matters.
+and by processor time, and what the driver took to load kernels; the entries that the first process left in Triton's
+cache; and each function that was compiled with the seconds of it, its variants, and what differs between them: types,
+constants, what arguments are known to be, options. Variants whose SPIR-V another one has, too, are counted: nothing
+that differs between those matters.
 
     python -m benchmarks.first_steps [--steps N] [--width W] [--layers L] [--batch N] [--length N] [--dropout P] \
 [--device NAME] [--each]
@@ -67,6 +68,22 @@ class Recorder:
         )
 
 
+def _timed_loads() -> list[float]:
+    """The seconds by the clock of each kernel that the driver is given from now on."""
+    from triton.backends.spirv.runtime.kernel import Kernel
+
+    loads: list[float] = []
+    made = Kernel.__init__
+
+    def timed(self: Any, *args: Any, **kwargs: Any) -> None:
+        start = time.perf_counter()
+        made(self, *args, **kwargs)
+        loads.append(time.perf_counter() - start)
+
+    Kernel.__init__ = timed  # type: ignore[method-assign]
+    return loads
+
+
 def train(options: argparse.Namespace) -> dict[str, Any]:
     """The steps, in this process."""
     import torch
@@ -76,6 +93,7 @@ def train(options: argparse.Namespace) -> dict[str, Any]:
 
     recorder = Recorder()
     knobs.compilation.listener = recorder
+    loads = _timed_loads() if options.device == "spirv" else []
     device, width = options.device, options.width
     start = _clocks()
     torch.manual_seed(0)
@@ -106,7 +124,7 @@ def train(options: argparse.Namespace) -> dict[str, Any]:
         if not step:
             told["first"] = _since(start)
             told["kernels of the first"] = len(recorder.kernels)
-    return {**told, "all": _since(start), "kernels": recorder.kernels}
+    return {**told, "all": _since(start), "loads": loads, "kernels": recorder.kernels}
 
 
 def _differing(variants: list[dict[str, Any]]) -> str:
@@ -175,7 +193,10 @@ def main() -> None:
                 f"{name} {found[-1][part][0]:.2f} s, of the processor {found[-1][part][1]:.2f}"
                 for name, part in (("model", "made"), ("first step", "first"), (f"{options.steps} steps", "all"))
             )
-            print(f"{cache} cache: {times}; the process {whole:.1f} s; {len(found[-1]['kernels'])} kernels", flush=True)
+            loads = found[-1]["loads"]
+            driver = f"; {len(loads)} loaded by the driver in {sum(loads):.2f} s" if loads else ""
+            print(f"{cache} cache: {times}; the process {whole:.1f} s", flush=True)
+            print(f"    {len(found[-1]['kernels'])} kernels compiled{driver}", flush=True)
             if cache == "empty":
                 entries, soon = len(os.listdir(folder)), found[0]["kernels of the first"]
                 print(f"entries in the cache: {entries}; {soon} kernels by the first step")
