@@ -80,8 +80,9 @@ def test_a_kernel_without_torch_imports_no_torch(tmp_path: Path) -> None:
     assert "torch" not in modules_after(f"import runpy\nrunpy.run_path({str(kernel)!r})")
 
 
-def test_an_operation_of_torchs_device_does_not_import_torchs_compiler() -> None:
-    """It took 1.6 s of the first operation's 4.2 s of processor time."""
+def test_operations_of_torchs_device_import_neither_torchs_compiler_nor_sympy() -> None:
+    """The first took 1.6 s of the first operation's 4.2 s of processor time, the second 0.4 s of 1.1."""
     pytest.importorskip("torch")
-    found = modules_after("import torch\nassert torch.ones(2, device='spirv').mul(2).tolist() == [2, 2]")
-    assert "triton.backends.spirv.torch.ops" in found and "torch._dynamo" not in found
+    step = "torch.nn.Linear(8, 8, device='spirv')(torch.ones(2, 8, device='spirv')).softmax(-1).mul(2).sum().backward()"
+    found = modules_after(f"import torch\n{step}")
+    assert "triton.backends.spirv.torch.ops" in found and found.isdisjoint({"torch._dynamo", "sympy"})

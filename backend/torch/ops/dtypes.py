@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache
+from collections.abc import Callable, Iterable
+from functools import cache, reduce
 from typing import Any
 
 import torch
@@ -69,6 +69,24 @@ def computed_in(dtype: torch.dtype) -> torch.dtype:
     if dtype in _HALVES:
         return torch.float32
     return torch.int8 if dtype == torch.bool else dtype
+
+
+def promoted(operands: Iterable[torch.Tensor | bool | int | float | complex]) -> torch.dtype:
+    """The type that elementwise operands promote to, by torch's rule; torch._prims_common imports sympy to tell it.
+    Tensors with dimensions come before those without, and these before numbers: only a higher kind of number among
+    those that come later, such as floats beside integers, changes the type."""
+    numbers, points, arrays = [], [], []
+    for one in operands:
+        if not isinstance(one, torch.Tensor):
+            numbers.append(torch.result_type(one, False))
+        else:
+            (arrays if one.dim() else points).append(one.dtype)
+    found = [reduce(torch.promote_types, group) for group in (numbers, points, arrays) if group]
+    return reduce(lambda low, high: torch.result_type(_example(1, high), _example((), low)), found)
+
+
+def _example(shape: Any, dtype: torch.dtype) -> torch.Tensor:
+    return torch.empty(shape, dtype=dtype, device="meta")
 
 
 def as_integer(dtype: torch.dtype) -> torch.dtype:

@@ -6,9 +6,8 @@ promotion gives. ``INTEGER`` has the expressions for integers that differ.
 
 from __future__ import annotations
 
-from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND as KIND  # noqa: N811
-
-DEFAULT, TO_FLOAT, TO_BOOL = KIND.DEFAULT, KIND.INT_TO_FLOAT, KIND.ALWAYS_BOOL
+#: Types of results: what operands promote to; torch's default float where that is no float; bool.
+DEFAULT, TO_FLOAT, TO_BOOL = "default", "to float", "to bool"
 
 
 def _libdevice(*names: str) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """torch's elementwise operations: the tables in expressions.py, in all of their overloads.
 
 Shapes, strides and types of results are torch's own: where torch makes the result itself (operations that it composes
-of the overload with ``out``) nothing else is asked; elsewhere torch._prims_common says.
+of the overload with ``out``) nothing else is asked; elsewhere dtypes.py and torch._prims_common say.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from functools import cache
 from typing import Any
 
 import torch
-from torch._prims_common import compute_elementwise_output_strides, elementwise_dtypes
+from torch._prims_common import compute_elementwise_output_strides
 
 from ...runtime import NAME
 from ..device.tensor_memory import dense_strides, empty_strided
 from . import elementwise
 from .addressing import PLANS
 from .bounds import PROBABILITY, ZERO_DIVISION, fault_of
-from .dtypes import OnHost, computed_in
+from .dtypes import OnHost, computed_in, promoted
 from .elementwise import TILE, Body
-from .expressions import BITWISE, BY_TEXT, DEFAULT, EXPRESSIONS, INTEGERS, INTEGERS_ONLY, PROMOTIONS, TO_BOOL
+from .expressions import BITWISE, BY_TEXT, DEFAULT, EXPRESSIONS, INTEGERS, INTEGERS_ONLY, PROMOTIONS, TO_BOOL, TO_FLOAT
 from .kept import Kept
 from .library import composed, enter, overloads
 from .splitting import lines_of, parts, split
@@ -207,11 +207,14 @@ def _resolve(name: str, texts: list[str], operands: dict[str, Any]) -> Resolved:
         raise OnHost("no tensor on the device")
     promoting = [v for k, v in operands.items() if isinstance(v, torch.Tensor) or k in _PROMOTING]
     kind = PROMOTIONS.get(f"{name}:{texts[0]}" if texts else name, DEFAULT)
-    compute, dtype = elementwise_dtypes(*promoting, type_promotion_kind=kind)
-    if dtype.is_complex or compute.is_complex:
-        lines, compute, dtype = lines_of(name, texts, compute)
+    common = promoted(promoting)
+    if kind == TO_FLOAT and not (common.is_floating_point or common.is_complex):
+        common = torch.get_default_dtype()
+    if common.is_complex:
+        lines, compute, dtype = lines_of(name, texts, torch.complex64 if common == torch.complex32 else common)
         return Resolved(compute, dtype, Body(lines), split=True)
-    compute = torch.bool if name in BITWISE and dtype == torch.bool else computed_in(compute)
+    dtype = torch.bool if kind == TO_BOOL else common
+    compute = torch.bool if name in BITWISE and dtype == torch.bool else computed_in(common)
     return Resolved(compute, dtype, _body(name, texts, compute))
 
 

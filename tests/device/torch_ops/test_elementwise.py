@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
+from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND, elementwise_dtypes
+from triton.backends.spirv.torch.ops.dtypes import promoted
 from triton.backends.spirv.torch.ops.expressions import BINARY_FLOAT, PREDICATES, UNARY_FLOAT
 
 from .conftest import compare
@@ -50,6 +53,19 @@ def test_promotion(one: torch.dtype) -> None:
         compare(lambda x, y: (x + y, x * y, x > y), x, values(5, dtype=other))
         compare(lambda x, y: (x + y, x * y), x, values(5, dtype=other)[0])
     compare(lambda x: (x + 2, x * 2.5, x > 1, x * True), x)
+
+
+def test_types_of_results_are_torchs() -> None:
+    dtypes = [*DTYPES, torch.float64, torch.complex64, torch.complex128]
+    given = [torch.empty(shape, dtype=dtype, device="meta") for dtype in dtypes for shape in ((), (1,))]
+    operands = [*given, True, 1, 1.5, 1j]
+    for count in (2, 3):
+        for found in itertools.product(operands, repeat=count):
+            if any(isinstance(one, torch.Tensor) for one in found):
+                _, dtype = elementwise_dtypes(*found, type_promotion_kind=ELEMENTWISE_TYPE_PROMOTION_KIND.DEFAULT)
+                assert promoted(found) == dtype, found
+    with pytest.raises(RuntimeError, match="UInt16"):
+        promoted(torch.empty(1, dtype=dtype) for dtype in (torch.uint16, torch.int32))
 
 
 _SHAPES: list[tuple[Callable[[torch.Tensor], torch.Tensor], Callable[[torch.Tensor], torch.Tensor]]] = [
