@@ -287,8 +287,8 @@ ON_MATRIX_UNITS = {
     False: Tiles(Blocks(128, 64), Blocks(128, 32), Blocks(64, 64)),
     True: Tiles(Blocks(128, 64, 8), Blocks(128, 64, 8), Blocks(64, 128, 8)),
 }
-#: Arguments whose multiples of 16 make wider accesses.
-_DIVISIBLE = frozenset("MNDE")
+#: Arguments whose multiples of 16 make wider accesses: widths, and the columns of a mask.
+_DIVISIBLE = {False: frozenset("DE"), True: frozenset("NDE")}
 
 
 def _tiles(of: Attention) -> Tiles:
@@ -308,7 +308,7 @@ def _launch(kernel: Any, of: Attention, tile: Blocks, arguments: dict[str, Any])
     constants = {"CAUSAL": of.causal, "MASK": of.kind, "WHOLE": whole, **blocks}
     programs = -(-v.shape[2] // tile.keys) if kernel is key_kernel else -(-q.shape[2] // tile.queries)
     grid = programs, q.shape[0] * q.shape[1], 1
-    launch(kernel, grid, arguments, constants, tile.warps, fusion=True, divisible=_DIVISIBLE)
+    launch(kernel, grid, arguments, constants, tile.warps, fusion=True, divisible=_DIVISIBLE[of.mask is not None])
 
 
 def empty_result(query: torch.Tensor, value: torch.Tensor) -> torch.Tensor:

@@ -75,13 +75,13 @@ def promoted(operands: Iterable[torch.Tensor | bool | int | float | complex]) ->
     """The type that elementwise operands promote to, by torch's rule; torch._prims_common imports sympy to tell it.
     Tensors with dimensions come before those without, and these before numbers: only a higher kind of number among
     those that come later, such as floats beside integers, changes the type."""
-    numbers, points, arrays = [], [], []
+    numbers, points, arrays = groups = [list[torch.dtype]() for _ in range(3)]
     for one in operands:
         if not isinstance(one, torch.Tensor):
             numbers.append(torch.result_type(one, False))
         else:
             (arrays if one.dim() else points).append(one.dtype)
-    found = [reduce(torch.promote_types, group) for group in (numbers, points, arrays) if group]
+    found = [reduce(torch.promote_types, group) for group in groups if group]
     return reduce(lambda low, high: torch.result_type(_example(1, high), _example((), low)), found)
 
 

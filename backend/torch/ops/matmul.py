@@ -33,8 +33,8 @@ _BY_COLUMNS = Tile(32, 32, 32)
 _ALONG_K, _ACROSS_K = (8, 32), (64, 1)
 #: In so many parts K is divided at most where there is one tile to choose (devices.share_out).
 _MOST_PARTS = 32
-#: Arguments whose multiples of 16 make wider accesses.
-_DIVISIBLE = frozenset({"M", "N", "K", "share"})
+#: Arguments of _row() whose multiples of 16 make wider accesses.
+_DIVISIBLE = frozenset("NK")
 
 
 def enter_matmul(library: torch.library.Library) -> None:
@@ -269,9 +269,16 @@ def _run(
     added_as = "" if not used else "matrix" if added.stride(-2) and m > 1 else "row"
     constants = {"ADD": added_as, "KIND": kind, "BLOCK_M": tile_m, "BLOCK_N": tile_n, "BLOCK_K": step}
     constants |= {"GROUP": tile.group, "WHOLE": whole}
-    form = form_of(strides, (m, n, k, share), (m, n, k, heads, share, *factors), (a.dtype, result.dtype, added.dtype))
+    # A size decides how wide accesses are where a mask of it lies along elements that are next to one another.
+    along: dict[str, tuple[int, tuple[int, ...]]] = {
+        "M": (m, (a.stride(-2), of_parts[-2])),
+        "N": (n, (b.stride(-1), added.stride(-1), of_parts[-1])),
+        "K": (k, (a.stride(-1), b.stride(-2))),
+    }
+    heeded = {name: size for name, (size, found) in along.items() if 1 in found and not whole} | {"share": share}
+    form = form_of(strides, [*heeded.values()], (m, n, k, heads, share, *factors), (a.dtype, result.dtype, added.dtype))
     grid = tiles, batches, parts
-    launch(matmul_kernel, grid, arguments, constants, tile.warps, True, _DIVISIBLE, form)
+    launch(matmul_kernel, grid, arguments, constants, tile.warps, True, frozenset(heeded), form)
     if parts == 1:
         return out
     return reduce("x", SUM, {"x": result}, (0,), dtype=out.dtype, compute=result.dtype, out=out)

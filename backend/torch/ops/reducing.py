@@ -238,7 +238,7 @@ def _reduction(
     across = bool(kept) and any([step[-1] == 1 for step in kept_steps[count:]])
     on = kind_of(operands.index)
     tile = _tile(math.prod(sizes), reach, across, on)
-    parts, share = _split(math.prod(sizes), reach, tile, on) if split else (1, -(-reach // tile[1]) * tile[1])
+    parts, share = _split(math.prod(sizes), reach, tile, on) if split else (1, -(-reach // 16) * 16)
     if parts > 1:
         names = [name for name, _ in what.parts]
         operands = replace(operands, outputs=dict.fromkeys(names, torch.empty(0, dtype=compute, device="meta")))
@@ -273,13 +273,15 @@ def _tile(rows: int, columns: int, across: bool, on: DeviceFacts) -> tuple[int, 
 
 
 def _split(rows: int, columns: int, tile: tuple[int, int], on: DeviceFacts) -> tuple[int, int]:
-    """(parts that a row is reduced in, columns of each). What one program can reduce is worth no second launch."""
+    """(parts that a row is reduced in, columns of each: a multiple of 16, so that kernels are not compiled for both).
+    What one program can reduce is worth no second launch."""
     parts = 1
     if not on.cpu and rows * columns > _TILE[0]:
         parts = share_out(-(-rows // tile[0]), on.units, columns, _TILES * tile[1], _PROGRAMS)
     elif on.cpu and rows <= _FEW_ROWS * tile[0] and columns > _LONG:
         parts = min(_PARTS, -(-columns // (4 * tile[1])))
-    share = -(-columns // (parts * tile[1])) * tile[1]
+    step = max(tile[1], 16)
+    share = -(-columns // (parts * step)) * step
     return (-(-columns // share) if parts > 1 else 1), share
 
 

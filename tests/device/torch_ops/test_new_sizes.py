@@ -12,6 +12,7 @@ from triton.backends.spirv.launching import typed_kernels
 from triton.backends.spirv.torch.ops import elementwise, rows
 from triton.backends.spirv.torch.ops.addressing import Operands
 from triton.backends.spirv.torch.ops.kept import Kept
+from triton.backends.spirv.torch.ops.matmul import matmul_kernel
 
 WIDTH = 64
 
@@ -44,6 +45,17 @@ def test_new_sizes_load_no_kernels(name: str, monkeypatch: pytest.MonkeyPatch) -
     for n in range(66, 120):
         operation(n)
     assert not loaded
+
+
+def test_products_are_compiled_for_no_number_of_rows(launches: list[Any]) -> None:
+    """Neither of the result's nor of those that are summed: no elements next to one another are of several rows."""
+    weight = _rows(WIDTH)[:, :48]  # no whole tile
+    for product in (lambda x: x @ weight, lambda x: x.mT @ x[:, :48]):
+        launches.clear()
+        for n in (97, 80, 112, 99, 66):
+            product(_rows(n))
+        products = [kernel for kernel in launches if kernel._function.fn is matmul_kernel.fn]
+        assert len(products) == 5 and len(set(products)) == 1
 
 
 @pytest.mark.parametrize("shape", [(2,), (1, 16), (3, 5), (7, 1, 64), (33, 100), (40, 2048)])

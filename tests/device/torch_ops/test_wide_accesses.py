@@ -65,6 +65,15 @@ def test_neighbours_are_accessed_together(operation: str, launches: list[Any]) -
     assert 16 not in _widths(launches)
 
 
+def test_products_of_any_number_of_rows_access_neighbours_together(launches: list[Any]) -> None:
+    x = torch.randn(99, 128, dtype=torch.bfloat16).to("spirv")
+    for product in (lambda: x @ x[:64].mT, lambda: x.mT @ x):
+        product()
+        assert 16 in _widths(launches)
+    x[:, :64] @ x[:64, :99]
+    assert 16 not in _widths(launches)
+
+
 @pytest.mark.parametrize("offset", [1, 4, 16])
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_rows_that_begin_anywhere(operation: str, offset: int) -> None:
