@@ -43,32 +43,13 @@ UNARY_FLOAT = {
     "special_modified_bessel_i0": _I0,
     "special_modified_bessel_i1": _I1,
     "special_log_ndtr": "sp.log_ndtr(self)",
-    "special_airy_ai": "bessel.airy(x)",
     "special_bessel_j0": "libdevice.j0(self)",
     "special_bessel_j1": "libdevice.j1(self)",
     "special_bessel_y0": "libdevice.y0(self)",
     "special_bessel_y1": "libdevice.y1(self)",
-    "special_modified_bessel_k0": "bessel.k0(self)",
-    "special_modified_bessel_k1": "bessel.k1(self)",
-    "special_scaled_modified_bessel_k0": "bessel.k0_scaled(x)",
-    "special_scaled_modified_bessel_k1": "bessel.k1_scaled(x)",
     "special_spherical_bessel_j0": ("tl.where(fn.is_infinite(x), 0.0, tl.where(x == 0, 1.0, libdevice.sin(x) / x))"),
     "sinc": "tl.where(self == 0, 1.0, libdevice.sinpi(self) / (self * 3.141592653589793))",
 }
-
-
-def _polynomials() -> dict[str, str]:
-    """The polynomials of ``x`` and the order ``n``."""
-    made = {}
-    for kind in ("t", "u", "v", "w"):
-        text = f"poly.chebyshev_{kind}({{}}, tl.where(mask, n, 0.0))"
-        made[f"special_chebyshev_polynomial_{kind}"] = text.format("x + zero")
-        made[f"special_shifted_chebyshev_polynomial_{kind}"] = text.format("2 * (x + zero) - 1")
-    for name in ("hermite_polynomial_h", "hermite_polynomial_he", "laguerre_polynomial_l", "legendre_polynomial_p"):
-        function = name.replace("_polynomial", "").removesuffix("_l").removesuffix("_p")
-        made[f"special_{name}"] = f"poly.{function}(x + zero, tl.where(mask, n, 0.0))"
-    return made
-
 
 #: Of two, of floats from whatever is passed.
 BINARY_FLOAT = {
@@ -78,7 +59,6 @@ BINARY_FLOAT = {
     "special_xlog1py": "fn.xlog1py(self, other)",
     "special_zeta": "sp.zeta(self, other)",
     "copysign": "libdevice.copysign(self, other)",
-    **_polynomials(),
 }
 
 #: Of one type, which integers keep.
@@ -107,8 +87,6 @@ DEFAULTS = {
     "fmax": "tl.maximum(self, other)",
     "fmin": "tl.minimum(self, other)",
     "hypot": "libdevice.hypot(self, other)",
-    "igamma": "gamma.lower(self + zero, other + zero)",
-    "igammac": "gamma.upper(self + zero, other + zero)",
     "logaddexp": "fn.log_add_exp(self, other)",
     "logaddexp2": "fn.log_add_exp2(self, other)",
     "heaviside": "tl.where(self == 0, values, (self > 0).to(self.dtype))",

@@ -414,6 +414,24 @@ def _cholesky_solve(self: torch.Tensor, A: torch.Tensor, upper: bool) -> torch.T
     return found.mT.contiguous().mT
 
 
+def _triangular_solve(
+    self: torch.Tensor,
+    A: torch.Tensor,  # noqa: N803
+    upper: bool = True,
+    transpose: bool = False,
+    unitriangular: bool = False,
+    *,
+    X: torch.Tensor,  # noqa: N803
+    M: torch.Tensor,  # noqa: N803
+) -> tuple[torch.Tensor, torch.Tensor]:
+    kind = "unit" if unitriangular else "diagonal"
+    if upper == transpose:
+        found = divide(A, self, down=kind, transposed=(transpose, False))
+    else:
+        found = divide(A, self, up=kind, transposed=(False, transpose))
+    return put(X, found), put(M, A.expand(*found.shape[:-2], *A.shape[-2:]))
+
+
 TABLE: dict[str, Callable[..., Any]] = {
     "_linalg_solve_ex.result": _solve_ex,
     "linalg_inv_ex.inverse": _inv_ex,
@@ -426,4 +444,5 @@ TABLE: dict[str, Callable[..., Any]] = {
     "linalg_solve_triangular linalg_solve_triangular.out": _solve_triangular,
     "linalg_cholesky_ex.L": _cholesky_ex,
     "_cholesky_solve_helper": _cholesky_solve,
+    "triangular_solve.X": _triangular_solve,
 }

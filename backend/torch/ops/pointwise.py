@@ -35,8 +35,8 @@ _WITHOUT_EFFECT = frozenset(("self_is_result",))
 _TENSORS = ("Tensor", "Optional[Tensor]")
 _NUMBERS = ("number", "Optional[number]", "float", "int", "bool")
 _FLOAT_LIMIT = 3.5e38
-#: Functions of float32 alone, whose text is long.
-_FLOAT32_ONLY = ("sp.", "bessel.", "gamma.")
+#: Of functions of float32 alone, whose text is long.
+_FLOAT32_ONLY = "sp."
 #: Elements of a program of long expressions.
 _LONG_TILE = 256
 
@@ -241,11 +241,11 @@ def _body(name: str, texts: list[str], compute: torch.dtype) -> Body:
     small = compute == torch.int8 and name not in BITWISE
     if name in INTEGERS_ONLY and (compute.is_floating_point or small):
         raise OnHost(f"{name} of {compute}")
-    long = any(module in expression for module in _FLOAT32_ONLY)
+    long = _FLOAT32_ONLY in expression
     if long and compute == torch.float64:
         raise OnHost(f"{name} in float64")
     if not compute.is_floating_point and (
-        any(floats in expression for floats in ("libdevice.", *_FLOAT32_ONLY))
+        any(floats in expression for floats in ("libdevice.", _FLOAT32_ONLY))
         or PROMOTIONS[name] != TO_BOOL
         and "0.0" in expression
     ):

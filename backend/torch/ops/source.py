@@ -12,11 +12,11 @@ import triton.language as tl
 from triton.language.extra import libdevice
 from triton.runtime.jit import JITFunction
 
-from . import bessel_functions, draws, functions, incomplete_gamma, polynomials, special_functions
+from . import draws, functions, special_functions
 
 #: What the text of a kernel may name.
 _NAMES: dict[str, Any] = {"tl": tl, "libdevice": libdevice, "fn": functions, "sp": special_functions, "triton": triton}
-_NAMES |= {"bessel": bessel_functions, "gamma": incomplete_gamma, "poly": polynomials, "draw": draws}
+_NAMES["draw"] = draws
 # How another process makes a kernel again (launching/kernel_records.py).
 _NAMES["__kernel_maker__"] = f"{__name__}:kernel_of"
 _made: dict[str, JITFunction] = {}

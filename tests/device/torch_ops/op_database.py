@@ -47,8 +47,6 @@ REFUSALS: dict[str, str] = {
 }
 #: Operators whose values nothing determines.
 _UNDETERMINED = ("empty", "new_empty", "svd_lowrank", "pca_lowrank")
-#: Operators whose vectors have signs that nothing determines: what torch's own samples make of them is compared.
-_UP_TO_SIGNS = ("linalg.eigh", "linalg.svd", "svd")
 #: Operators of which the first result alone is compared, but of float32, whose samples have no equal elements: which of
 #: equal ones it was is nobody's promise, and saved statistics have the type that is computed in, as CUDA's have.
 _FIRST_RESULT = ("kthvalue", "median", "nanmedian", "topk", "mode", "native_layer_norm")
@@ -134,8 +132,6 @@ def call(op: Any, function: Callable[..., Any], sample: Any, device: str, kind: 
         arguments = pytree.tree_map(lambda leaf: _as(leaf, kind), arguments)
     first, args, kwargs = moved(arguments, device)
     result = function(first, *args, **kwargs)
-    if op.name in _UP_TO_SIGNS:
-        result = sample.output_process_fn_grad(result)
     leaves = pytree.tree_leaves(result)
     wanted = [t for t in _tensors((first, args, kwargs)) if t.requires_grad]
     given = [t for t in leaves if isinstance(t, torch.Tensor) and t.requires_grad and t.grad_fn is not None]

@@ -146,8 +146,6 @@ def test_functions_of_two(name: str) -> None:
     x = torch.tensor([0.0, -0.0, 0.3, -0.7, 1.0, -1.0, 2.5, -3.25, 1e30, float("inf"), float("-inf"), float("nan")])
     if name == "special_zeta":  # the CPU has NaN for some sums that are 0 (test_special_functions.py)
         x = x[:8]
-    if "polynomial" in name:  # the CPU does not set a polynomial of NaN
-        x = x[:-1]
     compare(getattr(torch.ops.aten, name), x[:, None], x[None, :])
 
 

@@ -102,3 +102,12 @@ def test_what_has_no_solution() -> None:
         for device in ("cpu", "spirv"):
             with pytest.raises(torch.linalg.LinAlgError, match="Batch element 0"):
                 call((singular - torch.eye(3) * 2 * (call is torch.linalg.cholesky)).to(device))
+
+
+def test_an_older_way_to_divide_by_triangles() -> None:
+    a, b = _matrices(2, 4, 4), _matrices(2, 4, 4)[..., :3]
+    for upper in (True, False):
+        for transpose in (True, False):
+            for unit in (True, False):
+                how = (upper, transpose, unit)
+                compare(lambda b, a, how=how: tuple(torch.triangular_solve(b, a, *how)), b, a, tolerance=(1e-3, 1e-4))

@@ -43,8 +43,6 @@ _INDEX = torch.arange(37) % 11
 _CASES: dict[str, tuple[Any, ...]] = {
     "rfft": (torch.fft.rfft, _real(7, 1031)),
     "irfft of a transposed view": (lambda x: torch.fft.irfft(x.T), _complex(131, 9)),
-    "svdvals": (torch.linalg.svdvals, _real(39, 41)),
-    "eigh": (lambda x: torch.linalg.eigh(x + x.mT)[0], _real(3, 21, 21)),
     "inverse of a view": (lambda x: torch.linalg.inv(x[1:, :-1]), _real(38, 38)),
     "solve": (torch.linalg.solve, _real(43, 43), _real(43, 3)),
     "large pads": (
@@ -64,7 +62,7 @@ _CASES: dict[str, tuple[Any, ...]] = {
     ),
     "double": (lambda x: x.double() @ x.T.double(), _real(33, 29)),
     "erfinv": (lambda x: torch.erfinv(x[::2]), _real(2003).tanh()),
-    "ndtri, igamma": (lambda x: (torch.special.ndtri(x), torch.igamma(x, x)), _real(307).sigmoid()),
+    "ndtri": (torch.special.ndtri, _real(307).sigmoid()),
     "out of another size": (lambda x: torch.erfinv(x, out=x.new_empty(3)), _real(71).tanh()),
     "in place, between others": (lambda x: x[1::2, 3:].mul_(2j), _complex(9, 17)),
 }
@@ -78,7 +76,7 @@ def test_values_are_torchs(name: str, calls: list[str]) -> None:
     assert calls
 
 
-@pytest.mark.parametrize("name", ["rfft", "svdvals", "solve", "large pads", "complex numbers", "erfinv"])
+@pytest.mark.parametrize("name", ["rfft", "solve", "large pads", "complex numbers", "erfinv"])
 def test_gradients_are_torchs(name: str) -> None:
     function, *args = _CASES[name]
 
