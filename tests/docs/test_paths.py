@@ -49,7 +49,6 @@ _FILE = re.compile(r"(?<![\w/.<>{}*-])((?:[\w.-]+/)*[\w-]+\.(?:py|cpp|hpp|h|md|t
 OTHERS = {
     "ANSWERS.json",
     "ATen/autocast_mode.h",
-    "ATen/native/Math.h",
     "LoaderDriverInterface.md",
     "NAME.hpp",
     "NAME.py",
