@@ -24,7 +24,7 @@ from tests.fuzz import costs, floats, keys, launches, metamorphic, passes, scala
 from tests.fuzz.families import FAMILIES
 from tests.fuzz.minimising import Small, minimised
 from tests.fuzz.programs import FOOTER, HEADER, generate
-from tests.fuzz.running import compare
+from tests.fuzz.running import Found, compare
 from tests.fuzz.steps import Family
 
 #: Programs that one process of the interpreter computes.
@@ -104,33 +104,11 @@ def _family(family: Family, chosen: range, minimising: float) -> Iterator[Result
             yield Result(family.name, seed, outcome.fault, outcome.source, outcome.seconds)
 
 
-def _metamorphic(chosen: range, minimising: float) -> Iterator[Result]:
+def _each(sort: str, run: Callable[[int, Path], Found], chosen: range, minimising: float) -> Iterator[Result]:
     for seed in chosen:
         with tempfile.TemporaryDirectory() as folder:
-            outcome = metamorphic.run(seed, Path(folder))
-        yield Result("metamorphic", seed, outcome.fault, outcome.source, outcome.seconds)
-
-
-def _values(chosen: range, minimising: float) -> Iterator[Result]:
-    """Kernels by the reference against the usual ones."""
-    for seed in chosen:
-        with tempfile.TemporaryDirectory() as folder:
-            outcome = metamorphic.compared(seed, Path(folder))
-        yield Result("values", seed, outcome.fault, outcome.source, outcome.seconds)
-
-
-def _launches(chosen: range, minimising: float) -> Iterator[Result]:
-    for seed in chosen:
-        with tempfile.TemporaryDirectory() as folder:
-            outcome = launches.run(seed, Path(folder))
-        yield Result("launches", seed, outcome.fault, outcome.source, outcome.seconds)
-
-
-def _passes(chosen: range, minimising: float) -> Iterator[Result]:
-    for seed in chosen:
-        with tempfile.TemporaryDirectory() as folder:
-            outcome = passes.run(seed, Path(folder))
-        yield Result("passes", seed, outcome.fault, outcome.source, outcome.seconds)
+            found = run(seed, Path(folder))
+        yield Result(sort, seed, found.fault, found.source, found.seconds)
 
 
 def _races(chosen: range, minimising: float) -> Iterator[Result]:
@@ -143,19 +121,6 @@ def _races(chosen: range, minimising: float) -> Iterator[Result]:
         for outcome in outcomes:
             fault = "" if outcome.fault.startswith(UNCHECKED) else outcome.fault
             yield Result("races", seed, fault, tiles.HEADER + outcome.program.source, outcome.seconds)
-
-
-def _scalars(chosen: range, minimising: float) -> Iterator[Result]:
-    for seed in chosen:
-        with tempfile.TemporaryDirectory() as folder:
-            outcome = scalars.run(seed, Path(folder))
-        yield Result("scalars", seed, outcome.fault, outcome.source, outcome.seconds)
-
-
-def _keys(chosen: range, minimising: float) -> Iterator[Result]:
-    for seed in chosen:
-        outcome = keys.run(seed)
-        yield Result("keys", seed, outcome.fault, outcome.source, outcome.seconds)
 
 
 def _costs(chosen: range, minimising: float) -> Iterator[Result]:
@@ -174,13 +139,18 @@ SORTS: dict[str, Callable[[range, float], Iterator[Result]]] = {
     "programs": _programs,
     "tiles": _tiles,
     "floats": _floats,
-    "metamorphic": _metamorphic,
-    "values": _values,
-    "launches": _launches,
-    "passes": _passes,
+    **{
+        sort: functools.partial(_each, sort, run)
+        for sort, run in {
+            "metamorphic": metamorphic.run,
+            "values": metamorphic.compared,  # kernels by the reference against the usual ones
+            "launches": launches.run,
+            "passes": passes.run,
+            "keys": lambda seed, folder: keys.run(seed),
+            "scalars": scalars.run,
+        }.items()
+    },
     "races": _races,
-    "keys": _keys,
-    "scalars": _scalars,
     "costs": _costs,
     **{family.name: functools.partial(_family, family) for family in FAMILIES},
 }

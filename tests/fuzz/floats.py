@@ -11,13 +11,13 @@ import hashlib
 import random
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
+from tests.fuzz.running import Found
 from tests.written import written
 
 SIZE = 128
@@ -92,15 +92,6 @@ BFLOAT: dict[str, Callable[..., torch.Tensor]] = {
 }
 
 
-@dataclass(frozen=True)
-class FloatOutcome:
-    """``fault`` is empty if all values are right."""
-
-    source: str
-    fault: str
-    seconds: float
-
-
 def _steps(rng: random.Random, table: dict[str, Any]) -> list[tuple[str, int, int]]:
     return [(rng.choice(list(table)), rng.randrange(2 + n), rng.randrange(2 + n)) for n in range(rng.randint(3, 10))]
 
@@ -125,7 +116,7 @@ def _run(source: str, folder: Path, x: torch.Tensor, y: torch.Tensor) -> tuple[t
     return out, time.process_time() - start
 
 
-def _single_fault(steps: list[tuple[str, int, int]], folder: Path, x: np.ndarray, y: np.ndarray) -> FloatOutcome:
+def _single_fault(steps: list[tuple[str, int, int]], folder: Path, x: np.ndarray, y: np.ndarray) -> Found:
     values: list[Bounded] = [(part.astype(np.float64), np.zeros(SIZE)) for part in (x, y)]
     with np.errstate(all="ignore"):
         for text, a, b in steps:
@@ -136,10 +127,10 @@ def _single_fault(steps: list[tuple[str, int, int]], folder: Path, x: np.ndarray
     finite = np.isfinite(value) & np.isfinite(bound) & (np.abs(value) + bound < 1e38)
     wrong = finite & ~(np.abs(out.numpy().astype(np.float64) - value) <= bound)
     fault = f"{int(wrong.sum())} values are past their bounds" if wrong.any() else ""
-    return FloatOutcome(source, fault, seconds)
+    return Found(fault, source, seconds)
 
 
-def _bfloat_fault(steps: list[tuple[str, int, int]], folder: Path, x: torch.Tensor, y: torch.Tensor) -> FloatOutcome:
+def _bfloat_fault(steps: list[tuple[str, int, int]], folder: Path, x: torch.Tensor, y: torch.Tensor) -> Found:
     values = [x, y]
     for text, a, b in steps:
         values.append(BFLOAT[text](values[a], values[b]))
@@ -147,16 +138,16 @@ def _bfloat_fault(steps: list[tuple[str, int, int]], folder: Path, x: torch.Tens
     out, seconds = _run(source, folder, x.clone(), y.clone())
     wanted = values[-1].expand(SIZE)
     wrong = ~((out == wanted) | (out.isnan() & wanted.isnan()))
-    return FloatOutcome(source, f"{int(wrong.sum())} values differ from torch's" if wrong.any() else "", seconds)
+    return Found(f"{int(wrong.sum())} values differ from torch's" if wrong.any() else "", source, seconds)
 
 
-def run(seed: int, bfloat: bool, folder: Path) -> FloatOutcome:
+def run(seed: int, bfloat: bool, folder: Path) -> Found:
     """One expression; where it fails, the first steps of it that do."""
     rng, numbers = random.Random(seed * 2 + bfloat), np.random.default_rng(seed)
     x, y = numbers.uniform(-4, 4, (2, SIZE)).astype(np.float32)
     steps = _steps(rng, BFLOAT if bfloat else SINGLE)
 
-    def outcome(count: int) -> FloatOutcome:
+    def outcome(count: int) -> Found:
         if bfloat:
             return _bfloat_fault(steps[:count], folder, *(torch.from_numpy(part).bfloat16() for part in (x, y)))
         return _single_fault(steps[:count], folder, x, y)

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import random
 import time
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 import triton
 import triton.language as tl
+
+from tests.fuzz.running import Found
 
 #: Constants of a row compare equal or have texts that look alike.
 _ALIKE: tuple[tuple[Any, ...], ...] = (
@@ -44,16 +45,6 @@ def kernel(out_ptr, x_ptr, scalar, C: tl.constexpr, D: tl.constexpr):
         tl.store(out_ptr + 3, tl.load(x_ptr).to(tl.int32))
 
 
-@dataclass(frozen=True)
-class Result:
-    """``fault``: empty if each launch gave its own values. ``source``: the launches, ``seconds``: of processor
-    time."""
-
-    fault: str
-    source: str
-    seconds: float
-
-
 def _constant(rng: random.Random, depth: int = 0) -> list[Any]:
     """Constants that are alike."""
     if depth < 2 and rng.random() < 0.35:
@@ -70,7 +61,7 @@ def _tensor(rng: random.Random) -> torch.Tensor | None:
     return torch.ones(64, dtype=dtype)[first:] if dtype == torch.bool else torch.arange(3, 67).to(dtype)[first:]
 
 
-def run(seed: int) -> Result:
+def run(seed: int) -> Found:
     """A dozen launches of one kernel, in an order in which some come again, so that the native module repeats them."""
     rng, start = random.Random(f"keys {seed}"), time.process_time()
     fresh, lines, fault = triton.jit(kernel), [], ""
@@ -84,4 +75,4 @@ def run(seed: int) -> Result:
         wanted = [number(c), number(d), float(scalar), -5 if x is None else int(x[0])]
         if out.tolist() != wanted and not fault:
             fault = f"launch {len(lines)}: {out.tolist()} instead of {wanted}"
-    return Result(fault, "\n".join(lines) + "\n", time.process_time() - start)
+    return Found(fault, "\n".join(lines) + "\n", time.process_time() - start)

@@ -19,6 +19,7 @@ import triton
 from triton import knobs
 
 from tests.fuzz.metamorphic import REFUSALS
+from tests.fuzz.running import Found
 from tests.written import written
 
 #: What lies around each output.
@@ -140,15 +141,6 @@ def _body(rng: random.Random) -> str:
     return "".join(f"        {line}\n" for line in lines)
 
 
-@dataclass(frozen=True)
-class Result:
-    """``fault``: empty if all ways gave the same values. ``seconds``: of processor time."""
-
-    fault: str
-    source: str
-    seconds: float
-
-
 def _matrix(rows: int, columns: int, way: Way, values: torch.Tensor | None) -> torch.Tensor:
     """A matrix with elements around it: of these values, or filled."""
     stride = columns + way.apart
@@ -160,7 +152,7 @@ def _matrix(rows: int, columns: int, way: Way, values: torch.Tensor | None) -> t
     return matrix
 
 
-def run(seed: int, folder: Path) -> Result:
+def run(seed: int, folder: Path) -> Found:
     """A random kernel in all ways."""
     rng, start = random.Random(f"launches {seed}"), time.process_time()
     m, n, body = rng.choice((1, 5, 16, 33)), rng.choice((7, 32, 50, 129)), _body(rng)
@@ -189,7 +181,7 @@ def run(seed: int, folder: Path) -> Result:
                 if not torch.equal(one, other):
                     fault = fault or f"{way}: {name}: {int((one != other).sum())} of {one.numel()} values differ"
     heading = f'"""m={m}, n={n}; {fault.partition(chr(10))[0] or "right"}"""'
-    return Result(fault, source.replace('"""Generated."""', heading), time.process_time() - start)
+    return Found(fault, source.replace('"""Generated."""', heading), time.process_time() - start)
 
 
 def _launched(kernel: triton.JITFunction, way: Way, x: torch.Tensor, y: torch.Tensor) -> list[torch.Tensor]:

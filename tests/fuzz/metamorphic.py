@@ -27,6 +27,7 @@ from triton.backends.spirv.settings import CHECK_VALUES, REFERENCE, WITHOUT, Set
 
 from tests.fuzz import steps, tile_runs, tiles
 from tests.fuzz.families import FAMILIES
+from tests.fuzz.running import Found
 from tests.fuzz.steps import Family
 from tests.fuzz.tiles import Tile
 
@@ -135,16 +136,7 @@ def _of_steps(family: Family, seed: int) -> tuple[str, Callable[[Way, Path], str
     return steps.HEADER + kernel.functions + kernel.source, fault
 
 
-@dataclass(frozen=True)
-class Result:
-    """``fault``: empty if all ways gave the same bits. ``seconds``: of processor time."""
-
-    fault: str
-    source: str
-    seconds: float
-
-
-def compared(seed: int, folder: Path) -> Result:
+def compared(seed: int, folder: Path) -> Found:
     """A random kernel, of any family or on tiles, whose launches are compared with the reference's: what is computed
     need not be known."""
     rng, start = random.Random(f"values {seed}"), time.process_time()
@@ -156,10 +148,10 @@ def compared(seed: int, folder: Path) -> Result:
             why = fault(way, made)
     except Exception as error:
         why = f"{type(error).__name__}: {error}"
-    return Result("" if why.startswith(REFUSALS) else why, source, time.process_time() - start)
+    return Found("" if why.startswith(REFUSALS) else why, source, time.process_time() - start)
 
 
-def run(seed: int, folder: Path, most: int = 6) -> Result:
+def run(seed: int, folder: Path, most: int = 6) -> Found:
     """A random kernel in the usual way, and in so many others."""
     rng, start = random.Random(f"ways {seed}"), time.process_time()
     family = rng.choice([None, None, *(one for one in FAMILIES if one.name in _SORTS)])
@@ -175,4 +167,4 @@ def run(seed: int, folder: Path, most: int = 6) -> Result:
             found = found or f"{way.name}: {why}"
         elif why and way.name == "usual":
             break
-    return Result(found, source, time.process_time() - start)
+    return Found(found, source, time.process_time() - start)

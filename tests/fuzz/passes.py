@@ -19,6 +19,7 @@ from triton import knobs
 from triton.backends.spirv.reference import ITEMS
 
 from tests.fuzz.metamorphic import REFUSALS
+from tests.fuzz.running import Found
 from tests.written import written
 
 #: The passes, by the names that the option ``without`` has for them.
@@ -301,13 +302,9 @@ def _difference(one: torch.Tensor, other: torch.Tensor) -> str:
 
 
 @dataclass(frozen=True)
-class Result:
-    """``fault``: empty if the values are equal. ``changed``: the pass changes the kernel's module. ``seconds``: of
-    processor time."""
+class Result(Found):
+    """``changed``: the pass changes the kernel's module."""
 
-    fault: str
-    source: str
-    seconds: float
     changed: bool
 
 

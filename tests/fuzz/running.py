@@ -42,6 +42,16 @@ G = TypeVar("G", bound=Generated)
 
 
 @dataclass(frozen=True)
+class Found:
+    """What became of a kernel of this ``source``: ``fault`` is empty if nothing was wrong. ``seconds``: of processor
+    time."""
+
+    fault: str
+    source: str
+    seconds: float
+
+
+@dataclass(frozen=True)
 class Outcome(Generic[G]):
     """What became of a program: ``fault`` is empty if it computed what was expected. ``refused``: the fault is an
     error that was raised here, not a wrong value. ``seconds``: of processor time, to compile and run it

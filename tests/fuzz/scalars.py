@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import random
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from tests.fuzz.running import fault_of
+from tests.fuzz.running import Found, fault_of
 from tests.fuzz.steps import GUARD
 from tests.written import written
 
@@ -20,15 +19,6 @@ _INPUTS = ((0, 1, 2), (5, 5, 5), (700, 3, 9), (1, 1, 0))
 
 #: Names that statements change, and how deep these may lie in one another.
 _NAMES, _DEPTH = ("a", "b", "c", "d"), 3
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """``fault``: empty if all results are Python's. ``seconds``: of processor time."""
-
-    fault: str
-    source: str
-    seconds: float
 
 
 class _Writer:
@@ -160,7 +150,7 @@ def sources(seed: int) -> tuple[str, str]:
     return kernel, python.replace("@triton.jit\n", "").replace("tl.static_range", "range")
 
 
-def run(seed: int, folder: Path) -> Outcome:
+def run(seed: int, folder: Path) -> Found:
     """One kernel, with several inputs."""
     source, python = sources(seed)
     path, names, start = folder / f"scalars_{seed}.py", dict[str, Any](), time.process_time()
@@ -176,4 +166,4 @@ def run(seed: int, folder: Path) -> Outcome:
             fault = fault or fault_of(error)[:1000]
         if not fault and out.tolist() != wanted:
             fault = f"{out.tolist()} instead of {wanted} of {inputs}"
-    return Outcome(fault, source, time.process_time() - start)
+    return Found(fault, source, time.process_time() - start)

@@ -18,7 +18,7 @@ import ml_dtypes
 import numpy as np
 import torch
 
-from tests.fuzz.running import driver_traits, fault_of
+from tests.fuzz.running import Found, driver_traits, fault_of
 from tests.written import written
 
 #: Of values, and of the program's number.
@@ -301,16 +301,7 @@ def fault(kernel: Kernel, folder: Path) -> str:
     return ""
 
 
-@dataclass(frozen=True)
-class StepOutcome:
-    """``fault`` is empty if all values are right. ``seconds``: of processor time."""
-
-    source: str
-    fault: str
-    seconds: float
-
-
-def run(family: Family, seed: int, folder: Path, seconds: float = 60.0) -> StepOutcome:
+def run(family: Family, seed: int, folder: Path, seconds: float = 60.0) -> Found:
     """One kernel; where it fails, the first steps of it that do, as far as they are found in so many seconds."""
     kernel, start = generate(family, seed), time.process_time()
     found = fault(kernel, folder)
@@ -320,5 +311,5 @@ def run(family: Family, seed: int, folder: Path, seconds: float = 60.0) -> StepO
         steps += 1
         smaller = generate(family, seed, steps).without_idle_lines()
         if why := fault(smaller, folder):
-            return StepOutcome(HEADER + kernel.functions + smaller.source, why, spent)
-    return StepOutcome(HEADER + kernel.functions + kernel.source, found, spent)
+            return Found(why, HEADER + kernel.functions + smaller.source, spent)
+    return Found(found, HEADER + kernel.functions + kernel.source, spent)
