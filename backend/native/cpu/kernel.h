@@ -12,6 +12,7 @@
 #include "cpu/emulated_counts.h"
 #include "cpu/faults.h"
 #include "cpu/object.h"
+#include "cpu/sharing.h"
 #include "dispatch.h"
 #include "triton_spirv/processor.hpp"
 
@@ -52,6 +53,9 @@ class Kernel {
   float program_ns() const { return program_ns_.load(std::memory_order_relaxed); }
   void set_program_ns(float ns) const { program_ns_.store(ns, std::memory_order_relaxed); }
 
+  // Of launches that are worth sharing. The pool alone has it, for one launch at a time.
+  Sharing& sharing() const { return sharing_; }
+
   // What its launches did that have ended, as far as that was counted.
   Counts counts() const {
     Counts result{};
@@ -68,6 +72,7 @@ class Kernel {
   uint64_t scratch_;
   Watch watch_;
   mutable std::atomic<float> program_ns_{0};
+  mutable Sharing sharing_;
   mutable std::array<std::atomic<uint64_t>, kCounts> counts_{};
 };
 

@@ -17,6 +17,8 @@ constexpr float kWorthWaking = 50e3f;
 // Launches that follow each other and together took as long keep helpers awake: one that is expected to take longer
 // than this is shared, too.
 constexpr float kWorthSharing = 15e3f;
+// One thread is tried (sharing.h) where it takes less than this.
+constexpr float kWorthTrying = 2e6f;
 // A range takes at least this long, in nanoseconds, so that taking it (0.1 µs, more if threads contend) does not show.
 constexpr float kShortestRange = 5e3f;
 // Each thread takes so many ranges of the programs that are left, at least. More even out programs of unequal length.
@@ -113,8 +115,10 @@ void Pool::run(Launch& launch) {
   const auto begin = Clock::now();
   if (begin - ended_ > kHelperSpin) together_ = 0;
   const float expected = launch.kernel->program_ns() * static_cast<float>(programs_);
-  const bool alone =
-      threads_ == 1 || launch.races != nullptr || expected < (together_ < kWorthWaking ? kWorthWaking : kWorthSharing);
+  const bool shares =
+      threads_ > 1 && launch.races == nullptr && expected >= (together_ < kWorthWaking ? kWorthWaking : kWorthSharing);
+  const bool learns = shares && expected < kWorthTrying;
+  const bool alone = !shares || (learns && launch.kernel->sharing().alone());
   if (!alone) wake_helpers();
   const Share share = [&] {
     const FloatMode mode;
@@ -123,8 +127,11 @@ void Pool::run(Launch& launch) {
   close();
   caller_ = nullptr;
   ended_ = Clock::now();
-  together_ += static_cast<float>(std::chrono::nanoseconds(ended_ - begin).count());
-  if (share.programs == 0 || launch.stopped() != Stop::kNo) return;
+  const auto took = static_cast<float>(std::chrono::nanoseconds(ended_ - begin).count());
+  together_ += took;
+  if (launch.stopped() != Stop::kNo) return;
+  if (learns) launch.kernel->sharing().add(took / static_cast<float>(programs_));
+  if (share.programs == 0) return;
   const float now = std::max(1e-3f, static_cast<float>(share.nanoseconds) / static_cast<float>(share.programs));
   const float before = launch.kernel->program_ns();
   launch.kernel->set_program_ns(before == 0 ? now : before + (now - before) / 4);
