@@ -12,7 +12,6 @@ CONSTANT_FOLDING = "constant folding"
 VALUE_NUMBERING = "value numbering"
 SIMPLIFICATION = "simplification"
 CARRIED_WORDS = "carried words"
-ROW_PREFETCHES = "row prefetches"
 NEIGHBOURING_LANES = "neighbouring lanes"
 WHOLE_ROUNDS = "whole rounds"
 PROGRAM_ORDER = "order of programs"
@@ -20,7 +19,7 @@ DELAYED_UPDATES = "delayed updates"
 LLVM_OPTIMISATION = "LLVM's optimisation"
 
 #: What a module asks to leave out of its machine code, in order, so that whoever makes that later leaves it out, too.
-OF_MACHINE_CODE = (NEIGHBOURING_LANES, ROW_PREFETCHES, WHOLE_ROUNDS, PROGRAM_ORDER, DELAYED_UPDATES, LLVM_OPTIMISATION)
+OF_MACHINE_CODE = (NEIGHBOURING_LANES, WHOLE_ROUNDS, PROGRAM_ORDER, DELAYED_UPDATES, LLVM_OPTIMISATION)
 _NOTE, _BETWEEN = "without=", ", "
 
 

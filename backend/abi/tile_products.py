@@ -12,18 +12,13 @@ in no memory that A or B are in; A and B may be the same. Every element type is 
 narrower operands are widened before, as the kernel's own code. Factors of signed integers of 8 bits are not: processors
 have instructions for their products.
 
-Where it is known from where in device memory the tiles of the next product will be loaded, the name says so, and there
-are two more addresses for each such tile, of 64 bits: of its first row there, and of its second. The function may ask
-for these rows to be brought nearer; they need not exist.
-
 A loop of such products, each of the next K columns of A and rows of B in device memory, is one call, too
 (``RoundsProduct``): the tiles are read in place, or packed as the function likes best. Its parameters are the pointer
 to C, those to two variables with addresses, of where each row of A and each column of B begins, and six numbers of 64
 bits: the bytes from one row of B to the next; how many k there are, of all rounds; 1 if the last round has fewer k than
 the others, whose products are then of zeros, else 0; how many of C's first rows and columns have a row of A and a
 column of B: all others are multiplied as zeros, and nothing is read at their addresses; and how many of C's first rows
-are needed: all others may have any value. Where C will be stored to is known for some: the name says how many bytes of
-a row, and there are the addresses of the first row and the second. The function may ask for these rows.
+are needed: all others may have any value.
 
 The variables are those of a subgroup whose W invocations are the lanes of vectors: an array of R elements is memory of
 R · W elements, and element r of invocation l is element r · W + l of it. Strides count such elements of the memory.
@@ -47,17 +42,15 @@ Strides = tuple[int, int, int]
 
 _NAME = re.compile(
     r"tile_product_(add|set)_(f32|f64|i32)(?:_(i8))?_(\d+)x(\d+)x(\d+)x(\d+)"
-    r"_c(\d+)_(\d+)_(\d+)_a(\d+)_(\d+)_(\d+)_b(\d+)_(\d+)_(\d+)((?:_next\d+x\d+)*)"
+    r"_c(\d+)_(\d+)_(\d+)_a(\d+)_(\d+)_(\d+)_b(\d+)_(\d+)_(\d+)"
 )
-_NEXT = re.compile(r"_next(\d+)x(\d+)")
 
 
 @dataclass(frozen=True)
 class TileProduct:
     """One product: ``batches`` products of M×K and K×N tiles of the type ``element``. ``adds``: C is added to, else it
-    is overwritten and need hold nothing before. ``c``, ``a``, ``b``: the strides of C, A and B. ``following``: of tiles
-    that the next product will be of, the rows in device memory, and the bytes of each. ``factor``: the element type of
-    A and B, a key of NARROW, where it is not ``element``."""
+    is overwritten and need hold nothing before. ``c``, ``a``, ``b``: the strides of C, A and B. ``factor``: the
+    element type of A and B, a key of NARROW, where it is not ``element``."""
 
     element: str
     batches: int
@@ -68,7 +61,6 @@ class TileProduct:
     c: Strides
     a: Strides
     b: Strides
-    following: tuple[tuple[int, int], ...] = ()
     factor: str = ""
 
     @property
@@ -76,9 +68,8 @@ class TileProduct:
         """The function's name, which says all of it: ``tile_product_add_f32_1x64x64x32_c0_64_1_a0_32_1_b0_64_1``."""
         shape = f"{self.batches}x{self.m}x{self.n}x{self.k}"
         strides = (f"{letter}{'_'.join(map(str, getattr(self, letter)))}" for letter in "cab")
-        following = "".join(f"_next{rows}x{size}" for rows, size in self.following)
         types = "_".join(filter(None, (self.element, self.factor)))
-        return f"tile_product_{'add' if self.adds else 'set'}_{types}_{shape}_{'_'.join(strides)}{following}"
+        return f"tile_product_{'add' if self.adds else 'set'}_{types}_{shape}_{'_'.join(strides)}"
 
     def transposed(self) -> TileProduct:
         """The product of the transposed matrices, which is this one's transpose: A is the B of this one."""
@@ -91,10 +82,9 @@ class TileProduct:
         found = _NAME.fullmatch(name)
         if found is None:
             return None
-        batches, m, n, k, *steps = map(int, found.groups()[3:-1])
-        following = tuple((int(rows), int(size)) for rows, size in _NEXT.findall(found.groups()[-1]))
+        batches, m, n, k, *steps = map(int, found.groups()[3:])
         c, a, b = ((steps[at], steps[at + 1], steps[at + 2]) for at in (0, 3, 6))
-        return cls(found[2], batches, m, n, k, found[1] == "add", c, a, b, following, found[3] or "")
+        return cls(found[2], batches, m, n, k, found[1] == "add", c, a, b, found[3] or "")
 
 
 #: Element types of factors in device memory, as TTGIR names them → the bytes of one.
@@ -103,7 +93,6 @@ FACTORS = {**{name: FLOATS[name].bytes for name in ("f16", "bf16", "f32", "f64")
 _ROUNDS = re.compile(
     r"tile_rounds_(f32|f64|i32)_(\d+)x(\d+)x(\d+)_c(\d+)_a(f16|bf16|f32|f64|i8)_(\d+)_b(f16|bf16|f32|f64|i8)_(\d+)"
     r"(_t)?"
-    r"(?:_to(\d+))?"
 )
 
 
@@ -113,8 +102,7 @@ class RoundsProduct:
     ``row`` elements apart and contiguous. A round multiplies ``k`` columns of A, which are neighbours in memory, with
     as many rows of B. ``a``, ``b``: the element type in memory, and how far the addresses of neighbouring rows of A, or
     columns of B, are from each other in their variable, in addresses. ``turned``: neighbours in a column of B are
-    neighbours in memory. ``to``: bytes of a row of where C will be stored to, 0 where that is not known. The order of
-    sums, and their rounding, is that of the products one after the other."""
+    neighbours in memory. The order of sums, and their rounding, is that of the products one after the other."""
 
     element: str
     m: int
@@ -124,14 +112,12 @@ class RoundsProduct:
     a: tuple[str, int]
     b: tuple[str, int]
     turned: bool
-    to: int = 0
 
     @property
     def name(self) -> str:
         """The function's name, which says all of it."""
         factors = f"a{self.a[0]}_{self.a[1]}_b{self.b[0]}_{self.b[1]}"
-        rest = "_t" * self.turned + (f"_to{self.to}" if self.to else "")
-        return f"tile_rounds_{self.element}_{self.m}x{self.n}x{self.k}_c{self.row}_{factors}{rest}"
+        return f"tile_rounds_{self.element}_{self.m}x{self.n}x{self.k}_c{self.row}_{factors}{'_t' * self.turned}"
 
     @classmethod
     def parse(cls, name: str) -> RoundsProduct | None:
@@ -140,4 +126,4 @@ class RoundsProduct:
         if found is None:
             return None
         m, n, k, row, a, b = (int(found[group]) for group in (2, 3, 4, 5, 7, 9))
-        return cls(found[1], m, n, k, row, (found[6], a), (found[8], b), found[10] is not None, int(found[11] or 0))
+        return cls(found[1], m, n, k, row, (found[6], a), (found[8], b), found[10] is not None)

@@ -395,8 +395,9 @@ class Control:
         for compared, first, last in bounds:
             type_, limit = f"i{compared.bits}", t.scalar(compared.limit)
             least = literal(type_, first)
-            for term in compared.terms:
-                least = code.emit(f"add {type_} {least}, {t.scalar(term)}")
+            for term, factor in compared.terms:
+                number = code.emit(f"mul {type_} {t.scalar(term)}, {literal(type_, factor % (1 << compared.bits))}")
+                least = code.emit(f"add {type_} {least}, {number}")
             # The sums of all lanes are between the least one and the limit, if so many fit there: none wraps.
             relation = ("s" if compared.signed else "u") + ("le" if compared.equal else "lt")
             holds = code.emit(f"icmp {relation} {type_} {least}, {limit}")

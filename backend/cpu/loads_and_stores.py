@@ -76,7 +76,6 @@ def _load(t: Translation, item: ModuleInstruction) -> None:
         keys = t.keys(item.result)
         size = t.program.size(t.divergence.scalar_type(keys[0]))
         watch(t, item, address, size * len(keys))
-        _ask_ahead(t, item, address)
         if len(keys) > 1 and t.shape(address) is not None and _vectors(t, address, keys, size):
             return
         for place, key in enumerate(keys):
@@ -88,29 +87,6 @@ def _load(t: Translation, item: ModuleInstruction) -> None:
             spread = t.shape(key) is None
             bytes_, bits = (t.spread("i8"), t.mask_type) if spread else ("i8", "i1")
             t.values[key] = t.code.emit(f"trunc {bytes_} {found} to {bits}")
-
-
-def _ask_ahead(t: Translation, item: ModuleInstruction, address: Key) -> None:
-    """Asks for what a load in a loop over rows reads some rounds later (row_prefetches.py)."""
-    ahead, code = t.row_prefetches.ahead.get(item.result), t.code
-    if ahead is None:
-        return
-    far = code.recall(ahead)
-    if far is None:
-        terms = []
-        for factors, number in ahead.products:
-            term = str(number * ahead.rounds)
-            for factor in factors:
-                value, width = t.scalar(factor), t.divergence.bits(factor)
-                wide = value if width == 64 else code.emit(f"sext i{width} {value} to i64")
-                term = code.emit(f"mul i64 {wide}, {term}")
-            terms.append(term)
-        far = terms[0]
-        for term in terms[1:]:
-            far = code.emit(f"add i64 {far}, {term}")
-        code.remember(ahead, far)
-    place = t.pointer(code.emit(f"add i64 {t.scalar(address)}, {far}"))
-    code.call("llvm.prefetch.p0", "void", [("ptr", place), ("i32", "0"), ("i32", "3"), ("i32", "1")])
 
 
 def _instead(t: Translation, item: ModuleInstruction, place: int) -> Key | None:

@@ -17,11 +17,6 @@ from .host import Host
 from .ir_text import FunctionText
 from .transposes import Panel, transpose_panel
 
-#: Bytes of a cache's line, and the level that lines are brought to that the next product will take, as llvm.prefetch
-#: counts them: with the second, products of 1024³ in tiles of 64×64×32 are 19% faster on a Sapphire Rapids, and 8% with
-#: the first.
-_LINE, _LEVEL = 64, 2
-
 #: Element type → LLVM's.
 TYPES = {"f32": "float", "f64": "double", "i32": "i32"}
 
@@ -85,13 +80,8 @@ def define(product: TileProduct, host: Host, write: Writer = _write) -> tuple[st
         product, a, b = product.transposed(), b, a
     text = FunctionText()
     attributes = write(text, product, host, a, b)
-    rows = "".join(f", ptr %row{number}, ptr %next{number}" for number in range(len(product.following)))
-    head = f"define internal void @{name}(ptr noalias %c, ptr readonly %a, ptr readonly %b{rows}) noinline nounwind"
+    head = f"define internal void @{name}(ptr noalias %c, ptr readonly %a, ptr readonly %b) noinline nounwind"
     return text.define(head + attributes), frozenset(text.declarations)
-
-
-def _divided(text: FunctionText, value: str, divisor: int) -> str:
-    return value if value == "0" or divisor == 1 else text.value(f"udiv exact i64 {value}, {divisor}")
 
 
 class TileKernel:
@@ -114,7 +104,6 @@ class TileKernel:
             whole = product.m // block.rows * block.rows
 
             def rows(row: str, _: list[str]) -> None:
-                self._fetch(row, at)
                 self._rows(batch, row, at, block.rows, left, here, stride)
 
             text.loop(whole, block.rows, rows)
@@ -149,24 +138,6 @@ class TileKernel:
         panel = Panel(self._panel, self._product.k, block.columns, block.lanes, self._type, self._bytes)
         transpose_panel(self._text, panel, here, down, along)
         return self._panel
-
-    def _fetch(self, row: str, column: str) -> None:
-        """Before the block at (``row``, ``column``), asks for its part of the rows that the next product will take."""
-        text, product, block = self._text, self._product, self._block
-        down, across = product.m // block.rows, product.n // block.columns
-        for number, (rows, size) in enumerate(product.following):
-            share = -(-rows // (down * across))
-            ends = [text.value(f"ptrtoint ptr %{name}{number} to i64") for name in ("row", "next")]
-            stride = text.value(f"sub i64 {ends[1]}, {ends[0]}")
-            place = text.sum(
-                text.times(_divided(text, column, block.columns), down * share),
-                text.times(_divided(text, row, block.rows), share),
-            )
-            for line in range(share * -(-size // _LINE)):
-                at, along = divmod(line * _LINE, -(-size // _LINE) * _LINE)
-                offset = text.value(f"mul i64 {text.add(place, at)}, {stride}")
-                start = text.value(f"getelementptr i8, ptr %row{number}, i64 {offset}")
-                text.prefetch(text.element("i8", start, str(along)), _LEVEL)
 
     def _rows(self, batch: str, row: str, column: str, rows: int, a: str, b: str, stride: int) -> None:
         """The block of ``rows`` rows that begins at (``row``, ``column``); ``a``: where the batch's A begins, ``b``:

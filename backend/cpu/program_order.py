@@ -12,10 +12,17 @@ from ..optional import PROGRAM_ORDER
 from ..spirv.opcodes import BuiltIn, MemoryAccess, Scope, StorageClass
 from .decoded_module import KernelModule, ModuleInstruction
 from .divergence import Divergence, Key
-from .row_prefetches import FOLLOWED, SUMS, Sum, added, multiplied
 
 #: Scopes whose barriers order accesses of one program alone.
 _OWN = (Scope.Workgroup, Scope.Subgroup, Scope.Invocation)
+#: Products of a sum, at most.
+_LONGEST = 4
+#: Sums and differences → the sign of the second operand. Of an or, the bits are taken to be different ones.
+_SUMS = {"OpIAdd": 1, "OpISub": -1, "OpBitwiseOr": 1}
+#: Instructions that growth is followed through: these, products, and conversions.
+_FOLLOWED = (*_SUMS, "OpIMul", "OpShiftLeftLogical", "OpSConvert", "OpUConvert")
+#: A sum of products: factors that are known when the kernel runs → the factor that is known now.
+_Sum = dict[tuple[Key, ...], int]
 
 
 def fastest_axis(program: KernelModule, divergence: Divergence) -> str:
@@ -32,7 +39,7 @@ def fastest_axis(program: KernelModule, divergence: Divergence) -> str:
     return "y" if stores and all(_is_longer(along_x.of(key), along_y.of(key)) for key in stores) else "x"
 
 
-def _is_longer(x: Sum | None, y: Sum | None) -> bool:
+def _is_longer(x: _Sum | None, y: _Sum | None) -> bool:
     """Whether a step along the first axis is longer than one along the second: a product of a number that is known at
     run time, such as the width of a matrix, is longer than one that is known now."""
     if not x or not y or any(y):
@@ -60,10 +67,10 @@ class _Strides:
 
     def __init__(self, program: KernelModule, divergence: Divergence, axis: int) -> None:
         self._program, self._divergence, self._axis = program, divergence, axis
-        self._known: dict[Key, Sum | None] = {}
+        self._known: dict[Key, _Sum | None] = {}
 
-    def of(self, key: Key) -> Sum | None:
-        """The growth, as row_prefetches.py writes one; None where it is no sum of products."""
+    def of(self, key: Key) -> _Sum | None:
+        """The growth; None where it is no sum of products."""
         if key not in self._known:
             self._known[key] = None  # of a number that depends on itself, but for phis
             item = self._program.definitions.get(key) if isinstance(key, int) else None
@@ -73,7 +80,7 @@ class _Strides:
                 self._known[key] = {}
         return self._known[key]
 
-    def _grown(self, item: ModuleInstruction) -> Sum | None:
+    def _grown(self, item: ModuleInstruction) -> _Sum | None:
         if item.name == "OpLoad":
             return self._loaded(item)
         if item.name == "OpAccessChain":
@@ -82,7 +89,7 @@ class _Strides:
             _, parts = self._divergence.path(item)
             total = self.of(self._key(item.operands[0]))
             for index, stride in parts:
-                total = added(total, multiplied(self.of(self._key(index)), {(): stride}))
+                total = _added(total, _multiplied(self.of(self._key(index)), {(): stride}))
             return total
         if item.name == "OpPhi":
             return self._of_phi(item)
@@ -90,17 +97,17 @@ class _Strides:
         steps = [self.of(self._key(value)) for value in values]
         if all(step == {} for step in steps):
             return {}
-        if item.name in SUMS:
-            return added(steps[0], multiplied(steps[1], {(): SUMS[item.name]}))
-        if item.name not in FOLLOWED:
+        if item.name in _SUMS:
+            return _added(steps[0], _multiplied(steps[1], {(): _SUMS[item.name]}))
+        if item.name not in _FOLLOWED:
             return None
         if len(steps) == 1:
             return steps[0]
         if item.name == "OpIMul" and steps[0] == {}:
             values, steps = values[::-1], steps[::-1]
-        return multiplied(steps[0], self._factor(item, self._key(values[1]))) if steps[1] == {} else None
+        return _multiplied(steps[0], self._factor(item, self._key(values[1]))) if steps[1] == {} else None
 
-    def _factor(self, item: ModuleInstruction, key: Key) -> Sum | None:
+    def _factor(self, item: ModuleInstruction, key: Key) -> _Sum | None:
         """What a product, or a shift, by a number that no program changes multiplies by."""
         shape = self._divergence.shape[key]
         if shape is None or not shape.uniform:
@@ -109,7 +116,7 @@ class _Strides:
             return {(): 1 << shape.offsets[0] % 64} if shape.known else None
         return {(): shape.offsets[0]} if shape.known else {(key,): 1}
 
-    def _loaded(self, item: ModuleInstruction) -> Sum | None:
+    def _loaded(self, item: ModuleInstruction) -> _Sum | None:
         """1 of the program's number, 0 of what else the launch says. What memory holds may differ in any way."""
         program, storage = self._program, self._program.type(item.operands[0]).storage
         chain = program.definitions.get(item.operands[0])
@@ -121,10 +128,29 @@ class _Strides:
             return {(): 1} if number == BuiltIn.WorkgroupId and axis == self._axis else {}
         return {} if storage in (StorageClass.Input, StorageClass.PushConstant) else None
 
-    def _of_phi(self, item: ModuleInstruction) -> Sum | None:
+    def _of_phi(self, item: ModuleInstruction) -> _Sum | None:
         """What all that it may be grow by; a pointer that a loop moves on, by what the first one does."""
         first = self._known[item.result] = self.of(self._key(item.operands[0]))
         return first if all(self.of(self._key(value)) == first for value in item.operands[2::2]) else None
 
     def _key(self, value: int) -> Key:
         return self._divergence.keys(value)[0]
+
+
+def _added(a: _Sum | None, b: _Sum | None) -> _Sum | None:
+    """The sum."""
+    if a is None or b is None:
+        return None
+    total = {factors: a.get(factors, 0) + b.get(factors, 0) for factors in {**a, **b}}
+    return {factors: number for factors, number in total.items() if number}
+
+
+def _multiplied(a: _Sum | None, b: _Sum | None) -> _Sum | None:
+    """The product; None where it is long."""
+    if a is None or b is None or len(a) * len(b) > _LONGEST:
+        return None
+    total: _Sum | None = {}
+    for factors, number in a.items():
+        for others, other in b.items():
+            total = _added(total, {tuple(sorted((*factors, *others), key=str)): number * other})
+    return total

@@ -18,7 +18,7 @@ from .host import Host
 from .ir_text import FunctionText
 from .micro_kernels import TYPES, RegisterBlock, block_of
 from .round_lines import NUMBERS, FactorLines
-from .round_prefetches import LINE, STORED, Places, Prefetches
+from .round_prefetches import LINE, Prefetches
 from .transposes import Panel, transposed
 
 #: LLVM's types of elements in memory.
@@ -48,7 +48,7 @@ def define_rounds(product: RoundsProduct, host: Host) -> tuple[str, frozenset[st
             attribute = PairRounds(text, product, block).write()
         else:
             _Rounds(text, product, block).emit()
-    numbers = ", ".join(f"ptr %{name}" for name in (*NUMBERS, *(STORED if product.to else ())))
+    numbers = ", ".join(f"ptr %{name}" for name in NUMBERS)
     parameters = f"ptr noalias %c, ptr readonly %a, ptr readonly %b, {numbers}"
     head = f"define internal void @{product.name}({parameters}) noinline nounwind{attribute}"
     return text.define(head), frozenset(text.declarations)
@@ -58,9 +58,7 @@ def define_rounds(product: RoundsProduct, host: Host) -> tuple[str, frozenset[st
 class _Part:
     """``count`` k from ``start`` on, of the columns from ``column`` on: the first row of B is ``offset`` bytes behind
     the addresses, and rows are ``down`` bytes apart. ``unrolled``: how many k are a multiple of ``_STEPS``; ``lines``:
-    where the lines begin of the row of B behind these, empty where its elements are not beside each other. ``stored``:
-    where C will be stored to, and how far its rows are apart, if it is soon, else memory that is near; None where that
-    is not known."""
+    where the lines begin of the row of B behind these, empty where its elements are not beside each other."""
 
     column: str
     start: str
@@ -69,7 +67,6 @@ class _Part:
     down: str
     unrolled: str
     lines: tuple[str, ...]
-    stored: Places | None
 
 
 class _Rounds:
@@ -93,7 +90,7 @@ class _Rounds:
         text.fill(self._zeros, zeros)
         self._lines = FactorLines(text, product, block.lanes, self._zeros)
         down, steps = self._lines.numbers["down"], self._lines.numbers["steps"]
-        self._ask = Prefetches(text, product, block, self._most, _STEPS, self._zeros)
+        self._ask = Prefetches(text, product, block, self._most, _STEPS)
 
         def columns(column: str, _: list[str]) -> None:
             together = self._lines.are_together(column, block.columns)
@@ -104,8 +101,7 @@ class _Rounds:
                 offset = text.value(f"mul i64 {start}, {down}")
                 unrolled = text.value(f"and i64 {count}, {-_STEPS}")
                 lines = self._ask.rows_of_b(column, offset, down)
-                stored = self._ask.where_c_goes(column, left)
-                self._part(_Part(column, start, count, offset, down, unrolled, lines, stored), together)
+                self._part(_Part(column, start, count, offset, down, unrolled, lines), together)
 
             text.counted(steps, self._most, part)
 
@@ -125,7 +121,12 @@ class _Rounds:
             self._pack_apart(part)
             text.counted(end, rows, lambda row, _: self._rows(part, row, row, rows))
         else:
-            text.either(together, lambda: self._rows(part, "0", None, rows), lambda: self._pack_apart(part))
+            alone = text.value(f"icmp ule i64 {needed}, 1")
+
+            def first() -> None:
+                text.either(alone, lambda: self._rows(part, "0", None, 1), lambda: self._rows(part, "0", None, rows))
+
+            text.either(together, first, lambda: self._pack_apart(part))
             done = text.value(f"select i1 {together}, i64 {rows}, i64 0")
             left = text.value(f"sub i64 {end}, {done}")
             text.counted(left, rows, lambda number, _: self._rows(part, text.sum(number, done), number, rows))
@@ -227,7 +228,8 @@ class _Rounds:
     # -- C -----------------------------------------------------------------------------------------------------------
     def _rows(self, part: _Part, row: str, number: str | None, rows: int) -> None:
         """The block of ``rows`` rows that begins at ``row``, for the k of a part; ``number``: how many rows there are
-        between the first block and this, None for the first, which packs what it reads of B."""
+        between the first block and this, None for the first, which packs what it reads of B, unless that is one row:
+        then no other is needed."""
         text, product, block, vector = self._text, self._product, self._block, self._vector
         places = [(i, j) for i in range(rows) for j in range(block.vectors)]
         c = text.element(self._type, "%c", text.sum(text.times(row, product.row), part.column))
@@ -247,7 +249,7 @@ class _Rounds:
                 value = self._spread(text.element(self._type, one, k))
                 for j, other in enumerate(below):
                     found.append(text.intrinsic("fma", vector, value, other, totals[i * block.vectors + j]))
-            if right:
+            if right and rows > 1:
                 for j, other in enumerate(below):
                     self._store(k, str(j * block.lanes), other)
             return found
@@ -256,10 +258,10 @@ class _Rounds:
         steps = 1 if right else _STEPS
 
         def body(k: str, totals: list[str]) -> list[str]:
-            self._ask.next_rows(part.lines, part.down, number, k)
-            self._ask.rows_of_a(following, k, steps)
-            self._ask.places_of_c(part.stored, row, k, steps)
-            if right:
+            if rows > 1:
+                self._ask.next_rows(part.lines, part.down, number, k)
+                self._ask.rows_of_a(following, k, steps)
+            if right and rows > 1:
                 self._ask.soon(right, k, part.down)
             for offset in range(steps):
                 totals = step(text.add(k, offset), totals)

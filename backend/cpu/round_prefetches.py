@@ -18,12 +18,6 @@ LINE, _LEVEL = 64, 2
 #: between 4% slower and 6% faster; with 4 and 16 there is less of it.
 _NEAREST, _AHEAD = 3, 8
 
-#: The function's parameters that are addresses of where C will be stored to.
-STORED = ("first", "second")
-
-#: Where C will be stored to, and how far its rows are apart.
-Places = tuple[str, str]
-
 
 def _power(number: int) -> int:
     """The least power of two that is no less."""
@@ -37,14 +31,13 @@ def _address(text: FunctionText, table: str, place: str) -> str:
 @dataclass(frozen=True)
 class Prefetches:
     """The requests in the text of one product. ``most``: rows of B that are packed at a time; ``steps``: those of k in
-    the body of the loop over k of all blocks but the first; ``near``: memory that is near."""
+    the body of the loop over k of all blocks but the first."""
 
     _text: FunctionText
     _product: RoundsProduct
     _block: RegisterBlock
     _most: int
     _steps: int
-    _near: str
 
     def _behind(self, start: str, k: str, down: str) -> str:
         return self._text.element("i8", start, self._text.value(f"mul i64 {k}, {down}"))
@@ -122,35 +115,3 @@ class Prefetches:
         place = text.element("i8", _address(text, "%a", text.times(row, product.a[1])), text.sum(behind, along))
         for line in range(-(-together * size // LINE)):
             text.prefetch(text.element("i8", place, str(line * LINE)), _NEAREST)
-
-    def places_of_c(self, stored: Places | None, row: str, k: str, steps: int) -> None:
-        """In the loop over ``k``, asks for lines of where a row of the block will be stored to: the rows take turns."""
-        text, product, block = self._text, self._product, self._block
-        if stored is None:
-            return
-        (place, apart), turns = stored, _power(block.rows)
-        size = block.columns * product.to // product.n
-        turn = text.value(f"and i64 {text.value(f'udiv i64 {k}, {steps}')}, {turns - 1}")
-        before = text.value(f"udiv i64 {k}, {turns * steps}")
-        # A row has a line more than it fills, where it does not begin with one.
-        lines = -(-(size // LINE + 1) * turns * steps // self._most)
-        start = text.element("i8", place, text.value(f"mul i64 {text.sum(row, turn)}, {apart}"))
-        for line in range(lines):
-            along = text.add(text.times(before, lines * LINE), line * LINE)
-            along = text.intrinsic("umin", "i64", along, str(size - 1))
-            text.prefetch(text.element("i8", start, along), _LEVEL)
-
-    def where_c_goes(self, column: str, left: str) -> Places | None:
-        """Where the columns from ``column`` on will be stored to, and how far rows are apart there, if that is soon:
-        in the last two parts, with so many k ``left``. Else memory that is near; None where it is not known."""
-        text, product = self._text, self._product
-        if not product.to:
-            return None
-        ends = [text.value(f"ptrtoint ptr %{name} to i64") for name in STORED]
-        apart = text.value(f"sub i64 {ends[1]}, {ends[0]}")
-        soon = text.value(f"icmp ule i64 {left}, {2 * self._most}")
-        place = text.element("i8", "%first", text.times(column, product.to // product.n))
-        return (
-            text.value(f"select i1 {soon}, ptr {place}, ptr {self._near}"),
-            text.value(f"select i1 {soon}, i64 {apart}, i64 0"),
-        )

@@ -15,7 +15,6 @@ from .host import Host
 from .lane_shapes import LaneShape
 from .lines import Lines
 from .neighbours import Neighbours
-from .row_prefetches import RowPrefetches
 
 #: Bytes that variables in scratch memory are aligned to.
 SCRATCH_ALIGNMENT = 64
@@ -45,7 +44,6 @@ class Translation:
         self.subgroups = program.local_size // self.lanes
         self.divergence = Divergence(program, subgroup, self.lanes)
         self.neighbours = Neighbours(program, self.divergence)
-        self.row_prefetches = RowPrefetches(program, self.divergence, self.lanes)
         #: Spread number → what makes it where it is needed.
         self.deferred: dict[Key, Callable[[], str]] = {}
         #: Root of addresses → whether its lanes are neighbours, and that of lane 0 in 64 bits.

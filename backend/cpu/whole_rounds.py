@@ -33,10 +33,10 @@ _FOR_EACH = 50
 
 
 class _Compared(NamedTuple):
-    """A comparison of the sum of ``terms`` and of a number that is known with ``limit``. ``equal``: whether it holds
-    for equal ones; ``signed``; ``bits``: of the numbers."""
+    """A comparison of the sum of ``terms``, each times its factor, and of a number that is known with ``limit``.
+    ``equal``: whether it holds for equal ones; ``signed``; ``bits``: of the numbers."""
 
-    terms: tuple[Key, ...]
+    terms: tuple[tuple[Key, int], ...]
     limit: Key
     equal: bool
     signed: bool
@@ -116,7 +116,7 @@ class WholeRounds:
             if shape is None or other is None or not other.plain or limit in inside:
                 return False
             terms, constant = self._sum(number)
-            if any(term in inside for term in terms):
+            if any(term in inside for term, _ in terms):
                 return False
             bits = self._divergence.bits(number)
             constant = lane_shapes.signed(constant, bits) - shape.offsets[0]
@@ -127,20 +127,24 @@ class WholeRounds:
         true.add(condition)
         return True
 
-    def _sum(self, key: Key) -> tuple[tuple[Key, ...], int]:
-        """The numbers of lane 0 whose sum that of a scalar is: those that are known only when the kernel runs, and
-        what is known."""
-        shape = self._divergence.shape[key]
+    def _sum(self, key: Key, factor: int = 1) -> tuple[tuple[tuple[Key, int], ...], int]:
+        """The numbers of lane 0 whose sum a scalar times ``factor`` is, each with its own factor: those that are known
+        only when the kernel runs, and what is known."""
+        divergence, shape = self._divergence, self._divergence.shape[key]
         assert shape is not None
         if shape.known:
-            return (), shape.offsets[0]
+            return (), shape.offsets[0] * factor
         item = self._program.definitions.get(key) if isinstance(key, int) else None
-        if item is not None and item.name in ("OpIAdd", "OpBitwiseOr"):
-            operands = [self._divergence.keys(operand)[0] for operand in item.operands[:2]]
-            known = [self._divergence.shape.get(operand) for operand in operands]
+        if item is not None and item.name in ("OpIAdd", "OpBitwiseOr", "OpShiftLeftLogical"):
+            operands = [divergence.keys(operand)[0] for operand in item.operands[:2]]
+            known = [divergence.shape.get(operand) for operand in operands]
             # Of an or, bits of lanes that the other operand does not have (lane_shapes.py).
             added = item.name == "OpIAdd" or any(one is not None and one.known and not one.offsets[0] for one in known)
-            if added and all(one is not None for one in known):
-                parts = [self._sum(operand) for operand in operands]
+            if item.name == "OpShiftLeftLogical":
+                by = known[1]
+                if known[0] is not None and by is not None and by.known and by.uniform:
+                    return self._sum(operands[0], factor << by.offsets[0] % divergence.bits(key))
+            elif added and all(one is not None for one in known):
+                parts = [self._sum(operand, factor) for operand in operands]
                 return tuple(sorted((*parts[0][0], *parts[1][0]), key=str)), parts[0][1] + parts[1][1]
-        return (key,), 0
+        return ((key, factor),), 0

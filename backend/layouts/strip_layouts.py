@@ -183,16 +183,3 @@ def _log2(extent: int) -> int:
 def has_copies(type_: TensorType) -> bool:
     """Whether several lanes of a subgroup hold the same element of a tensor."""
     return 0 in layout_of(type_).inputs[LANE]
-
-
-@lru_cache(maxsize=4096)
-def first_rows(type_: TensorType) -> tuple[tuple[int, int], int, int]:
-    """Registers of a tensor of two dimensions: those with the first elements of the first two rows, how many
-    rows there are, and their elements. Rows are along the dimension that lanes, or else registers, lie along first."""
-    layout = layout_of(type_)
-    every = (*layout.bases[LANE], *layout.bases[REGISTER])
-    fast = next((dim for point in every for dim, coordinate in enumerate(point) if coordinate), type_.rank - 1)
-    slow = 1 - fast
-    second = tuple(int(dim == slow and type_.shape[slow] > 1) for dim in range(2))
-    register = layout.bases[REGISTER].index(second) if second in layout.bases[REGISTER] else None
-    return (0, 0 if register is None else 1 << register), type_.shape[slow], type_.shape[fast]

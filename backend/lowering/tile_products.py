@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from ..abi.tile_products import RoundsProduct, Strides, TileProduct
-from ..layouts.element_sizes import bytes_in_memory
-from ..layouts.strip_layouts import first_rows, line_starts, memory_strides
+from ..layouts.strip_layouts import line_starts, memory_strides
 from ..spirv import opcodes as op
 from ..spirv.opcodes import StorageClass
 from ..ttgir.ir import Operation, Value
@@ -19,7 +18,6 @@ def _multiply(ctx: Lowering, operation: Operation) -> None:
     c, a, b = operation["total"], operation["left"], operation["right"]
     arrays = [ctx[operand] for operand in (c, a, b)]
     left, right = operation.attribute("turned")
-    ahead = [_rows_ahead(ctx, pointers) for pointers in operation.operands[3:]]
     *batches, m, n = c.tensor.shape
     element, factor = (str(value.tensor.element) for value in (c, a))
     product = TileProduct(
@@ -32,14 +30,12 @@ def _multiply(ctx: Lowering, operation: Operation) -> None:
         _strides(c, tuple(range(c.tensor.rank))),
         _strides(a, left),
         _strides(b, right),
-        tuple((rows, size) for rows, size, _ in ahead),
         "" if factor == element else factor,
     )
     variables = []
     for array in arrays:
         assert isinstance(array, RegisterArray)
         variables.append(array.variable)
-    variables += [place for _, _, places in ahead for place in places]
     function = ctx.module.imported(product.name, [ctx.module.type_of[variable] for variable in variables])
     ctx.f.effect(op.FunctionCall, ctx.module.void, function, *variables)
 
@@ -47,7 +43,6 @@ def _multiply(ctx: Lowering, operation: Operation) -> None:
 @lowers("spirv.multiply_rounds")
 def _multiply_rounds(ctx: Lowering, operation: Operation) -> None:
     c, a, b = operation["total"], operation["left"], operation["right"]
-    numbers, stored = operation.operands[3:9], operation.operands[9:]
     array = ctx[c]
     assert isinstance(array, RegisterArray)
     left, right = operation.attribute("turned")
@@ -56,7 +51,6 @@ def _multiply_rounds(ctx: Lowering, operation: Operation) -> None:
     (a_type, a_step, a_starts), (b_type, b_step, b_starts) = (
         _line_starts(ctx, pointers, dim) for pointers, dim in ((a, left[-1]), (b, right[-2]))
     )
-    ahead = [_rows_ahead(ctx, pointers) for pointers in stored]
     product = RoundsProduct(
         str(c.tensor.element),
         m,
@@ -66,10 +60,8 @@ def _multiply_rounds(ctx: Lowering, operation: Operation) -> None:
         (a_type, a_step),
         (b_type, b_step),
         bool(operation.attribute("neighbours")),
-        sum(size for _, size, _ in ahead),
     )
-    arguments = [array.variable, a_starts, b_starts, *map(ctx.scalar, numbers)]
-    arguments += [place for _, _, places in ahead for place in places]
+    arguments = [array.variable, a_starts, b_starts, *map(ctx.scalar, operation.operands[3:])]
     function = ctx.module.imported(product.name, [ctx.module.type_of[value] for value in arguments])
     ctx.f.effect(op.FunctionCall, ctx.module.void, function, *arguments)
 
@@ -90,15 +82,6 @@ def _line_starts(ctx: Lowering, pointers: Value, dim: int) -> tuple[str, int, in
     for place, address in enumerate(addresses):
         f.store(f.access(module.pointer(StorageClass.Function, type_id), variable, module.uint(place)), address)
     return str(type_.element.pointee), step, variable
-
-
-def _rows_ahead(ctx: Lowering, pointers: Value) -> tuple[int, int, list[int]]:
-    """The rows of a tile in device memory, the bytes of each, and the addresses of the first two."""
-    type_ = pointers.tensor
-    registers, rows, elements = first_rows(type_)
-    assert isinstance(type_.element, PointerType)
-    addresses = [of_lane(ctx, ctx.address(pointers, register), 0) for register in registers]
-    return rows, elements * bytes_in_memory(type_.element.pointee), addresses
 
 
 def _strides(value: Value, order: tuple[int, ...]) -> Strides:

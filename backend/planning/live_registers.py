@@ -15,8 +15,8 @@ from ..errors import LoweringError
 from ..layouts.distributed import layout_of
 from ..layouts.linear import LinearLayout
 from ..layouts.renaming import Dimensions, broadcast, expanded, renamed_registers, transposed
-from ..layouts.strip_layouts import first_rows, line_starts
-from ..transforms.strip_loops import MULTIPLY, ROUNDS
+from ..layouts.strip_layouts import line_starts
+from ..transforms.strip_loops import ROUNDS
 from ..ttgir.ir import Block, Function, Operation, Value
 from ..ttgir.operations import masks
 from ..ttgir.types import TensorType
@@ -170,23 +170,15 @@ def _if(reading: _Reading, operation: Operation) -> None:
             reading.block(block)
 
 
-def _multiply(reading: _Reading, operation: Operation) -> None:
-    """The arrays as they are, and where two rows of each tile begin."""
-    for pointers in operation.operands[3:]:
-        reading.note(pointers, sum(1 << register for register in set(first_rows(pointers.tensor)[0])))
-
-
 def _rounds(reading: _Reading, operation: Operation) -> None:
-    """Where each row of A and each column of B begins, and two rows of where C is stored."""
+    """Where each row of A and each column of B begins."""
     left, right = operation.attribute("turned")
     for pointers, dim in ((operation["left"], left[-1]), (operation["right"], right[-2])):
         starts = line_starts(pointers.tensor, dim)
         assert starts is not None
         reading.note(pointers, sum(1 << register for register in set(starts[0])))
-    for value in operation.operands[3:9]:
+    for value in operation.operands[3:]:
         reading.note(value, ALL)
-    for pointers in operation.operands[9:]:
-        reading.note(pointers, sum(1 << register for register in set(first_rows(pointers.tensor)[0])))
 
 
 #: Operation → what it notes.
@@ -200,7 +192,6 @@ _ROWS: dict[str, Callable[[_Reading, Operation], None]] = {
         lambda operation: expanded(_layout(operation["src"]).rank, int(operation.attribute("axis")))
     ),
     "tt.trans": _rename(lambda operation: transposed(list(operation.attribute("order")))),
-    MULTIPLY: _multiply,
     ROUNDS: _rounds,
     "tt.load": _access,
     "tt.store": _access,

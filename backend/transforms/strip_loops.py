@@ -26,7 +26,7 @@ from .rewriting import Rewriter, erase_unused
 from .strip_reductions import first_tiles, fold, reduce_tiles, reduced_dim
 
 #: The operation on arrays C, A and B (tile_dots.py). ``turned``: for A and B, the dimension of the array that each
-#: dimension is; ``adds``. Behind the arrays are tensors of pointers: from where factors will be loaded the next time.
+#: dimension is; ``adds``.
 MULTIPLY = "spirv.multiply"
 
 #: The operation on an array C, tensors of pointers to A and B in the first round, and two i64: the bytes between rows

@@ -31,7 +31,7 @@ from ..ttgir.ir import Block, Function, Operation, Value
 from ..ttgir.operations import Effect, Memory, definition_of
 from ..ttgir.types import FloatType, TensorType
 from .rewriting import erase_unused
-from .strip_loops import MULTIPLY, ROUNDS, Key, Run, roll
+from .strip_loops import ROUNDS, Key, Run, roll
 from .strip_operations import (
     DIVISIONS,
     SOURCES,
@@ -64,10 +64,11 @@ _SHORT = 16
 _SCANNING = 20
 
 
-def cut_in_strips(function: Function, driver: Driver, rows: bool = False) -> bool:
+def cut_in_strips(function: Function, driver: Driver, rows: bool = False, alone: bool = False) -> bool:
     """Rewrites every block of ``function`` in place that is longer than the ``driver`` has budget for
     (``unrolled_elementwise``). ``rows``: arrays are in the order of rows, and tensors may be in some already
-    (carried_arrays.py). Whether there was anything to rewrite."""
+    (carried_arrays.py). ``alone``: all lanes run together, so that none waits for another. Whether there was anything
+    to rewrite."""
     assert function.body is not None
     changed, seen = False, set[Block]()
     while True:
@@ -80,7 +81,7 @@ def cut_in_strips(function: Function, driver: Driver, rows: bool = False) -> boo
             long = [block for block in long if any(one.name == "tt.reduce" for one in block.operations)]
         if not long:
             return changed
-        strips = _Strips(function, driver, rows, _FEWEST_AGAIN if seen else 2)
+        strips = _Strips(function, driver, rows, alone, _FEWEST_AGAIN if seen else 2)
         changed = any([strips.cut(block) for block in long]) or changed
         if not rows:
             return changed
@@ -123,9 +124,9 @@ def _ends_group(operation: Operation) -> bool:
 class _Strips:
     """The rewriting of one function."""
 
-    def __init__(self, function: Function, driver: Driver, rows: bool, fewest: int) -> None:
+    def __init__(self, function: Function, driver: Driver, rows: bool, alone: bool, fewest: int) -> None:
         assert function.body is not None
-        self._driver, self._rows, self._fewest = driver, rows, fewest
+        self._driver, self._rows, self._alone, self._fewest = driver, rows, alone, fewest
         self._roots = pointer_roots(function)
         self._indices: dict[Value, bool] = {}
         self._arrays: dict[Key, Value] = {}
@@ -189,7 +190,7 @@ class _Strips:
             or (self._group.get(use) != self._group[operation] and not (use in self._group and is_light(operation)))
             for result in operation.results
             for use in result.uses
-            if use.name not in (MULTIPLY, ROUNDS)  # of tensors it has pointers alone, of which it reads a few
+            if use.name != ROUNDS  # of tensors it has pointers alone, of which it reads a few
         )
 
     def _may_be_cut(self, operation: Operation) -> bool:
@@ -400,7 +401,7 @@ class _Strips:
         if known is None:
             row = definition_of(operation)
             known = self._waiting[operation] = Effect.WAITS in row.effects or (
-                row.memory is not Memory.NONE and not keeps_strips(operation)
+                not self._alone and row.memory is not Memory.NONE and not keeps_strips(operation)
             )
         return known
 

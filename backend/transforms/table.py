@@ -18,6 +18,7 @@ from .cpu.alike_lanes import mark_alike
 from .cpu.carried_arrays import carry_arrays
 from .cpu.carried_pointers import carry_offsets
 from .cpu.hypercubes import join_dimensions
+from .cpu.inner_rounds import put_rounds_inside
 from .cpu.merged_arrays import merge_arrays
 from .cpu.neighbouring_lanes import neighbouring_lanes
 from .cpu.promises import leave_promises_out
@@ -137,6 +138,11 @@ def _multiply_tiles(module: Module, device: Capabilities, options: Options) -> b
 
 def _multiply_rounds(module: Module, device: Capabilities, options: Options) -> bool:
     return _warps(module) == 1 and multiply_rounds(kernel_of(module), device.subgroup_size)
+
+
+def _cut_in_strips(module: Module, device: Capabilities, options: Options) -> bool:
+    rows = bool(device.tile_products)
+    return cut_in_strips(kernel_of(module), device.traits, rows, rows and _warps(module) == 1)
 
 
 def _place(module: Module) -> bool:
@@ -354,7 +360,7 @@ TRANSFORMS: tuple[Transform, ...] = (
     Transform(
         "cut long tensors in strips",
         Stage.PLANNING,
-        lambda module, device, options: cut_in_strips(kernel_of(module), device.traits, bool(device.tile_products)),
+        _cut_in_strips,
         when=lambda device, options: device.traits.unrolled_elementwise,
         reads="places",
     ),
@@ -363,6 +369,13 @@ TRANSFORMS: tuple[Transform, ...] = (
         Stage.PLANNING,
         _alone(lambda module: merge_arrays(kernel_of(module))),
         when=lambda device, options: device.tile_products,
+    ),
+    Transform(
+        "put rounds into loops over strips",
+        Stage.PLANNING,
+        _alone(lambda module: put_rounds_inside(kernel_of(module))),
+        (_among("spirv.put"),),
+        lambda device, options: device.tile_products,
     ),
     Transform(
         "divide once for all lanes",

@@ -76,27 +76,3 @@ def _is_inside(value: Value, body: Block) -> bool:
     """Whether a value is made in a loop's body."""
     owner = value.owner
     return owner is body if isinstance(owner, Block) else body.holds(owner)
-
-
-def next_round(pointers: Value, rewriter: Rewriter) -> Value | None:
-    """The pointers that a tensor of pointers will be in the next round of the loop that it moves in, made by
-    ``rewriter``; None for pointers that do not move as ``carry_offsets`` leaves them."""
-    owner = pointers.owner
-    if not isinstance(owner, Operation) or owner.name != "tt.addptr":
-        return None
-    first, offsets = owner["ptr"], owner["offset"]
-    if not isinstance(offsets.owner, Operation) or offsets.owner.name != "tt.splat":
-        return None
-    moved = offsets.owner["src"]
-    body = moved.owner
-    if not isinstance(body, Block) or body.holder is None or body.holder.name != "scf.for" or moved.index == 0:
-        return None
-    step = body.terminator.operands[moved.index - 1].owner
-    if not isinstance(step, Operation) or step.name != "arith.addi" or step["lhs"] is not moved:
-        return None
-    moved_by = step["rhs"]
-    if _is_inside(moved_by, body) or _is_inside(first, body):
-        return None
-    following = rewriter.make("arith.addi", [moved, moved_by], [moved.type]).result
-    spread = rewriter.make("tt.splat", [following], [offsets.type]).result
-    return rewriter.make("tt.addptr", [first, spread], [pointers.type]).result

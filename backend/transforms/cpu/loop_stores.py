@@ -5,7 +5,6 @@ from __future__ import annotations
 from ...analysis.places import elementwise
 from ...ttgir.ir import Operation, Value
 from ...ttgir.operations import definition_of
-from ..rewriting import Rewriter
 
 
 def store_of(result: Value) -> Operation | None:
@@ -35,21 +34,3 @@ def _keeps_places(operation: Operation) -> bool:
     if operation.regions or definition_of(operation).effects:
         return False
     return operation.name == "ttg.convert_layout" or elementwise(operation)
-
-
-def made_before(value: Value, rewriter: Rewriter, made: dict[Value, Value]) -> Value | None:
-    """A value that is computed behind ``rewriter``'s place, computed there; None if it needs what is not there yet.
-    ``made``: what has been computed so."""
-    if value in made or rewriter.follows(value):
-        return made.get(value, value)
-    owner = value.owner
-    if not isinstance(owner, Operation) or owner.regions or definition_of(owner).effects:
-        return None
-    operands = []
-    for operand in owner.operands:
-        early = made_before(operand, rewriter, made)
-        if early is None:
-            return None
-        operands.append(early)
-    rewriter.copy(owner, made, operands=operands)
-    return made[value]

@@ -26,11 +26,8 @@ from ...ttgir.types import FloatType, IntegerType, TensorType, Type
 from ..rewriting import Rewriter, erase_unused
 from ..strip_loops import MULTIPLY
 from .carried_arrays import collected, in_array, new_array, spilled
-from .carried_pointers import next_round
 from .neighbouring_lanes import row_major
 
-#: Operations that a factor may be loaded before.
-_WIDENED = frozenset({"arith.extf", "arith.extsi", "tt.fp_to_fp"})
 #: Operations that bring operands to dots.
 _MOVES = ("ttg.convert_layout", "ttg.local_load", "ttg.local_alloc", "ttg.memdesc_trans", "tt.trans")
 
@@ -113,10 +110,7 @@ class _Rewriting:
         adds = not is_zero(c)
         total = spilled(rewriter, _converted(rewriter, c, type_)) if adds else new_array(rewriter, type_)
         turned = tuple(source.order for source in sources)
-        following = [
-            pointers for source in sources if (pointers := _following(source.value, dot, rewriter)) is not None
-        ]
-        rewriter.make(MULTIPLY, [total, *operands, *following], attributes={"adds": adds, "turned": turned})
+        rewriter.make(MULTIPLY, [total, *operands], attributes={"adds": adds, "turned": turned})
         dot.result.replace_uses(_converted(rewriter, collected(rewriter, total), result))
         dot.erase()
         return True
@@ -144,21 +138,6 @@ def _factor(value: Value, added: Type) -> Type:
     """The element type that a factor has in its array."""
     element = value.tensor.element
     return element if NARROW.get(str(element)) == str(added) else added
-
-
-def _following(value: Value, dot: Operation, rewriter: Rewriter) -> Value | None:
-    """From where a tile of rows will be loaded for the same dot in the next round of its loop, if it is known."""
-    load = value.owner
-    while isinstance(load, Operation) and load.name in _WIDENED:
-        load = load["src"].owner
-    if (
-        not isinstance(load, Operation)
-        or load.name != "tt.load"
-        or load.block is not dot.block
-        or value.tensor.rank != 2
-    ):
-        return None
-    return next_round(load["ptr"], rewriter)
 
 
 def after_definition(value: Value) -> Rewriter:

@@ -29,7 +29,7 @@ from ...ttgir.types import IntegerType, PointerType, TensorType
 from ..rewriting import Rewriter
 from ..strip_loops import MULTIPLY, ROUNDS
 from .carried_arrays import collected, spilled
-from .loop_stores import made_before, store_of
+from .loop_stores import store_of
 
 _I1, _I64 = PLAIN_TYPES["i1"], PLAIN_TYPES["i64"]
 
@@ -294,9 +294,8 @@ class _Loop:
         assert isinstance(element, PointerType)
         down = emit.times(emit.term(self._b.down), FACTORS[str(element.pointee)])
         attributes = {"turned": self._multiply.attribute("turned"), "neighbours": self._b.down == _Term(1)}
-        stored, needed = self._stored(emit, rewriter, lower)
-        numbers = [down, steps, padded, rows, columns, needed]
-        rewriter.make(ROUNDS, [array, *pointers, *numbers, *stored], attributes=attributes)
+        numbers = [down, steps, padded, rows, columns, self._needed(emit, rewriter, lower)]
+        rewriter.make(ROUNDS, [array, *pointers, *numbers], attributes=attributes)
         # Behind the last round the counter may be past the end of its type.
         counter = emit.smaller(emit.add(lower, emit.multiply(rounds, step)), upper)
         done = {0: emit.narrow(counter, loop["lowerBound"])}
@@ -308,13 +307,12 @@ class _Loop:
                 done[number] = emit.narrow(emit.add(emit.wide(first), emit.multiply(by, rounds)), first)
         loop.set_operands([done.get(number, operand) for number, operand in enumerate(loop.operands)])
 
-    def _stored(self, emit: _Arithmetic, rewriter: Rewriter, lower: Value) -> tuple[list[Value], Value]:
-        """The pointers that the sums will be stored to, where they are known before the loop, and how many of the first
-        rows are stored."""
+    def _needed(self, emit: _Arithmetic, rewriter: Rewriter, lower: Value) -> Value:
+        """How many of the first rows are stored."""
         needed = emit.integer(self._a.load.result.tensor.shape[1 - self._a.k])
         store = store_of(self._loop.results[self._total])
         if store is None:
-            return [], needed
+            return needed
         try:
             found = [found for mask in masks(store) for found in _comparisons(mask, (0, 1))]
             limits = [self._difference(compare, dims) for compare, dims in found]
@@ -325,8 +323,7 @@ class _Loop:
             scalars = [factor for term in rest for factor in term.factors]
             if numbered == [_Term(1, dim=0)] and all(map(rewriter.follows, scalars)):
                 needed = self._first(emit, needed, (tuple(rest),), lower)
-        pointers = made_before(store["ptr"], rewriter, {})
-        return [] if pointers is None else [pointers], needed
+        return needed
 
     def _steps(self, emit: _Arithmetic, rounds: Value, k: int, lower: Value) -> tuple[Value, Value, Value]:
         """The rounds that the operation takes, of so many, the k of them all, and whether those of the last are fewer

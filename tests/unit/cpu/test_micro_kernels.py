@@ -46,8 +46,7 @@ def text_of(one: TileProduct, host: Host) -> str:
         for name, place in (("c", 0), ("a", 8), ("b", 16))
     ]
     head = "define void @run(ptr %arguments, i64 %first, i64 %last, ptr %grid, ptr %scratch, ptr %stop) {"
-    nowhere = ", ptr inttoptr (i64 64 to ptr), ptr inttoptr (i64 4160 to ptr)" * len(one.following)
-    call = f"  call void @{one.name}(ptr %c, ptr %a, ptr %b{nowhere})\n  ret void\n}}"
+    call = f"  call void @{one.name}(ptr %c, ptr %a, ptr %b)\n  ret void\n}}"
     return "\n".join([*sorted(declarations), text, head, *loads, call])
 
 
@@ -106,14 +105,6 @@ def test_products_of_every_order(shape: tuple[int, int, int], element: str, prof
 def test_large_products_of_transposed_operands(order: str) -> None:
     for profile in PROFILES_HERE:
         check(product("f32", (64, 128, 64), order, 1, True), profile)
-
-
-@pytest.mark.parametrize("shape", [(64, 64, 32), (16, 8, 4), (1, 16, 16)], ids=str)
-def test_what_comes_next_need_not_exist(shape: tuple[int, int, int]) -> None:
-    one = replace(product("f32", shape, "nnn", 1, True), following=((shape[0], 4 * shape[2]), (shape[2], 300)))
-    assert TileProduct.parse(one.name) == one
-    for profile in PROFILES_HERE:
-        check(one, profile)
 
 
 def test_k_ascends_with_one_rounding_for_each() -> None:
