@@ -25,6 +25,8 @@ from ..strip_loops import ROLLED
 
 #: Registers that a strip carries, at most.
 _MOST = 16
+#: Operations of arrays that change none.
+_READS_ARRAYS = ("spirv.strip", "spirv.collect")
 #: Operations whose result grows from round to round as their first operand does.
 _KEEPS = ("tt.splat", "tt.broadcast", "tt.expand_dims", "ttg.convert_layout", "arith.extsi")
 
@@ -111,6 +113,9 @@ def _registers(taken: list[Operation]) -> int:
 
 
 def _only_reads(operation: Operation) -> bool:
+    """Whether it may run once for each strip: it writes to no memory and to no array."""
+    if operation.name.startswith("spirv.") and operation.name not in _READS_ARRAYS:
+        return False
     volatile = operation.name == "tt.load" and operation.attribute("isVolatile")
     return not (operation.regions or volatile or definition_of(operation).effects & ~Effect.READS_GLOBAL)
 
@@ -131,11 +136,11 @@ def _growth(value: Value, body: Block) -> int | None:
     if owner is body:
         if value.index == 0:
             assert body.holder is not None
-            return constant(body.holder.operands[2])
+            return constant(body.holder["step"])
         step = body.terminator.operands[value.index - 1].owner
-        if isinstance(step, Operation) and step.name in ("arith.addi", "tt.addptr") and value in step.operands:
-            return constant(step.operands[step.operands[0] is value])
-        return None
+        moves = isinstance(step, Operation) and step.name in ("arith.addi", "tt.addptr")
+        first, by = step.operands if isinstance(step, Operation) and moves else (None, None)
+        return constant(by) if first is value and by is not None else None
     if isinstance(owner, Block) or not body.holds(owner):
         return 0
     found = [_growth(operand, body) for operand in owner.operands]

@@ -94,7 +94,32 @@ def stored(w, x, out, last, n, k, stride, ROWS: tl.constexpr, K: tl.constexpr):
     tl.store(out + row, tl.sum(total, 1), mask=row < n)
 
 
-CHANGES = {by_counter: True, by_pointers: True, two_sums: True, counted: False, backwards: False, stored: False}
+@triton.jit
+def with_product(w, x, out, last, n, k, stride, ROWS: tl.constexpr, K: tl.constexpr):
+    """What another array holds changes in each round, once."""
+    row, step = tl.program_id(0) * ROWS + tl.arange(0, ROWS), tl.arange(0, K)
+    total, product = tl.zeros((ROWS, K), tl.float32), tl.zeros((ROWS, 16), tl.float32)
+    ones = tl.full((16, 16), 1.0, tl.float32)
+    for first in range(0, k, K):
+        mask = (row[:, None] < n) & ((first + step)[None, :] < k)
+        left = tl.load(w + row[:, None] * stride + (first + step)[None, :], mask=mask, other=0.0).to(tl.float32)
+        total += left * tl.load(x + first + step, mask=first + step < k, other=0.0)[None, :]
+        some = first + tl.arange(0, 16)
+        part = tl.load(w + row[:, None] * stride + some, mask=(row[:, None] < n) & (some[None, :] < k), other=0.0)
+        product = tl.dot(part, ones, product, input_precision="ieee")
+    tl.store(out + row, tl.sum(total, 1), mask=row < n)
+    tl.store(last + row, tl.sum(product, 1), mask=row < n)
+
+
+CHANGES = {
+    by_counter: True,
+    by_pointers: True,
+    two_sums: True,
+    counted: False,
+    backwards: False,
+    stored: False,
+    with_product: False,
+}
 
 
 def launched(
