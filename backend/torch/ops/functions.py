@@ -36,12 +36,6 @@ def minimum(a, b):
 
 
 @triton.jit
-def is_nan(x):
-    """Whether x is NaN."""
-    return x != x
-
-
-@triton.jit
 def is_infinite(x):
     """Whether x is an infinity."""
     return tl.abs(x) == float("inf")

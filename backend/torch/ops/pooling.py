@@ -1,6 +1,6 @@
 # mypy: allow-untyped-defs
-"""Pooling by maximum of one to three dimensions, with the places of the maxima, and its gradient; windows of a size, as
-many as asked for (adaptive), or at places that random numbers say (fractional).
+"""Pooling by maximum of one to three dimensions, with the places of the maxima, and its gradient; windows of a size, or
+as many as asked for (adaptive). Of windows at places that random numbers say (fractional) the gradient is here.
 """
 
 from __future__ import annotations
@@ -145,60 +145,6 @@ def _adaptive(count: int) -> Callable[..., tuple[torch.Tensor, torch.Tensor]]:
     return pool
 
 
-def _starts(samples: torch.Tensor, size: int, outputs: int, window: int) -> torch.Tensor:
-    """Where the windows of an axis of ``size`` begin: (…, outputs), of a random number for each plane (…)."""
-    last = samples.new_full((*samples.shape, 1), size - window)
-    if outputs == 1:
-        return last.long()
-    # In the type of the numbers, as torch does it.
-    alpha = samples.new_full((), size - window) / samples.new_full((), outputs - 1)
-    steps = torch.arange(outputs - 1, device=samples.device).to(samples.dtype)
-    first = ((steps + samples[..., None]) * alpha).long() - (samples[..., None] * alpha).long()
-    return torch.cat((first, last.long()), -1)
-
-
-def _fractional(count: int) -> Callable[..., tuple[torch.Tensor, torch.Tensor]]:
-    def pool(
-        self: torch.Tensor, kernel_size: Sequence[int], output_size: Sequence[int], random_samples: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        window, outputs, shape = _each(kernel_size, (), count), _each(output_size, (), count), self.shape
-        sizes = shape[-count:]
-        if self.dim() not in (count + 1, count + 2) or not shape[1:].numel() or min((*window, *outputs)) < 1:
-            raise OnHost("nothing to pool, or sizes that are refused")
-        if not self.dtype.is_floating_point or any(
-            o + k - 1 > n for o, k, n in zip(outputs, window, sizes, strict=True)
-        ):
-            raise OnHost("windows that are refused")
-        planes = (shape[0] if self.dim() == count + 2 else 1, shape[-count - 1])
-        if random_samples.dim() != 3 or random_samples.shape[2] < count or random_samples.dtype != self.dtype:
-            raise OnHost("random numbers that are refused")
-        if random_samples.shape[0] < planes[0] or random_samples.shape[1] < planes[1]:
-            raise OnHost("random numbers that are refused")
-        require(self.dtype, self.device.index or 0)
-        lead = shape[:-count]
-        if not self.numel():
-            return self.new_empty((*lead, *outputs)), self.new_empty((*lead, *outputs), dtype=torch.int64)
-        samples = random_samples[: planes[0], : planes[1]]
-        place = torch.zeros((), dtype=torch.int64, device=self.device)
-        for axis in range(count):
-            # The first number is of the last axis of two, and of the first of three.
-            one = samples[..., count - 1 - axis if count == 2 else axis]
-            begin = _starts(one, sizes[axis], outputs[axis], window[axis])[..., None]
-            along = begin + torch.arange(window[axis], device=self.device)
-            ones = [1] * (2 * count)
-            ones[axis], ones[count + axis] = outputs[axis], window[axis]
-            place = place * sizes[axis] + along.view(*planes, *ones)
-        numbers = self.reshape(*planes, -1).gather(2, place.reshape(*planes, -1))
-        numbers, place = (t.reshape(*planes, *outputs, -1) for t in (numbers, place.expand(*planes, *outputs, *window)))
-        # The first of the greatest, or the last NaN.
-        rank = torch.arange(numbers.shape[-1], device=self.device)
-        lost = torch.where(numbers.isnan(), rank, -1).amax(-1, keepdim=True)
-        best = torch.where(lost < 0, numbers.argmax(-1, keepdim=True), lost)
-        return numbers.gather(-1, best).view(*lead, *outputs), place.gather(-1, best).view(*lead, *outputs)
-
-    return pool
-
-
 def _outputs(
     like: torch.Tensor, sizes: Sequence[int], out: torch.Tensor | None, indices: torch.Tensor | None
 ) -> tuple[torch.Tensor, torch.Tensor]:
@@ -254,9 +200,7 @@ TABLE: dict[str, Callable[..., Any]] = {
     "max_pool3d_with_indices_backward max_pool3d_with_indices_backward.grad_input": _gradient(3),
     "max_unpool2d max_unpool2d.out": _unpool(2),
     "max_unpool3d max_unpool3d.out": _unpool(3),
-    "fractional_max_pool2d.output": _fractional(2),
     "fractional_max_pool2d_backward.grad_input": _gradient(2),
-    "fractional_max_pool3d.output": _fractional(3),
     "fractional_max_pool3d_backward fractional_max_pool3d_backward.grad_input": _gradient(3),
     "adaptive_max_pool2d.out": _adaptive(2),
     "adaptive_max_pool2d_backward.grad_input": _gradient(2),
