@@ -386,8 +386,7 @@ def _bring_back(tensor: torch.Tensor, host: torch.Tensor, in_place: bool) -> Non
     if in_place:
         tensor.resize_(host.size()).as_strided_(host.size(), host.stride())
         return
-    if host.size() != tensor.size():
-        tensor.resize_(host.size())
-        if host.numel() and is_dense(host):
-            tensor.as_strided_(host.size(), host.stride())
+    if host.size() != tensor.size():  # it may be a part of a longer result
+        reach = sum((size - 1) * stride for size, stride in zip(host.size(), host.stride(), strict=True)) + 1
+        tensor.resize_(reach if host.numel() else 0).as_strided_(host.size(), host.stride())
     tensor.copy_(host)

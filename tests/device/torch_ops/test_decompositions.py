@@ -48,6 +48,12 @@ def test_values_and_gradients(name: str) -> None:
         compare(with_gradients(_OF_ONE[name]), a, tolerance=(1e-8, 1e-9))
 
 
+def test_part_of_a_longer_result_keeps_its_strides() -> None:
+    a, b = _random(51, 5), _random(51, 2)
+    compare(lambda a, b: tuple(torch.linalg.lstsq(a, b)), a, b, tolerance=(1e-4, 1e-5))
+    compare(lambda a, b: torch.linalg.qr(a[:, :0]), a, b)
+
+
 def test_ranks() -> None:
     a = torch.stack((_low_rank(6, 4), _random(6, 4), torch.zeros(6, 4), _random(6, 2) @ _random(2, 4)))
     compare(torch.linalg.matrix_rank, a)
