@@ -48,7 +48,7 @@ def _row_case(number: int, type_: str) -> str | None:
     row = ROWS[number]
 
     def write(writer: Writer) -> None:
-        for _ in range(30 if row.names == "cast" else 1):  # to each type
+        for _ in range(15 if row.names == "cast" else 1):  # to many types
             row.write(writer, dtype_of(type_))
 
     kernel = generate(Family(row.definition, write, write, FAMILY.functions, most_steps=0), 0)
