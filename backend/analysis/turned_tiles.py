@@ -45,7 +45,7 @@ def turned_carried_tiles(function: Function) -> list[Yielded]:
     ways = _ways(function)
     cycles = _cycles(ways)
     for turn, ends in turns:
-        while (own := cycles[turn.result]) in {cycles[operand] for operand in turn.operands}:
+        while (own := cycles[turn.results[0]]) in {cycles[operand] for operand in turn.operands}:
             carrying = [place for place in ways if isinstance(place, Yielded) and cycles[place] == own]
             found.append(next(place for end in ends for place in carrying if place.end is end))
             del ways[found[-1]]

@@ -178,4 +178,4 @@ def test_operands_are_asked_for_by_name():
         if isinstance(node.value, ast.Attribute) and node.value.attr in ("operands", "results")
         if not path.relative_to(BACKEND).as_posix().startswith(_OF_INSTRUCTIONS)
     ]
-    assert len(found) == 27
+    assert len(found) == 28
