@@ -20,6 +20,7 @@ from typing import Any
 from unittest import mock
 
 import torch
+from torch._library.utils import RegistrationHandle
 from torch.overrides import TorchFunctionMode
 
 from ...autoload.shared_parameters import moved_in_place
@@ -177,6 +178,19 @@ def _restoring(own: Callable[..., Any]) -> Callable[..., Any]:
     return choose
 
 
+def _implementing(own: Callable[..., None]) -> Callable[..., None]:
+    """torch.library.Library.impl(), which all ways to register a kernel call: one for CUDA is this device's, too."""
+
+    def impl(library: Any, name: Any, kernel: Any, dispatch_key: str = "", **how: Any) -> None:
+        own(library, name, kernel, dispatch_key, **how)
+        if (dispatch_key or library.dispatch_key) == "CUDA":
+            ours = torch.library.Library(library.ns, "IMPL", "PrivateUse1")  # it ends with the other
+            library._registration_handles.append(RegistrationHandle(ours._destroy))
+            own(ours, name, kernel, **how)
+
+    return impl
+
+
 def has_cuda() -> bool:
     """Whether torch has CUDA devices of its own: what torch.cuda says in as_cuda() is of this device."""
     return not _depth and torch.cuda.is_available()
@@ -224,13 +238,10 @@ def _begin() -> None:
         (saving, "_package_registry", [(0, lambda _: None, _restored), *saving._package_registry]),
         (saving, "_get_restore_location", _restoring(saving._get_restore_location)),
         (threading.Thread, "start", _start(threading.Thread.start)),
+        (torch.library.Library, "impl", _implementing(torch.library.Library.impl)),
         (_C, "_cuda_getCurrentRawStream", lambda device: 0),
         (_C, "_cuda_cudaCachingAllocator_is_enabled", lambda: True),
     ]
-    for owner, name, value in made:
-        patch = mock.patch.object(owner, name, value, create=True)
-        patch.start()
-        _undo.append(patch.stop)
     library = torch.library.Library("aten", "IMPL", "CUDA")
     _undo.append(library._destroy)
     with warnings.catch_warnings():
@@ -238,3 +249,7 @@ def _begin() -> None:
         for name in _FACTORIES:
             overload, _, which = name.partition(".")
             library.impl(name, _make(getattr(getattr(torch.ops.aten, overload), which or "default")))
+    for owner, name, value in made:
+        patch = mock.patch.object(owner, name, value, create=True)
+        patch.start()
+        _undo.append(patch.stop)

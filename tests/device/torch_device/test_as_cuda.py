@@ -323,6 +323,32 @@ def _by_type(x: torch.Tensor) -> torch.Tensor:
     return x * (2.0 if x.device.type == "cuda" else 3.0 if x.device.type == "cpu" else 5.0)
 
 
+def _registered(how: str, kernel: Callable[[torch.Tensor], torch.Tensor]) -> Callable[..., Any]:
+    """A kernel for CUDA, in each way that torch has."""
+    if how == "of torch's operation":
+        library = torch.library.Library("aten", "IMPL", "CUDA")
+        library.impl("cosh", kernel)
+        return lambda x: (torch.cosh(x), library._destroy())[0]
+    name = f"spirv_as_cuda::{how.replace(' ', '_')}"
+    if how == "with the operation":
+        return torch.library.custom_op(name, kernel, mutates_args=(), device_types="cuda")
+    torch.library.define(name, "(Tensor x) -> Tensor")
+    torch.library.impl(name, ("cuda", "cpu"), kernel)
+    return getattr(torch.ops.spirv_as_cuda, name.partition("::")[2])
+
+
+@pytest.mark.parametrize("how", ["of torch's operation", "with the operation", "for several devices"])
+def test_kernels_that_are_registered_for_cuda_are_called(how: str) -> None:
+    def kernel(x: torch.Tensor) -> torch.Tensor:
+        return x + 40
+
+    with torch.spirv.as_cuda():
+        function = _registered(how, kernel)
+        assert function(torch.zeros(3, device="cuda")).tolist() == [40, 40, 40]
+    assert torch.cosh(torch.zeros(1, device="spirv")).item() == 1
+    assert torch.zeros(1).cosh().item() == 1
+
+
 def test_types_of_devices_are_cudas_where_that_is_asked_for() -> None:
     torch._dynamo.reset()
     x, compiled, told = torch.ones(4, device="spirv"), torch.compile(_by_type, fullgraph=True), []
