@@ -54,6 +54,8 @@ class Translation:
         self.values: dict[Key, str] = {}
         #: Conditions that hold in all lanes of the round that is translated (whole_rounds.py).
         self.facts: frozenset[Key] = frozenset()
+        #: Whether the code is that of a round that is not within all bounds (whole_rounds.py).
+        self.rare = False
         self.mask: str | None = None
         self.mask_type = self.spread("i1")
         #: Result of a load → what lanes that are not active get, in place of a 0.
@@ -228,15 +230,16 @@ class Translation:
     def version(self, facts: set[Key]) -> Iterator[None]:
         """Code of which there is another version: what is known within is forgotten at the end. ``facts``: conditions
         that hold in it."""
-        before = self.facts, self.values, self.near, self.deferred, self.otherwise
+        before = self.facts, self.values, self.near, self.deferred, self.otherwise, self.rare
         self.facts |= facts
+        self.rare = not facts
         self.values, self.near = dict(self.values), dict(self.near)
         self.deferred, self.otherwise = dict(self.deferred), dict(self.otherwise)
         for key in facts:
             self.values[key] = "splat (i1 true)" if self.shape(key) is None else "true"
         with self.code.scope():
             yield
-        self.facts, self.values, self.near, self.deferred, self.otherwise = before
+        self.facts, self.values, self.near, self.deferred, self.otherwise, self.rare = before
 
     # -- lanes that are neighbours at run time ----------------------------------------------------------------------
     def compare_lanes(self, key: Key) -> None:

@@ -16,7 +16,7 @@ namespace {
 constexpr float kWorthWaking = 50e3f;
 // Launches that follow each other and together took as long keep helpers awake: one that is expected to take longer
 // than this is shared, too.
-constexpr float kWorthSharing = 15e3f;
+constexpr float kWorthSharing = 5e3f;
 // One thread is tried (sharing.h) where it takes less than this.
 constexpr float kWorthTrying = 2e6f;
 // A range takes at least this long, in nanoseconds, so that taking it (0.1 µs, more if threads contend) does not show.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 import triton
@@ -97,3 +99,15 @@ def test_a_round_has_a_version_without_masks(profile: str) -> None:
     whole = text[text.index("\nwhole") : text.index("\npart")]
     assert " load <16 x float>" in whole and " store <16 x float>" in whole
     assert "masked" not in whole and "@store_float" not in whole and "<16 x i1>" not in whole
+
+
+def test_lanes_that_are_all_masked_out_read_nothing_of_the_tensor(profile: str) -> None:
+    """There may be no memory, which a processor notices slowly: rows past the last one of a large tensor."""
+    host = host_of(PROFILES[profile].processor)
+    arrays = [np.zeros(4, np.float32)] * 2
+    kernel = compiled(profile, bounded, [*arrays, 0, 4], {"RELATION": "<", "BLOCK": 2048})
+    text = translate(kernel.asm["spv"], host, 16).text
+    part = text[text.index("\npart") :]
+    places = re.findall(r"masked\.load\S+\(ptr align 4 (%\w+)", part)
+    chosen = set(re.findall(r"(%\w+) = select i1 \S+, ptr \S+, ptr %stop", part))
+    assert bool(places) == host.masks and chosen >= set(places)
