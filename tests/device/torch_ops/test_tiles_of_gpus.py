@@ -10,16 +10,7 @@ import pytest
 import torch
 from torch.nn import functional
 from triton.backends.spirv.driver_quirks import DRIVERS, OTHER
-from triton.backends.spirv.torch.ops import (
-    attention,
-    convolution,
-    depthwise,
-    elementwise,
-    jacobi,
-    matmul,
-    reducing,
-    rows,
-)
+from triton.backends.spirv.torch.ops import attention, convolution, depthwise, elementwise, matmul, reducing, rows
 from triton.backends.spirv.torch.ops.device_facts import DeviceFacts, share_out
 from triton.backends.spirv.torch.ops.tiles import ON_GPU, Tile, fastest, shared
 
@@ -33,7 +24,7 @@ pytestmark = pytest.mark.usefixtures("on_gpu", "no_fallbacks")
 
 @pytest.fixture
 def on_gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    for module in (attention, convolution, depthwise, elementwise, jacobi, matmul, reducing, rows):
+    for module in (attention, convolution, depthwise, elementwise, matmul, reducing, rows):
         monkeypatch.setattr(module, "kind_of", lambda device: DeviceFacts(False, 12, frozenset()))
     yield
 
@@ -258,14 +249,3 @@ def test_products_are_divided_where_a_device_would_idle(sizes: tuple[int, int, i
     assert fastest(ON_GPU, on, torch.float32, sizes, divides=False).parts == 1
     parts, share = shared(sizes[2], found.parts, found.tile.step)
     assert share % found.tile.step == 0 and parts * share >= sizes[2] > (parts - 1) * share
-
-
-def test_eigenvalues_and_singular_values() -> None:
-    for n in (33, 100):
-        a = values(2, n, n)
-        compare(torch.linalg.eigvalsh, a + a.mT, tolerance=(1e-4, 1e-4))
-        compare(torch.linalg.svdvals, a, tolerance=(1e-4, 1e-4))
-        u, s, vh = torch.linalg.svd(a.to("spirv"))
-        torch.testing.assert_close((u * s[:, None] @ vh).cpu(), a, rtol=1e-4, atol=1e-4)
-        s, v = torch.linalg.eigh((a + a.mT).to("spirv"))
-        torch.testing.assert_close((v * s[:, None] @ v.mT).cpu(), a + a.mT, rtol=1e-4, atol=1e-4)
