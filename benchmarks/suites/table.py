@@ -16,6 +16,7 @@ _BLOCKS = "it asks for block pointers, which Triton 3.9 no longer has"
 _NO_BLOCKS = ("Block pointers have been removed", THEIRS, _BLOCKS)
 _EXTENSION = "it calls the library's compiled extension for CUDA"
 _NOT_BUILT = "it needs what the library's build for a GPU adds"
+_MEMORY = "its process ran out of the 23 GB of memory that the machine has"
 _NOT_TUNED = "it expects tuning, which the run leaves out"
 
 
@@ -73,8 +74,12 @@ SUITES = (
                 LIMIT,
                 "what is left of its sums in bfloat16 is no more precise than the difference",
             ),
-            # One program adds up all rows then: apart by more than with CUDA's 132, which stay within the tolerance.
-            (r"test_poly_norm\.py::test_correctness\[dtype0.* mismatched elements: 1 ", LIMIT, _TYPE),
+            # Two programs (one without CUDA's type) are up to 0.0008 away from float64, where it allows 0.0004.
+            (
+                r"test_poly_norm\.py::test_correctness\[dtype0.* mismatched elements: 1 ",
+                LIMIT,
+                "its programs, as many as multiprocessors, each add up more rows in float32 than on a GPU",
+            ),
         ),
         needs=("transformers",),
         path="src .",
@@ -140,6 +145,11 @@ SUITES = (
         known=(
             _NO_BLOCKS,
             (r"flash_api\.py:25", LIMIT, _TYPE),
+            (
+                r"argument 'DUMMY' \(i32\) was not passed",
+                THEIRS,
+                "it gives compiled kernels their arguments as Triton 3.3 alone takes them",
+            ),
             (
                 "test_concat_and_cache_mla.*attribute 'device' do not match",
                 THEIRS,
@@ -231,7 +241,10 @@ SUITES = (
         ),
         ("Dao-AILab/flash-attention", "v2.8.3.post1"),
         needs=("einops",),
-        known=(("cannot import name 'RotaryEmbedding' from 'transformers", THEIRS, "it needs an older transformers"),),
+        known=(
+            ("cannot import name 'RotaryEmbedding' from 'transformers", THEIRS, "it needs an older transformers"),
+            (r"test_cross_entropy_loss\[50257.*ended with -9", LIMIT, _MEMORY),
+        ),
         absent="flash_attn_2_cuda",
     ),
     Suite(
@@ -248,8 +261,7 @@ SUITES = (
         types=True,
         known=(
             ("xFormers wasn't build with CUDA support|No operator found for `memory_eff", LIMIT, _EXTENSION),
-            (r"test_rope_padded\.py.*-18300-4098-.*ended with -9", LIMIT, "it needs more than 20 GB of memory"),
-            ("Could not run 'xformers_python::", LIMIT, "its operation is registered for torch's key of CUDA alone"),
+            (r"test_rope_padded\.py.*-18300-4098-.*ended with -9", LIMIT, _MEMORY),
         ),
         needs=("scipy",),
     ),
@@ -267,6 +279,7 @@ SUITES = (
                 "it needs a further package",
             ),
             ("No module named 'triton_kernels'|No Unquantized MoE backend", LIMIT, _NOT_BUILT),
+            ("test_ep_gather_uses_64_bit_output_row_offsets.*ended with -9", LIMIT, _MEMORY),
             (
                 "CPUSSUBackend object|test_fp8_tp_default_keeps_refined_layout",
                 LIMIT,
