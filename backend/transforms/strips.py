@@ -383,7 +383,7 @@ class _Strips:
         first_fold = min([places[reduction] for reduction in run.folds], default=len(places))
         if any(places[access] > first_fold for access in (*run.loads, *run.stores)):
             return None
-        if not run.loads and not run.stores:
+        if not run.stores and (self._alone or not run.loads):
             return []
         before = block.operations[: places[run.sinks[-1]]]
         inside = {operation for operation, _ in run.operations}
@@ -401,7 +401,7 @@ class _Strips:
         if known is None:
             row = definition_of(operation)
             known = self._waiting[operation] = Effect.WAITS in row.effects or (
-                not self._alone and row.memory is not Memory.NONE and not keeps_strips(operation)
+                row.memory is not Memory.NONE and not keeps_strips(operation)
             )
         return known
 
