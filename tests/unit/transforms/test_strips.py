@@ -52,3 +52,20 @@ def test_a_dimension_whose_layout_cannot_be_cut_is_not_tried(monkeypatch: pytest
 
     monkeypatch.setattr(_Strips, "_run", recorded)
     assert [one.name for one in cut().walk()].count("scf.for") == 1 and set(tried) == {1}
+
+
+@pytest.mark.parametrize("alone", [False, True])
+def test_a_load_goes_past_no_wait_where_something_is_stored(alone: bool) -> None:
+    """Arguments may overlap: what is loaded before a wait is not what is stored behind it."""
+    moved = """
+    %v = ttg.convert_layout %columns : tensor<1x1024xi32, #wide> -> tensor<1x1024xi32, #other>
+    tt.store %to, %x"""
+    other = (
+        "#other = #ttg.blocked<{sizePerThread = [4, 1], threadsPerWarp = [4, 2], warpsPerCTA = [1, 4], order = [0, 1]}>"
+    )
+    text = other + TILE.replace("\n    tt.store %to, %x", moved)
+    function = parse_module(text).functions["k"]
+    cut_in_strips(function, Driver(unrolled_elementwise=100), True, alone)
+    assert function.body is not None
+    order = [one.name for one in function.walk() if one.name in ("tt.load", "ttg.convert_layout", "tt.store")]
+    assert order.index("tt.load") < order.index("ttg.convert_layout") < order.index("tt.store")
