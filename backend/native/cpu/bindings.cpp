@@ -133,10 +133,13 @@ void bind_cpu(py::module_& m) {
            py::arg("bytes"), py::arg("first_program"), py::arg("pointers"));
   py::class_<Kernel>(m, "CpuKernel", "A kernel of a loaded object. `scratch`: bytes that a thread needs for a program.")
       .def(py::init([](std::shared_ptr<Object> object, const std::string& function, uint64_t scratch,
-                       const Watch* watch) {
-             return std::make_unique<Kernel>(std::move(object), function, scratch, watch == nullptr ? Watch{} : *watch);
+                       const Watch* watch, bool contends) {
+             return std::make_unique<Kernel>(std::move(object), function, scratch, watch == nullptr ? Watch{} : *watch,
+                                             contends);
            }),
-           py::arg("object"), py::arg("function"), py::arg("scratch"), py::arg("watch") = nullptr)
+           py::arg("object"), py::arg("function"), py::arg("scratch"), py::arg("watch") = nullptr,
+           py::arg("contends") = false)
+      .def_property_readonly("contends", &Kernel::contends, "Whether its programs may wait for each other.")
       .def_property_readonly(
           "handle", [](const Kernel& self) { return reinterpret_cast<uint64_t>(&self); }, "What launches name it by.")
       .def_property_readonly("program_ns", &Kernel::program_ns,

@@ -33,12 +33,14 @@ struct Watch {
 // A kernel that is loaded. Launches go by its address.
 class Kernel {
  public:
-  // `scratch`: the bytes that a thread needs for a program.
-  Kernel(std::shared_ptr<const Object> object, const std::string& function, uint64_t scratch, const Watch& watch)
+  // `scratch`: the bytes that a thread needs for a program. `contends`: whether programs may wait for each other.
+  Kernel(std::shared_ptr<const Object> object, const std::string& function, uint64_t scratch, const Watch& watch,
+         bool contends)
       : object_(std::move(object)),
         entry_(reinterpret_cast<Entry>(function_of(*object_, function))),
         scratch_(scratch),
-        watch_(watch) {}
+        watch_(watch),
+        contends_(contends) {}
 
   // For code of this module. It needs no scratch.
   explicit Kernel(Entry entry) : entry_(entry), scratch_(0) {}
@@ -48,6 +50,7 @@ class Kernel {
   Entry entry() const { return entry_; }
   uint64_t scratch() const { return scratch_; }
   const Watch& watch() const { return watch_; }
+  bool contends() const { return contends_; }
 
   // How long a program took in earlier launches, in nanoseconds; 0 before the first.
   float program_ns() const { return program_ns_.load(std::memory_order_relaxed); }
@@ -71,6 +74,7 @@ class Kernel {
   Entry entry_;
   uint64_t scratch_;
   Watch watch_;
+  bool contends_ = false;
   mutable std::atomic<float> program_ns_{0};
   mutable Sharing sharing_;
   mutable std::array<std::atomic<uint64_t>, kCounts> counts_{};

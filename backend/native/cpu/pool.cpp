@@ -17,7 +17,8 @@ constexpr float kWorthWaking = 50e3f;
 // Launches that follow each other and together took as long keep helpers awake: one that is expected to take longer
 // than this is shared, too.
 constexpr float kWorthSharing = 5e3f;
-// One thread is tried (sharing.h) where it takes less than this.
+// One thread is tried (sharing.h) for a kernel with atomic operations that takes less than this. Of others several
+// threads are faster, but where another library's threads wait at work, which a trial would take for a reason.
 constexpr float kWorthTrying = 2e6f;
 // A range takes at least this long, in nanoseconds, so that taking it (0.1 µs, more if threads contend) does not show.
 constexpr float kShortestRange = 5e3f;
@@ -117,7 +118,7 @@ void Pool::run(Launch& launch) {
   const float expected = launch.kernel->program_ns() * static_cast<float>(programs_);
   const bool shares =
       threads_ > 1 && launch.races == nullptr && expected >= (together_ < kWorthWaking ? kWorthWaking : kWorthSharing);
-  const bool learns = shares && expected < kWorthTrying;
+  const bool learns = shares && launch.kernel->contends() && expected < kWorthTrying;
   const bool alone = !shares || (learns && launch.kernel->sharing().alone());
   if (!alone) wake_helpers();
   const Share share = [&] {

@@ -9,16 +9,17 @@ from ...abi.watch_note import WatchNote
 from ...spirv import opcodes as op
 from ...spirv.decode import instruction_words
 from ...spirv.opcodes import StorageClass
+from ..modules.module_info import ModuleInfo
 from ..native_module import native
 
 _MOST = 8  # bytes of a cell of shadow memory
 
 
-def watch_of(note: WatchNote, spirv: bytes) -> Any:
+def watch_of(info: ModuleInfo, note: WatchNote, spirv: bytes) -> Any:
     """The native CpuWatch of a module: with the smallest element in device memory that it has a pointer to, and in both
     orders of its programs if it has atomic instructions."""
     bits: dict[int, int] = {}  # type → bits of its smallest scalar
-    least, twice = 8 * _MOST, False
+    least = 8 * _MOST
     for opcode, words in instruction_words(spirv):
         if opcode in (op.TypeInt, op.TypeFloat):
             bits[words[0]] = words[1]
@@ -28,28 +29,6 @@ def watch_of(note: WatchNote, spirv: bytes) -> Any:
             bits[words[0]] = min((bits.get(member, 8 * _MOST) for member in words[1:]), default=8 * _MOST)
         elif opcode == op.TypePointer and words[1] == StorageClass.PhysicalStorageBuffer:
             least = min(least, max(8, bits.get(words[2], 8)))
-        elif opcode in _ATOMIC:
-            twice = True
     return native().CpuWatch(
-        twice=twice, shift=(least // 8).bit_length() - 1, **{k: v for k, v in asdict(note).items()}
+        twice=info.has_atomics, shift=(least // 8).bit_length() - 1, **{k: v for k, v in asdict(note).items()}
     )
-
-
-_ATOMIC = frozenset(
-    (
-        op.AtomicLoad,
-        op.AtomicStore,
-        op.AtomicExchange,
-        op.AtomicCompareExchange,
-        op.AtomicIAdd,
-        op.AtomicISub,
-        op.AtomicSMin,
-        op.AtomicUMin,
-        op.AtomicSMax,
-        op.AtomicUMax,
-        op.AtomicAnd,
-        op.AtomicOr,
-        op.AtomicXor,
-        op.AtomicFAddEXT,
-    )
-)

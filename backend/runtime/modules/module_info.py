@@ -11,6 +11,24 @@ from ...spirv.decode import instruction_words, string
 _MODULE_PROCESSED = 330
 _MODEL_GLCOMPUTE = 5
 _SUBGROUP_SIZE_NOTE = "subgroup_size="
+_ATOMICS = frozenset(
+    (
+        op.AtomicLoad,
+        op.AtomicStore,
+        op.AtomicExchange,
+        op.AtomicCompareExchange,
+        op.AtomicIAdd,
+        op.AtomicISub,
+        op.AtomicSMin,
+        op.AtomicUMin,
+        op.AtomicSMax,
+        op.AtomicUMax,
+        op.AtomicAnd,
+        op.AtomicOr,
+        op.AtomicXor,
+        op.AtomicFAddEXT,
+    )
+)
 
 
 @dataclass(frozen=True)
@@ -19,13 +37,15 @@ class ModuleInfo:
 
     ``local_size``: the workgroup's invocations along x, y, z. ``subgroup_size``: what an
     ``OpModuleProcessed "subgroup_size=<n>"`` asks for, None if there is none. ``watch``: of a kernel
-    that is watched for races between programs.
+    that is watched for races between programs. ``has_atomics``: whether it has atomic instructions; False of machine
+    code, which is not asked.
     """
 
     entry_point: str
     local_size: tuple[int, int, int]
     subgroup_size: int | None
     watch: WatchNote | None = None
+    has_atomics: bool = False
 
     @property
     def invocations(self) -> int:
@@ -38,13 +58,15 @@ def read_module(spirv: bytes) -> ModuleInfo:
     """The entry point, workgroup size and subgroup size of a module. Raises ValueError on a damaged one."""
     entry_point, local_size, subgroup_size = "", (0, 0, 0), None
     watch: WatchNote | None = None
-    last = 0
+    last, has_atomics = 0, False
     for opcode, words in instruction_words(spirv):
         last = opcode
         if opcode == op.EntryPoint and len(words) > 2 and words[0] == _MODEL_GLCOMPUTE:
             entry_point = string(words[2:])
         elif opcode == op.ExecutionMode and len(words) == 5 and words[1] == op.ExecutionMode_.LocalSize:
             local_size = (words[2], words[3], words[4])
+        elif opcode in _ATOMICS:
+            has_atomics = True
         elif opcode == _MODULE_PROCESSED:
             note = string(words)
             watch = watch or read_note(note)
@@ -54,4 +76,4 @@ def read_module(spirv: bytes) -> ModuleInfo:
         raise ValueError("the SPIR-V module has no compute entry point with a LocalSize")
     if last != op.FunctionEnd:
         raise ValueError("the SPIR-V module is cut off: it does not end with OpFunctionEnd")
-    return ModuleInfo(entry_point, local_size, subgroup_size, watch)
+    return ModuleInfo(entry_point, local_size, subgroup_size, watch, has_atomics)

@@ -133,6 +133,9 @@ def test_read_module() -> None:
     other = _instruction(330, *_text("another tool"))
     found = read_module(_module(_ENTRY, _LOCAL_SIZE, other, note, _END))
     assert found.subgroup_size == 16
+    assert not found.has_atomics
+    add = _instruction(234, 1, 2, 3, 4, 5, 6)
+    assert read_module(_module(_ENTRY, _LOCAL_SIZE, add, _END)).has_atomics
     assert found.invocations == 64
 
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from triton.backends.spirv.runtime.cpu.loaded_kernel import CpuKernel
+from triton.backends.spirv.runtime.modules.module_info import ModuleInfo
 
-from .programs import NATIVE
+from .objects import compiled
+from .programs import NATIVE, SQUARES
 
 
 def alone(shared: float, one: float, launches: int, noise: float = 0.0, seed: int = 0) -> np.ndarray:
@@ -39,3 +42,10 @@ def test_what_changes_is_found_again() -> None:
         ways.append(sharing.alone)
         sharing.add(times[sharing.alone])
     assert np.mean(ways[500:]) < 0.1
+
+
+@pytest.mark.parametrize("has_atomics", [False, True])
+def test_programs_with_atomics_alone_are_tried_on_one_thread(has_atomics: bool) -> None:
+    """Another library's threads that wait at work make a trial of other kernels tell nothing of them."""
+    kernel = CpuKernel("k", compiled(SQUARES), 0, ModuleInfo("k", (1, 1, 1), None, has_atomics=has_atomics), 64)
+    assert kernel._kernel.contends is has_atomics
