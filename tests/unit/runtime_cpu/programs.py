@@ -103,6 +103,7 @@ def run(code: str, *, timeout: float = 120, **environment: str) -> subprocess.Co
     prelude = (
         "import ctypes, faulthandler, os, signal, sys, threading, time\nimport numpy as np\n"
         "from tests.unit.runtime_cpu.programs import *\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a shell's background jobs ignore it
     )
     return subprocess.run(
         [sys.executable, "-c", prelude + code],
