@@ -17,8 +17,8 @@ constexpr float kWorthWaking = 50e3f;
 // Launches that follow each other and together took as long keep helpers awake: one that is expected to take longer
 // than this is shared, too.
 constexpr float kWorthSharing = 5e3f;
-// One thread is tried (sharing.h) for a kernel with atomic operations that takes less than this. Of others several
-// threads are faster, but where another library's threads wait at work, which a trial would take for a reason.
+// One thread is tried (sharing.h) for a kernel with atomic operations that takes less than this. Other kernels are not
+// tried: while another library's threads look for work on the other processors, one thread seems to be as fast.
 constexpr float kWorthTrying = 2e6f;
 // A range takes at least this long, in nanoseconds, so that taking it (0.1 µs, more if threads contend) does not show.
 constexpr float kShortestRange = 5e3f;

@@ -45,7 +45,7 @@ def test_what_changes_is_found_again() -> None:
 
 
 @pytest.mark.parametrize("has_atomics", [False, True])
-def test_programs_with_atomics_alone_are_tried_on_one_thread(has_atomics: bool) -> None:
-    """Another library's threads that wait at work make a trial of other kernels tell nothing of them."""
+def test_a_kernel_contends_if_its_module_has_atomics(has_atomics: bool) -> None:
+    """The pool tries one thread for no others (native/cpu/pool.cpp)."""
     kernel = CpuKernel("k", compiled(SQUARES), 0, ModuleInfo("k", (1, 1, 1), None, has_atomics=has_atomics), 64)
     assert kernel._kernel.contends is has_atomics
