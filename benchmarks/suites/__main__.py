@@ -7,9 +7,10 @@
                                                            # a library without results stays as it is there
 
 Everything runs inside ``torch.spirv.as_cuda()``. From all files so many tests are chosen at random, as many of each
-where it has them, each with a limit of processor time. A test's result is a word of outcomes.py: ``wrong`` if one of
-its assertions fails. table.py has the libraries, and the failures that are the library's or a limit, by the reason.
-The exit status is 1 if a failure has no reason. Autotuned kernels run in the first configuration that fits.
+where it has them, each with a limit of processor time and one of memory. A test's result is a word of outcomes.py,
+``wrong`` if one of its assertions fails, beside the commit that it ran at. table.py has the libraries, and the failures
+that are the library's or a limit, by the reason. The exit status is 1 if a failure has no reason. Autotuned kernels run
+in the first configuration that fits.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ from .recorder import COLLECTED
 from .table import LIMIT, OUT_OF_TIME, SUITES, THEIRS, Suite
 
 Rows = dict[str, dict[str, Any]]
-_PAGE = Path(__file__).parents[2] / "docs" / "internals" / "suites.md"
+_ROOT = Path(__file__).parents[2]
+_PAGE = _ROOT / "docs" / "internals" / "suites.md"
 
 
 def fetch(suite: Suite, sources: Path) -> None:
@@ -67,6 +69,15 @@ def _files(suite: Suite, root: Path) -> list[str]:
     return [str(file.relative_to(root)) for file in found if file.stem.removeprefix("test_") not in left_out]
 
 
+def commit() -> str:
+    """The commit of this tree, with ``-dirty`` where files differ from it; empty outside a checkout."""
+    command = ["git", "-C", str(_ROOT), "describe", "--always", "--dirty", "--exclude=*"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+    except FileNotFoundError:
+        return ""
+
+
 def run_here(root: Path, options: argparse.Namespace) -> int:
     """Runs the files ``options.files`` of an unpacked library in this process."""
     import pytest
@@ -82,11 +93,13 @@ def run_here(root: Path, options: argparse.Namespace) -> int:
     sys.path[:0] = [str(root / path) for path in options.path.split()]
     sys.modules.update({name: ModuleType(name) for name in options.absent.split()})
     only = set(json.loads(options.chosen.read_text(encoding="utf-8"))) if options.chosen else None
-    recorder = Recorder(options.output, options.tests, options.seed, options.each, only, options.largest)
+    memory, more = int(options.memory * (1 << 30)), {"commit": options.commit}
+    recorder = Recorder(options.output, options.tests, options.seed, options.each, memory, only, options.largest, more)
     # Without the library's own settings of pytest, some of which need plugins.
     settings = ["-c", os.devnull, "--rootdir", str(root), "-p", "no:cacheprovider", "--continue-on-collection-errors"]
     settings += ["-q", "--no-header", "--tb=no", *options.arguments.split()]
     with torch.spirv.as_cuda(types=options.types):
+        exec(options.first, {})
         return int(pytest.main([*settings, *options.files], plugins=[recorder]))
 
 
@@ -110,19 +123,24 @@ class _Runs:
         folder.mkdir(parents=True, exist_ok=True)
         self.output = output(suite, options)
         self.log = self.output.with_suffix(".log")
-        if not options.resume:
-            self.output.unlink(missing_ok=True)
-        self.output.touch()
+        # A test that was under way when a run was ended has no result.
+        ended = [test for test, row in results(self.output).items() if not row.get("process")] if options.resume else []
+        lines = self.output.read_text(encoding="utf-8").splitlines(keepends=True) if ended else []
+        kept = [line for line in lines if json.loads(line)["test"] in set(ended)]
+        self.output.write_text("".join(kept), encoding="utf-8")
         self.options = ["--here", "--output", str(self.output), "--tests", str(options.tests)]
         self.options += ["--seed", str(options.seed), "--each", str(options.each), f"--path={suite.path}"]
-        self.options += [f"--absent={suite.absent}", f"--arguments={suite.arguments}"]
+        self.options += ["--memory", str(options.memory), f"--commit={commit()}"]
+        self.options += [f"--absent={suite.absent}", f"--arguments={suite.arguments}", f"--first={suite.first[0]}"]
         self.options += ["--largest", str(suite.largest), *(["--types"] if suite.types else [])]
         self.environment = os.environ | suite.environment
+        self.tests: int = options.tests
+        self.passed: list[str] | None = None
         if options.values:
             chosen = folder / f"{suite.package}.chosen.json"
             rows = results(folder / f"{suite.package}.jsonl")
-            passed = [name for name, row in rows.items() if row["outcome"] == PASSED]
-            chosen.write_text(json.dumps(passed), encoding="utf-8")
+            self.passed = [name for name, row in rows.items() if row["outcome"] == PASSED]
+            chosen.write_text(json.dumps(self.passed), encoding="utf-8")
             self.options += ["--chosen", str(chosen)]
             self.environment["TRITON_SPIRV_CHECK_VALUES"] = "1"
 
@@ -130,8 +148,9 @@ class _Runs:
         """A further process, with the files that have a test left; None if there are none."""
         rows = results(self.output)
         files = _files(self.suite, self.root)
-        if COLLECTED in rows:
-            left = {test.partition("::")[0] for test in rows[COLLECTED]["chosen"] if test not in rows}
+        chosen = self.passed if self.passed is not None else rows.get(COLLECTED, {}).get("chosen", [])
+        if self.passed is not None or len(chosen) >= self.tests:
+            left = {test.partition("::")[0] for test in chosen if test not in rows}
             files = [file for file in files if file in left]
         self.open = bool(files)
         if not files:
@@ -244,7 +263,7 @@ def page(folder: Path, before: str = "") -> str:
     lines = [
         "# Libraries' test suites",
         "",
-        "Tests that kernel libraries publish for CUDA, unchanged, on the CPU device inside `torch.spirv.as_cuda()`",
+        "Tests that kernel libraries publish for CUDA, as they are, on the CPU device inside `torch.spirv.as_cuda()`",
         "([torch.md](../torch.md)). Skips of the tests' own are not counted as run. *ours*: failures that this project",
         "has yet to mend; *theirs*: of the library or its test; *limits*: of the device, or of the time for one test.",
         "*values*: tests that passed and ran again with `TRITON_SPIRV_CHECK_VALUES=1`, and how many of these differed,",
@@ -281,6 +300,8 @@ def page(folder: Path, before: str = "") -> str:
         name, tag = suite.repository
         lines += [f"Tests: `{'`, `'.join(suite.files)}` of {f'{name}, {tag}' if name else 'its source distribution'}."]
         lines += [f"{setting}={value} is set." for setting, value in suite.environment.items()]
+        if suite.first[0]:
+            lines += textwrap.wrap(f"Run first, since {suite.first[1]}: `{suite.first[0]}`.", 118)
         for why, names in suite.without.items():
             lines += textwrap.wrap(f"Left out: {why} (`{'`, `'.join(names.split())}`).", 118)
         if suite.types:
@@ -307,6 +328,9 @@ def main() -> int:
     parser.add_argument(
         "--each", type=float, default=120, metavar="S", help="seconds of processor time for a test (default: 120)"
     )
+    parser.add_argument(
+        "--memory", type=float, default=8, metavar="G", help="gibibytes of memory for a test (default: 8)"
+    )
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes at a time (default: 1)")
     parser.add_argument(
         "--within", type=float, default=float("inf"), metavar="S", help="seconds until all is ended (default: no limit)"
@@ -320,7 +344,7 @@ def main() -> int:
     parser.add_argument("--chosen", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--types", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--largest", type=int, default=0, help=argparse.SUPPRESS)
-    for hidden in ("--path", "--absent", "--arguments"):
+    for hidden in ("--path", "--absent", "--arguments", "--commit", "--first"):
         parser.add_argument(hidden, default="", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.here:

@@ -57,16 +57,44 @@ def elements(test: str) -> int:
     return math.prod(map(int, (sizes | {"T": ends[1]} if ends else sizes).values()))
 
 
+@contextmanager
+def more_data(bytes_: int) -> Iterator[None]:
+    """Lets this process, and those that it starts, have no more than so many bytes of memory of their own besides what
+    it has. Where there is no such limit, none is set."""
+    if sys.platform != "linux":
+        yield
+        return
+    import resource
+
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[5])
+    before = resource.getrlimit(resource.RLIMIT_DATA)
+    soft = pages * resource.getpagesize() + bytes_
+    resource.setrlimit(resource.RLIMIT_DATA, (soft if before[1] < 0 else min(soft, before[1]), before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, before)
+
+
 class Recorder:
     """``tests`` tests, spread over the files, at random, without those that ``output`` has a line of: several processes
-    may share them. A test that takes longer than ``seconds`` of processor time ends the process. ``only``: these
-    tests, if not None. ``largest``: not those whose name states more elements, if not 0."""
+    may share them. A test that takes longer than ``seconds`` of processor time ends the process; one that needs more
+    than ``memory`` bytes on top of what the process has gets an error. ``only``: these tests, if not None. ``largest``:
+    not those whose name states more elements, if not 0. ``more``: what each line has besides."""
 
     def __init__(
-        self, output: Path, tests: int, seed: int, seconds: float, only: set[str] | None = None, largest: int = 0
+        self,
+        output: Path,
+        tests: int,
+        seed: int,
+        seconds: float,
+        memory: int,
+        only: set[str] | None = None,
+        largest: int = 0,
+        more: dict[str, Any] | None = None,
     ) -> None:
         self.output, self.tests, self.seed, self.seconds, self.only = output, tests, seed, seconds, only
-        self.largest = largest
+        self.memory, self.largest, self.more = memory, largest, more or {}
         self.found = (PASSED, "")
         self.places: list[str] = []
 
@@ -78,31 +106,35 @@ class Recorder:
             yield {row["test"]: row for row in map(json.loads, stream.read().splitlines())}
 
     def _write(self, test: str, outcome: str, message: str = "", **more: Any) -> None:
-        row = {"test": test, "outcome": outcome, "message": message, **more}
+        row = {"test": test, "outcome": outcome, "message": message, **self.more, **more}
         with self.output.open("a", encoding="utf-8") as stream:
             stream.write(json.dumps(row) + "\n")
 
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
-        """Chooses, or takes the choice of the process that came first. Each begins at another place."""
+        """Chooses, or takes the choice of the process that came first, with more where that chose fewer than it should.
+        Each begins at another place."""
         with self._rows() as rows:
-            if COLLECTED not in rows:
-                chosen = sorted(self._choice(items)) if self.only is None else sorted(self.only)
-                self._write(COLLECTED, COLLECTED, str(len(items)), chosen=chosen)
-            else:
-                chosen = rows[COLLECTED]["chosen"]
-        left = set(chosen) - rows.keys()
+            chosen: set[str] = set(rows[COLLECTED]["chosen"]) if COLLECTED in rows else set()
+            wanted = chosen if self.only is None else self.only
+            if self.only is None and len(chosen) < self.tests:
+                wanted = set(self._choice(items, chosen))
+            if COLLECTED not in rows or wanted != chosen:
+                self._write(COLLECTED, COLLECTED, str(len(items)), chosen=sorted(wanted))
+        left = wanted - rows.keys()
         found = [test for test in items if test.nodeid in left]
         start = random.Random().randrange(len(found) + 1)
         items[:] = found[start:] + found[:start]
 
-    def _choice(self, items: list[pytest.Item]) -> Iterator[str]:
+    def _choice(self, items: list[pytest.Item], before: set[str]) -> Iterator[str]:
+        yield from before
         files: dict[str, list[pytest.Item]] = {}
         for item in items:
             if not self.largest or elements(item.nodeid) <= self.largest:
                 files.setdefault(item.nodeid.partition("::")[0], []).append(item)
         for file, count in shares({file: len(tests) for file, tests in files.items()}, self.tests).items():
-            for test in random.Random(f"{self.seed} {file}").sample(files[file], count):
-                yield test.nodeid
+            new = [test.nodeid for test in files[file] if test.nodeid not in before]
+            count -= len(files[file]) - len(new)
+            yield from random.Random(f"{self.seed} {file}").sample(new, max(count, 0))
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> bool:
@@ -112,7 +144,7 @@ class Recorder:
                 return True
             self._write(item.nodeid, NOT_ENDED, process=os.getpid())
         self.found, self.places, began = (PASSED, ""), [], time.process_time()
-        with ending_after(self.seconds):
+        with ending_after(self.seconds), more_data(self.memory):
             # What its module and its class prepare is taken down, too: the next test here may be of another one.
             runtestprotocol(item, log=False, nextitem=None)
         if torch := sys.modules.get("torch"):

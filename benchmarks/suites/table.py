@@ -28,7 +28,7 @@ class Suite:
     them. ``path``: folders of the sources that modules are imported from. ``absent``: compiled modules, empty in the
     run. ``arguments``: of pytest, as the tests define them. ``environment``: variables of the run. ``largest``: how
     many elements of a tensor a test's name may state, if not 0 (recorder.py). ``types``: whether ``device.type`` is
-    CUDA's, too."""
+    CUDA's, too. ``first``: what is changed in the library before its tests, as a statement, and why."""
 
     package: str
     version: str
@@ -45,6 +45,7 @@ class Suite:
     largest: int = 0
     types: bool = False
     environment: dict[str, str] = field(default_factory=dict)
+    first: tuple[str, str] = ("", "")
 
     @property
     def folder(self) -> str:
@@ -159,6 +160,10 @@ SUITES = (
         path="src .",
         arguments="--ref cpu",
         environment={"GEMS_VENDOR": "nvidia"},
+        first=(
+            "import flag_gems.utils.codegen_config_utils as of; of.get_codegen_config().prefer_block_pointer = False",
+            "its generator of elementwise kernels makes block pointers, which Triton 3.9 no longer has",
+        ),
     ),
     Suite(
         "triton-kernels",

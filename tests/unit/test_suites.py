@@ -31,6 +31,7 @@ def test_too_large():
         raise ValueError("while tuning") from error
 def test_endless():
     while True: pass
+def test_large(): bytes(3 << 30)
 def test_killed(): os.kill(os.getpid(), signal.SIGKILL)
 def test_after_it():
     import torch
@@ -61,9 +62,9 @@ def test_what_becomes_of_tests(tmp_path: Path, capsys: pytest.CaptureFixture[str
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
     options = argparse.Namespace(
-        sources=tmp_path, output=tmp_path / "out", tests=20, seed=1, each=2.0, resume=False, values=False
+        sources=tmp_path, output=tmp_path / "out", tests=22, seed=1, each=2.0, resume=False, values=False
     )
-    options.jobs, options.within = 2, 300.0
+    options.jobs, options.within, options.memory = 2, 300.0, 1
 
     def run() -> suites.Rows:
         suites.run([SUITE], options)
@@ -80,24 +81,33 @@ def test_what_becomes_of_tests(tmp_path: Path, capsys: pytest.CaptureFixture[str
         "assertion_of_the_library": "failed",
         "too_large": "too large",
         "endless": "not ended",
+        "large": "failed",
         "killed": "not ended",
         "after_it": "passed",
     }
     assert rows["tests/test_broken.py"]["outcome"] == "failed"
     many = [name for name in rows if "test_many" in name]
-    assert len(many) == 10
+    assert len(many) == 11
+    assert {row["commit"] for row in rows.values()} == {suites.commit()}
     counts = suites.counted(SUITE, rows)
     assert not suites.report(SUITE, counts)
     shown = capsys.readouterr().out
-    assert "a-library 1.0: 60 collected, 20 run: 12 passed, 5 ours, 1 theirs, 2 limits; 1 skipped" in shown
+    assert "a-library 1.0: 61 collected, 22 run: 13 passed, 6 ours, 1 theirs, 2 limits; 1 skipped" in shown
     assert "1 × theirs: its own mistake" in shown and "1 × limit: it takes more processor time" in shown
     assert "test_killed: its process ended with -9" in shown
-    # What is known is not run again; with each launch compared, only what passed runs.
-    options.resume = True
-    assert [name for name in run() if "test_many" in name] == many
+    assert "test_large: MemoryError" in shown
+    # What has a result is not run again, and more tests can be asked for; what was under way when a run ended has none.
+    under_way = {"test": many[0], "outcome": "not ended", "message": "", "process": 1}
+    with suites.output(SUITE, options).open("a") as stream:
+        stream.write(json.dumps(under_way) + "\n")
+    options.resume, options.tests = True, 24
+    more = run()
+    assert [more.pop(name)["outcome"] for name in [*many, *(more.keys() - rows.keys())]] == ["passed"] * 13
+    assert more == {name: row for name, row in rows.items() if name in more} | {"collected": more["collected"]}
+    # With each launch compared, only what passed runs.
     options.values = True
     again = suites.counted(SUITE, run())
-    assert (again.run, again.passed, suites.report(SUITE, again)) == (12, 12, True)
+    assert (again.run, again.passed, suites.report(SUITE, again)) == (15, 15, True)
 
 
 def test_files_get_equal_shares() -> None:
