@@ -99,7 +99,7 @@ def run_here(root: Path, options: argparse.Namespace) -> int:
     settings = ["-c", os.devnull, "--rootdir", str(root), "-p", "no:cacheprovider", "--continue-on-collection-errors"]
     settings += ["-q", "--no-header", "--tb=no", *options.arguments.split()]
     with torch.spirv.as_cuda(types=options.types):
-        exec(options.first, {})
+        exec(textwrap.dedent(options.first), {})
         return int(pytest.main([*settings, *options.files], plugins=[recorder]))
 
 
@@ -301,7 +301,8 @@ def page(folder: Path, before: str = "") -> str:
         lines += [f"Tests: `{'`, `'.join(suite.files)}` of {f'{name}, {tag}' if name else 'its source distribution'}."]
         lines += [f"{setting}={value} is set." for setting, value in suite.environment.items()]
         if suite.first[0]:
-            lines += textwrap.wrap(f"Run first, since {suite.first[1]}: `{suite.first[0]}`.", 118)
+            lines += textwrap.wrap(f"Run first, since {suite.first[1]}:", 118)
+            lines += ["", "```python", *textwrap.dedent(suite.first[0]).strip().splitlines(), "```", ""]
         for why, names in suite.without.items():
             lines += textwrap.wrap(f"Left out: {why} (`{'`, `'.join(names.split())}`).", 118)
         if suite.types:

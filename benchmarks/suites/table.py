@@ -28,7 +28,7 @@ class Suite:
     them. ``path``: folders of the sources that modules are imported from. ``absent``: compiled modules, empty in the
     run. ``arguments``: of pytest, as the tests define them. ``environment``: variables of the run. ``largest``: how
     many elements of a tensor a test's name may state, if not 0 (recorder.py). ``types``: whether ``device.type`` is
-    CUDA's, too. ``first``: what is changed in the library before its tests, as a statement, and why."""
+    CUDA's, too. ``first``: what is changed in the library before its tests, as statements, and why."""
 
     package: str
     version: str
@@ -161,8 +161,14 @@ SUITES = (
         arguments="--ref cpu",
         environment={"GEMS_VENDOR": "nvidia"},
         first=(
-            "import flag_gems.utils.codegen_config_utils as of; of.get_codegen_config().prefer_block_pointer = False",
-            "its generator of elementwise kernels makes block pointers, which Triton 3.9 no longer has",
+            """
+            import os, tempfile
+            os.environ["FLAGGEMS_CACHE_DIR"] = tempfile.mkdtemp()
+            from flag_gems.utils.codegen_config_utils import get_codegen_config
+            get_codegen_config().prefer_block_pointer = False
+            """,
+            "its generator of elementwise kernels makes block pointers, which Triton 3.9 no longer has, and it cannot read "
+            "the choices that another process tuned",
         ),
     ),
     Suite(
