@@ -167,8 +167,8 @@ SUITES = (
             from flag_gems.utils.codegen_config_utils import get_codegen_config
             get_codegen_config().prefer_block_pointer = False
             """,
-            "its generator of elementwise kernels makes block pointers, which Triton 3.9 no longer has, and it cannot read "
-            "the choices that another process tuned",
+            "its generator of elementwise kernels makes block pointers, which Triton 3.9 no longer has, and it reads "
+            "no choices that were tuned with 3.9",
         ),
     ),
     Suite(
