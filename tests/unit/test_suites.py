@@ -16,7 +16,7 @@ OUTCOMES = """
 import os, pytest, signal
 from triton.runtime.errors import OutOfResources
 
-def test_right(): pass
+def test_right(): assert os.environ["RUN_FIRST"]
 def test_skipped(): pytest.skip("no reason")
 def test_wrong(): assert 1 == 2
 def test_wrong_by_the_library(): raise AssertionError("of the library")
@@ -53,6 +53,7 @@ SUITE = Suite(
     text="def test",
     without={"tests nothing": "left_out"},
     known=(("of the library", THEIRS, "its own mistake"), ("out of resource", LIMIT, "its tiles")),
+    first=("import os; os.environ['RUN_FIRST'] = '1'", "it asks for it"),
 )
 
 
@@ -72,19 +73,11 @@ def test_what_becomes_of_tests(tmp_path: Path, capsys: pytest.CaptureFixture[str
 
     rows = run()
     outcomes = {name.partition("::test_")[2]: row["outcome"] for name, row in rows.items() if "outcomes" in name}
-    assert outcomes == {
-        "right": "passed",
-        "skipped": "skipped",
-        "wrong": "wrong",
-        "wrong_by_the_library": "wrong",
-        "error": "failed",
-        "assertion_of_the_library": "failed",
-        "too_large": "too large",
-        "endless": "not ended",
-        "large": "failed",
-        "killed": "not ended",
-        "after_it": "passed",
-    }
+    assert outcomes == dict(
+        **dict(right="passed", after_it="passed", skipped="skipped", wrong="wrong", wrong_by_the_library="wrong"),
+        **dict(error="failed", assertion_of_the_library="failed", large="failed", too_large="too large"),
+        **dict(endless="not ended", killed="not ended"),
+    )
     assert rows["tests/test_broken.py"]["outcome"] == "failed"
     many = [name for name in rows if "test_many" in name]
     assert len(many) == 11
