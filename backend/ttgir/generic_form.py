@@ -59,7 +59,7 @@ def generic(parser: OperationReader, start: int) -> Operation:
     elif "." not in name:
         parser.error(f"unknown operation '{name}'", start)
     if segments is None:
-        segments = (len(operands),) if row is None else None
+        segments = (1,) * len(operands) if row is None else None
     if segments is None or sum(segments) != len(operands) or (row and len(segments) != len(row.operands)):
         parser.error(f"'{name}' has another number of operands than the {len(operands)} given", start)
     return parser.build(

@@ -32,7 +32,7 @@ from tests.fuzz.steps import Family
 from tests.fuzz.tiles import Tile
 
 #: Families of integers, whose sums may be added up in any order.
-_SORTS = ("combining", "shapes", "dots", "overwriting", "aliasing", "integers", "bounds")
+_SORTS = ("combining", "shapes", "dots", "overwriting", "aliasing", "rounds", "integers", "bounds")
 #: Errors of a way that has no room for a kernel, or no rule.
 REFUSALS = ("OutOfResources", "OutOfSharedMemory", "TooManyWarps", "UnsupportedOperation")
 

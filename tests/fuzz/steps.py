@@ -6,6 +6,7 @@ last steps, and then whatever the wrong value does not depend on.
 
 from __future__ import annotations
 
+import os
 import random
 import re
 import time
@@ -13,10 +14,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import ml_dtypes
 import numpy as np
 import torch
+from triton.backends.spirv.settings import WITHOUT
 
 from tests.fuzz.running import Found, driver_traits, fault_of
 from tests.written import written
@@ -159,7 +162,7 @@ def place(shape: tuple[int, ...]) -> str:
 @dataclass(frozen=True)
 class Family:
     """A sort of kernels. ``functions``: those that its kernels call; ``refusals``: names of errors that are as good as
-    the right values."""
+    the right values. ``without``: what kernels are compiled without, too (reference.py)."""
 
     name: str
     start: Callable[[Writer], None]
@@ -167,6 +170,7 @@ class Family:
     functions: str = ""
     most_steps: int = 8
     refusals: tuple[str, ...] = ()
+    without: str = ""
 
 
 @dataclass(frozen=True)
@@ -305,6 +309,10 @@ def run(family: Family, seed: int, folder: Path, seconds: float = 60.0) -> Found
     """One kernel; where it fails, the first steps of it that do, as far as they are found in so many seconds."""
     kernel, start = generate(family, seed), time.process_time()
     found = fault(kernel, folder)
+    if family.without:
+        with patch.dict(os.environ, {WITHOUT.name: family.without}):
+            left_out = fault(kernel, folder)
+        found = f"{found or 'right'}; without {family.without!r}: {left_out or 'right'}" if found or left_out else ""
     spent, deadline = time.process_time() - start, time.monotonic() + seconds
     steps = 0
     while found and steps < family.most_steps and time.monotonic() < deadline:

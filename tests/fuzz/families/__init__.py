@@ -15,6 +15,7 @@ from tests.fuzz.families import (
     nests,
     overwriting,
     returns,
+    rounds,
     shapes,
 )
 from tests.fuzz.steps import Family
@@ -29,6 +30,7 @@ FAMILIES: tuple[Family, ...] = (
     returns.FAMILY,
     overwriting.FAMILY,
     aliasing.FAMILY,
+    rounds.FAMILY,
     nests.FAMILY,
     bounds.FAMILY,
     indices.FAMILY,

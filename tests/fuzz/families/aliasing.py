@@ -4,6 +4,7 @@ a wait of all invocations between."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -31,7 +32,7 @@ def _start(writer: Writer) -> None:
     writer.traits["unrolled_elementwise"] = rng.choice(_STRIPS)
 
 
-def _pointer(writer: Writer) -> tuple[str, int]:
+def pointer_of(writer: Writer) -> tuple[str, int]:
     """One of the arguments, and where it is in the memory."""
     return writer.rng.choice(((_MEMORY, 0), *((name, behind) for name, (_, behind) in writer.views.items())))
 
@@ -50,7 +51,7 @@ def _offsets(writer: Writer, shape: tuple[int, ...]) -> tuple[str, Array]:
 
 
 def _load(writer: Writer, shape: tuple[int, ...]) -> _Loaded:
-    (pointer, behind), (text, at) = _pointer(writer), _offsets(writer, shape)
+    (pointer, behind), (text, at) = pointer_of(writer), _offsets(writer, shape)
     first = writer.rng.randrange(32)
     array = writer.expected[_MEMORY][behind + first + at]
     (value,) = writer.add(f"tl.load({pointer} + {first} + {text})", array)
@@ -58,22 +59,22 @@ def _load(writer: Writer, shape: tuple[int, ...]) -> _Loaded:
 
 
 def _store(writer: Writer, shape: tuple[int, ...], text: str, array: Array) -> None:
-    (pointer, behind), (to_text, to) = _pointer(writer), _offsets(writer, shape)
+    (pointer, behind), (to_text, to) = pointer_of(writer), _offsets(writer, shape)
     first = writer.rng.randrange(32)
     writer.line(f"tl.store({pointer} + {first} + {to_text}, {text})", kept=True)
     writer.expected[_MEMORY][behind + first + to] = array
 
 
-def _wait(writer: Writer, tile: _Loaded) -> tuple[str, int]:
+def wait(writer: Writer, value: str, array: Array) -> tuple[str, Any]:
     """A wait of all invocations, and what it gives: a sum of a tile, or a number that is there."""
     kind = writer.rng.choice(("barrier", "sum", "sum", "largest"))
     if kind == "barrier":
         writer.line("tl.debug_barrier()", kept=True)
         return "n", writer.scalar
     more = writer.named  # no two reductions are the same one
-    whole, array = f"tl.reshape({tile.name}, [{tile.array.size}]) + {more}", tile.array + more
-    text, number = ("tl.sum", int(array.sum())) if kind == "sum" else ("tl.max", int(array.max()))
-    return writer.add(f"{text}({whole}, 0)", np.int32(number))[0].name, number
+    whole, tile = f"tl.reshape({value}, [{array.size}]) + {more}", array + more
+    text, number = ("tl.sum", tile.sum(dtype=array.dtype)) if kind == "sum" else ("tl.max", tile.max())
+    return writer.add(f"{text}({whole}, 0)", number)[0].name, number
 
 
 def _step(writer: Writer) -> None:
@@ -82,7 +83,8 @@ def _step(writer: Writer) -> None:
     tiles = [_load(writer, shape) for _ in range(rng.randint(1, 3))]
     sums = []
     for _ in range(rng.randint(1, 2)):
-        name, number = _wait(writer, rng.choice(tiles))
+        tile = rng.choice(tiles)
+        name, number = wait(writer, tile.name, tile.array)
         sums.append((name, number))
         one, other = rng.choice(tiles), rng.choice(tiles)
         text, array = f"{one.name} * 3 - {other.name}", one.array * 3 - other.array

@@ -7,8 +7,8 @@ import pytest
 from triton.backends.spirv.runtime.cpu.loaded_kernel import CpuKernel
 from triton.backends.spirv.runtime.modules.module_info import ModuleInfo
 
-from .objects import compiled
-from .programs import NATIVE, SQUARES
+from .objects import block, compiled, program_loop
+from .programs import DELAY, FOREVER, NATIVE, address
 
 
 def alone(shared: float, one: float, launches: int, noise: float = 0.0, seed: int = 0) -> np.ndarray:
@@ -44,8 +44,25 @@ def test_what_changes_is_found_again() -> None:
     assert np.mean(ways[500:]) < 0.1
 
 
+#: out[program] = 1 where one thread runs the launch, 2 where several may.
+TELLS = program_loop(f"""
+  %out = load ptr, ptr %block
+{DELAY}
+  %place = getelementptr i32, ptr %grid, i64 3
+  %told = load i32, ptr %place
+  %at = getelementptr i32, ptr %out, i64 %program
+  store i32 %told, ptr %at
+  br label %next""")
+
+
 @pytest.mark.parametrize("has_atomics", [False, True])
-def test_a_kernel_contends_if_its_module_has_atomics(has_atomics: bool) -> None:
-    """The pool tries one thread for no others (native/cpu/pool.cpp)."""
-    kernel = CpuKernel("k", compiled(SQUARES), 0, ModuleInfo("k", (1, 1, 1), None, has_atomics=has_atomics), 64)
-    assert kernel._kernel.contends is has_atomics
+def test_one_thread_is_tried_for_kernels_with_atomics_alone(has_atomics: bool) -> None:
+    info = ModuleInfo("k", (1, 1, 1), None, has_atomics=has_atomics)
+    kernel = CpuKernel("k", compiled(TELLS), 0, info, 64)._kernel
+    device = NATIVE.CpuDevice(threads=2, timeout_ns=FOREVER)
+    assert kernel.contends is has_atomics
+    out, alone = np.zeros(8, np.int32), []
+    while len(alone) < 40 or (has_atomics and not any(alone) and len(alone) < 10_000):
+        device.launch(kernel, block(address(out)), (8, 1, 1), name="k", waits=True)
+        alone += [(out == 1).all()]  # a launch of which nothing is known begins on one thread
+    assert any(alone) is has_atomics
