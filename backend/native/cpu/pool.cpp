@@ -17,9 +17,13 @@ constexpr float kWorthWaking = 50e3f;
 // Launches that follow each other and together took as long keep helpers awake: one that is expected to take longer
 // than this is shared, too.
 constexpr float kWorthSharing = 5e3f;
-// One thread is tried (sharing.h) for a kernel with atomic operations that takes less than this. Other kernels are not
-// tried: while another library's threads look for work on the other processors, one thread seems to be as fast.
-constexpr float kWorthTrying = 2e6f;
+// One thread is tried (sharing.h) for kernels with atomic operations alone: while another library's threads look for
+// work on the other processors, one thread seems to be as fast. It gets help once it has taken as many times longer
+// than threads that share take in all. Then it is not the faster way, and a trial costs little however long the launch
+// is.
+constexpr float kLongerAlone = 2;
+// A thread that may get help looks at its time after such a part of what is left.
+constexpr uint64_t kLooks = 8;
 // A range takes at least this long, in nanoseconds, so that taking it (0.1 µs, more if threads contend) does not show.
 constexpr float kShortestRange = 5e3f;
 // Each thread takes so many ranges of the programs that are left, at least. More even out programs of unequal length.
@@ -87,12 +91,13 @@ std::byte* Scratch::get(uint64_t bytes) {
 
 struct Pool::Seat {
   Pool* pool;
+  unsigned number;
   pthread_t thread;
   std::atomic<Runner*> runner{nullptr};  // from its first turn on
   Scratch scratch;
 };
 
-Pool::Pool(unsigned threads) : threads_(std::max(threads, 1u)) {}
+Pool::Pool(unsigned threads) : threads_(std::max(threads, 1u)), ours_(new Part[threads_]) {}
 
 Pool::~Pool() {
   {
@@ -112,18 +117,19 @@ void Pool::run(Launch& launch) {
   launch_ = &launch;
   programs_ = launch.programs();
   faulted_.store(false, std::memory_order_relaxed);
-  next_.store(0, std::memory_order_relaxed);
+  divide(0, 1);
   const auto begin = Clock::now();
   if (begin - ended_ > kHelperSpin) together_ = 0;
   const float expected = launch.kernel->program_ns() * static_cast<float>(programs_);
   const bool shares =
       threads_ > 1 && launch.races == nullptr && expected >= (together_ < kWorthWaking ? kWorthWaking : kWorthSharing);
-  const bool learns = shares && launch.kernel->contends() && expected < kWorthTrying;
+  const bool learns = shares && launch.kernel->contends();
   const bool alone = !shares || (learns && launch.kernel->sharing().alone());
+  most_ns_ = learns && alone ? kLongerAlone * launch.kernel->sharing().shared_ns() * static_cast<float>(programs_) : 0;
   if (!alone) wake_helpers();
   const Share share = [&] {
     const FloatMode mode;
-    return work(scratch, alone);
+    return work(0, scratch, alone);
   }();
   close();
   caller_ = nullptr;
@@ -138,31 +144,49 @@ void Pool::run(Launch& launch) {
   launch.kernel->set_program_ns(before == 0 ? now : before + (now - before) / 4);
 }
 
-bool Pool::take(const Share& share, bool alone, uint64_t& first, uint64_t& last) {
+void Pool::divide(uint64_t first, uint64_t parts) {
+  parts_ = parts;
+  const uint64_t each = (programs_ - first) / parts, longer = (programs_ - first) % parts;
+  for (uint64_t number = 0; number < parts; ++number) {
+    ours_[number].next.store(first, std::memory_order_relaxed);
+    first += each + (number < longer ? 1 : 0);
+    ours_[number].end = first;
+  }
+}
+
+bool Pool::take(unsigned thread, const Share& share, bool alone, uint64_t& first, uint64_t& last) {
+  for (uint64_t turn = 0; turn < parts_; ++turn)
+    if (take_of(ours_[(thread + turn) % parts_], share, alone, first, last)) return true;
+  return false;
+}
+
+bool Pool::take_of(Part& part, const Share& share, bool alone, uint64_t& first, uint64_t& last) {
   const float ns = launch_->kernel->program_ns();
-  first = next_.load(std::memory_order_relaxed);
+  first = part.next.load(std::memory_order_relaxed);
   do {
-    if (first >= programs_) return false;
-    const uint64_t left = programs_ - first;
+    if (first >= part.end) return false;
+    const uint64_t left = part.end - first;
     uint64_t length = 0;
-    if (alone && (threads_ == 1 || launch_->races != nullptr || ns > 0)) {
+    if (alone && most_ns_ > 0) {
+      length = std::max(left / kLooks, static_cast<uint64_t>(std::min(kShortestRange / ns, 1e9f)));
+    } else if (alone && (threads_ == 1 || launch_->races != nullptr || ns > 0)) {
       length = left;
     } else if (alone) {
       length = std::max<uint64_t>(share.programs, 1);  // nothing is known yet: the time is looked at often
     } else {
-      length = left / (kRangesOfThread * threads_);
+      length = left / std::max<uint64_t>(kRangesOfThread * threads_ / parts_, 1);
       if (ns > 0) length = std::max(length, static_cast<uint64_t>(std::min(kShortestRange / ns, 1e9f)));
     }
     last = first + std::clamp<uint64_t>(length, 1, left);
-  } while (!next_.compare_exchange_weak(first, last, std::memory_order_relaxed));
+  } while (!part.next.compare_exchange_weak(first, last, std::memory_order_relaxed));
   return true;
 }
 
-Pool::Share Pool::work(std::byte* scratch, bool alone) {
+Pool::Share Pool::work(unsigned thread, std::byte* scratch, bool alone) {
   Share share;
   const auto begin = Clock::now();
   Call call{launch_, 0, 0, scratch, alone};
-  while (launch_->stop.load(std::memory_order_relaxed) == 0 && take(share, alone, call.first, call.last)) {
+  while (launch_->stop.load(std::memory_order_relaxed) == 0 && take(thread, share, alone, call.first, call.last)) {
     const Ending ending = guarded(launch_->kernel->object(), launch_->stop, call_entry, &call);
     if (ending.fault.signal != 0) {
       if (!faulted_.exchange(true)) launch_->fault = ending.fault;
@@ -174,7 +198,8 @@ Pool::Share Pool::work(std::byte* scratch, bool alone) {
     share.nanoseconds = static_cast<uint64_t>(std::chrono::nanoseconds(Clock::now() - begin).count());
     if (!alone || call.last == programs_ || threads_ == 1) continue;
     const float left = static_cast<float>(programs_ - call.last) / static_cast<float>(share.programs);
-    if (left * static_cast<float>(share.nanoseconds) < kWorthWaking) continue;
+    const auto spent = static_cast<float>(share.nanoseconds);
+    if (left * spent < kWorthWaking || spent < most_ns_) continue;
     wake_helpers();
     alone = call.alone = false;
   }
@@ -211,6 +236,8 @@ void Pool::close() {
 
 void Pool::wake_helpers() {
   if (!started_) start_helpers();
+  const uint64_t first = ours_[0].next.load(std::memory_order_relaxed), left = programs_ - first;
+  if (!launch_->kernel->contends()) divide(first, std::clamp<uint64_t>(left, 1, helpers_.size() + 1));
   inside_.store(0, std::memory_order_release);
   calls_.fetch_add(1);
   const uint32_t asleep = asleep_.load();
@@ -218,7 +245,6 @@ void Pool::wake_helpers() {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
   }
-  const uint64_t left = programs_ - std::min(programs_, next_.load(std::memory_order_relaxed));
   if (left >= asleep) {
     woken_.notify_all();
   } else {
@@ -231,6 +257,7 @@ void Pool::start_helpers() {
   for (unsigned number = 1; number < threads_; ++number) {
     auto seat = std::make_unique<Seat>();
     seat->pool = this;
+    seat->number = number;
     char name[16];
     std::snprintf(name, sizeof name, "triton-cpu-%u", number % 10000);
     // With fewer threads than wanted the launch takes longer.
@@ -245,11 +272,11 @@ void* Pool::begin_helper(void* argument) {
   make_room_for_handlers();
   seat.runner = &this_runner();
   const FloatMode mode;
-  seat.pool->help(seat.scratch);
+  seat.pool->help(seat.number, seat.scratch);
   return nullptr;
 }
 
-void Pool::help(Scratch& scratch) {
+void Pool::help(unsigned thread, Scratch& scratch) {
   uint32_t seen = 0;
   for (;;) {
     const auto called = [&] { return calls_.load() != seen; };
@@ -262,7 +289,8 @@ void Pool::help(Scratch& scratch) {
     }
     seen = calls_.load();
     if (!enter()) continue;
-    if (std::byte* const memory = scratch.get(launch_->kernel->scratch()); memory != nullptr) work(memory, false);
+    if (std::byte* const memory = scratch.get(launch_->kernel->scratch()); memory != nullptr)
+      work(thread, memory, false);
     leave();
   }
 }

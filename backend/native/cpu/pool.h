@@ -39,8 +39,11 @@ class Scratch {
 
 using Clock = std::chrono::steady_clock;
 
-// The calling thread of run() and `threads - 1` helpers. Threads take ranges of programs in ascending order, so a
-// program may wait for one of a lower number. Helpers start with the first launch that is worth it.
+// The calling thread of run() and `threads - 1` helpers, which start with the first launch that is worth it.
+//
+// Each thread has a part of the programs, the same one in each launch, so that its caches have what an earlier launch
+// wrote; then it takes of the others' parts. Programs that may wait for each other are one part, of which threads take
+// ranges in ascending order: a program may wait for one of a lower number.
 class Pool {
  public:
   explicit Pool(unsigned threads);
@@ -64,14 +67,22 @@ class Pool {
     uint64_t programs = 0;
     uint64_t nanoseconds = 0;
   };
+  struct alignas(64) Part {
+    std::atomic<uint64_t> next{0};  // the first program that no thread has taken
+    uint64_t end = 0;
+  };
   static void* begin_helper(void* seat);
-  void help(Scratch& scratch);
+  void help(unsigned thread, Scratch& scratch);
   void start_helpers();
+  // Divides what is left of the launch, and wakes them.
   void wake_helpers();
   // Runs ranges of programs on this thread until there are none. `alone`: no helper was woken yet.
-  Share work(std::byte* scratch, bool alone);
-  // Takes the next range. Returns false if there is none.
-  bool take(const Share& share, bool alone, uint64_t& first, uint64_t& last);
+  Share work(unsigned thread, std::byte* scratch, bool alone);
+  // Takes the next range of the thread's part, or of another one. Returns false if there is none.
+  bool take(unsigned thread, const Share& share, bool alone, uint64_t& first, uint64_t& last);
+  bool take_of(Part& part, const Share& share, bool alone, uint64_t& first, uint64_t& last);
+  // Makes parts of the programs from `first` on. No helper may be inside.
+  void divide(uint64_t first, uint64_t parts);
   bool enter();
   void leave();
   void close();
@@ -87,8 +98,10 @@ class Pool {
   // The launch that is running. Helpers look at it while they are inside.
   Launch* launch_ = nullptr;
   uint64_t programs_ = 0;
+  float most_ns_ = 0;  // of the caller alone, where it has a limit
   std::atomic<bool> faulted_{false};
-  alignas(64) std::atomic<uint64_t> next_{0};  // the first program that no thread has taken
+  uint64_t parts_ = 1;
+  const std::unique_ptr<Part[]> ours_;  // one for each thread
   // How many helpers are inside; with kClosed, no other may enter. None does before helpers are woken: until then the
   // caller is alone, and one that was woken for an earlier launch would take a program of this one.
   alignas(64) std::atomic<uint32_t> inside_{kClosed};

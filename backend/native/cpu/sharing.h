@@ -15,6 +15,9 @@ class Sharing {
   // Whether one thread is to run the next launch.
   bool alone() const { return alone_ != tries(); }
 
+  // What a program takes of the time of a launch that threads share, in nanoseconds; 0 before the first.
+  float shared_ns() const { return ns_[false]; }
+
   // A launch ended that ran as alone() said: the nanoseconds of the clock for each program.
   void add(float ns) {
     float& known = ns_[alone()];

@@ -26,7 +26,7 @@ class CpuKernel:
         self._code = code
         try:
             self._object: Any = module.CpuObject(code)
-            self._kernel: Any = module.CpuKernel(self._object, info.entry_point, scratch, watch, info.has_atomics)
+            self._kernel: Any = module.CpuKernel(self._object, info.entry_point, scratch, watch, info.may_wait)
         except module.ObjectError as error:
             raise RuntimeError(f"its machine code cannot be loaded: {error}") from error
         self.handle: int = self._kernel.handle

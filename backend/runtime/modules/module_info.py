@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from ...abi.watch_note import WatchNote, read_note
 from ...spirv import opcodes as op
 from ...spirv.decode import instruction_words, string
+from ...spirv.opcodes import MemoryAccess
 
 _MODULE_PROCESSED = 330
 _MODEL_GLCOMPUTE = 5
@@ -37,8 +38,8 @@ class ModuleInfo:
 
     ``local_size``: the workgroup's invocations along x, y, z. ``subgroup_size``: what an
     ``OpModuleProcessed "subgroup_size=<n>"`` asks for, None if there is none. ``watch``: of a kernel
-    that is watched for races between programs. ``has_atomics``: whether it has atomic instructions; False of machine
-    code, which is not asked.
+    that is watched for races between programs. ``has_atomics``, ``has_volatile_loads``: whether it has such
+    instructions; False of machine code, which is not asked.
     """
 
     entry_point: str
@@ -46,6 +47,12 @@ class ModuleInfo:
     subgroup_size: int | None
     watch: WatchNote | None = None
     has_atomics: bool = False
+    has_volatile_loads: bool = False
+
+    @property
+    def may_wait(self) -> bool:
+        """Whether programs may wait for each other."""
+        return self.has_atomics or self.has_volatile_loads
 
     @property
     def invocations(self) -> int:
@@ -58,7 +65,7 @@ def read_module(spirv: bytes) -> ModuleInfo:
     """The entry point, workgroup size and subgroup size of a module. Raises ValueError on a damaged one."""
     entry_point, local_size, subgroup_size = "", (0, 0, 0), None
     watch: WatchNote | None = None
-    last, has_atomics = 0, False
+    last, has_atomics, has_volatile_loads = 0, False, False
     for opcode, words in instruction_words(spirv):
         last = opcode
         if opcode == op.EntryPoint and len(words) > 2 and words[0] == _MODEL_GLCOMPUTE:
@@ -67,6 +74,8 @@ def read_module(spirv: bytes) -> ModuleInfo:
             local_size = (words[2], words[3], words[4])
         elif opcode in _ATOMICS:
             has_atomics = True
+        elif opcode == op.Load and len(words) > 3:
+            has_volatile_loads |= bool(words[3] & MemoryAccess.Volatile)
         elif opcode == _MODULE_PROCESSED:
             note = string(words)
             watch = watch or read_note(note)
@@ -76,4 +85,4 @@ def read_module(spirv: bytes) -> ModuleInfo:
         raise ValueError("the SPIR-V module has no compute entry point with a LocalSize")
     if last != op.FunctionEnd:
         raise ValueError("the SPIR-V module is cut off: it does not end with OpFunctionEnd")
-    return ModuleInfo(entry_point, local_size, subgroup_size, watch, has_atomics)
+    return ModuleInfo(entry_point, local_size, subgroup_size, watch, has_atomics, has_volatile_loads)

@@ -133,9 +133,12 @@ def test_read_module() -> None:
     other = _instruction(330, *_text("another tool"))
     found = read_module(_module(_ENTRY, _LOCAL_SIZE, other, note, _END))
     assert found.subgroup_size == 16
-    assert not found.has_atomics
+    assert not found.may_wait
     add = _instruction(234, 1, 2, 3, 4, 5, 6)
     assert read_module(_module(_ENTRY, _LOCAL_SIZE, add, _END)).has_atomics
+    for access, waits in ((2, False), (3, True)):  # Aligned, Volatile | Aligned
+        load = _instruction(61, 1, 2, 3, access, 4)
+        assert read_module(_module(_ENTRY, _LOCAL_SIZE, load, _END)).may_wait is waits
     assert found.invocations == 64
 
 

@@ -220,7 +220,7 @@ define void @deeper(i64 %depth) noinline {
 
 
 def test_one_fault_ends_the_other_threads(two: Any) -> None:
-    """Program 0 waits without an end for a flag; a program of the other thread faults."""
+    """Program 0 waits without an end for a flag; the first program of the other thread faults."""
     ir = program_loop(f"""
   %flag = load ptr, ptr %block
   %f = getelementptr i64, ptr %block, i64 1
@@ -240,7 +240,7 @@ fault:
     kernel.launch(two, (address(flag), -1), (50, 1, 1))  # its programs are known to be long from now on
     flag[0] = 0
     with pytest.raises(NATIVE.KernelFault, match="address 0x0"):
-        kernel.launch(two, (address(flag), 6), (50, 1, 1))
+        kernel.launch(two, (address(flag), 25), (50, 1, 1))
 
 
 @pytest.mark.parametrize("when", ["before", "after", "never"])

@@ -8,7 +8,7 @@ from triton.backends.spirv.runtime.cpu.loaded_kernel import CpuKernel
 from triton.backends.spirv.runtime.modules.module_info import ModuleInfo
 
 from .objects import block, compiled, program_loop
-from .programs import DELAY, FOREVER, NATIVE, address
+from .programs import DELAY, FOREVER, NATIVE, Kernel, address
 
 
 def alone(shared: float, one: float, launches: int, noise: float = 0.0, seed: int = 0) -> np.ndarray:
@@ -44,25 +44,77 @@ def test_what_changes_is_found_again() -> None:
     assert np.mean(ways[500:]) < 0.1
 
 
-#: out[program] = 1 where one thread runs the launch, 2 where several may.
-TELLS = program_loop(f"""
+#: out[program] = which program of the launch it was to begin, with the arguments out, counter, flag. Program 0 waits
+#: until program 32 has begun, unless *flag is not 0.
+ORDER = program_loop(f"""
   %out = load ptr, ptr %block
-{DELAY}
-  %place = getelementptr i32, ptr %grid, i64 3
-  %told = load i32, ptr %place
-  %at = getelementptr i32, ptr %out, i64 %program
-  store i32 %told, ptr %at
+  %c = getelementptr i64, ptr %block, i64 1
+  %counter = load ptr, ptr %c
+  %f = getelementptr i64, ptr %block, i64 2
+  %flag = load ptr, ptr %f
+  %order = atomicrmw add ptr %counter, i64 1 monotonic
+  %at = getelementptr i64, ptr %out, i64 %program
+  store i64 %order, ptr %at
+  %middle = icmp eq i64 %program, 32
+  br i1 %middle, label %tell, label %wait
+tell:
+  store atomic i64 1, ptr %flag release, align 8
+  br label %wait
+wait:
+  %zero = icmp eq i64 %program, 0
+  br i1 %zero, label %spin, label %begin
+spin:
+  %value = load atomic i64, ptr %flag acquire, align 8
+  %set = icmp ne i64 %value, 0
+  br i1 %set, label %begin, label %spin
+begin:
+{DELAY.replace("%body", "%begin")}
   br label %next""")
+
+#: out[program] = 1 if one thread has the launch, with the argument out. Then it takes some 100 µs, or else 1.
+ALONE = program_loop("""
+  %out = load ptr, ptr %block
+  %g = getelementptr i32, ptr %grid, i64 3
+  %threads = load i32, ptr %g
+  %one = icmp eq i32 %threads, 1
+  %result = zext i1 %one to i64
+  %at = getelementptr i64, ptr %out, i64 %program
+  store i64 %result, ptr %at
+  %turns = select i1 %one, i64 100000, i64 1000
+  br label %delay
+delay:
+  %turn = phi i64 [ 0, %body ], [ %later, %delay ]
+  %later = add i64 %turn, 1
+  call void asm sideeffect "", ""()
+  %again = icmp ult i64 %later, %turns
+  br i1 %again, label %delay, label %next""")
+
+
+def ran_alone(has_atomics: bool) -> np.ndarray:
+    """For each of 14 launches of ALONE on two threads, which programs began with one thread on it."""
+    device = NATIVE.CpuDevice(threads=2, timeout_ns=FOREVER)
+    kernel = CpuKernel("k", compiled(ALONE), 0, ModuleInfo("k", (1, 1, 1), None, has_atomics=has_atomics), 64)
+    found = np.full((14, 2_000), -1)
+    for out in found:
+        device.launch(kernel._kernel, block(address(out)), (out.size, 1, 1), name="k", waits=True)
+    return found[1:]  # a launch of which nothing is known begins on one thread
 
 
 @pytest.mark.parametrize("has_atomics", [False, True])
 def test_one_thread_is_tried_for_kernels_with_atomics_alone(has_atomics: bool) -> None:
-    info = ModuleInfo("k", (1, 1, 1), None, has_atomics=has_atomics)
-    kernel = CpuKernel("k", compiled(TELLS), 0, info, 64)._kernel
-    device = NATIVE.CpuDevice(threads=2, timeout_ns=FOREVER)
-    assert kernel.contends is has_atomics
-    out, alone = np.zeros(8, np.int32), []
-    while len(alone) < 40 or (has_atomics and not any(alone) and len(alone) < 10_000):
-        device.launch(kernel, block(address(out)), (8, 1, 1), name="k", waits=True)
-        alone += [(out == 1).all()]  # a launch of which nothing is known begins on one thread
-    assert any(alone) is has_atomics
+    assert ran_alone(has_atomics).any() == has_atomics
+
+
+def test_one_thread_that_is_slower_gets_help() -> None:
+    found = ran_alone(True)
+    tried = found[found[:, 0] == 1]
+    assert len(tried) and not tried[:, -1].any()
+
+
+def test_each_thread_begins_with_its_own_part() -> None:
+    device, kernel = NATIVE.CpuDevice(threads=2, timeout_ns=FOREVER), Kernel(ORDER)
+    for waits in (False, False, True):  # the first launch tells how long it takes
+        out, counter, flag = np.full(64, -1), np.zeros(1, np.int64), np.full(1, not waits, np.int64)
+        kernel.launch(device, (address(out), address(counter), address(flag)), (64, 1, 1))
+        assert sorted(out) == list(range(64))
+    assert out[0] <= 1 and out[32] <= 1
