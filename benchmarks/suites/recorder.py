@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import fcntl
+import gc
 import json
 import math
+import mmap
 import os
 import random
 import re
@@ -57,29 +59,41 @@ def elements(test: str) -> int:
     return math.prod(map(int, (sizes | {"T": ends[1]} if ends else sizes).values()))
 
 
+def data() -> int:
+    """How many bytes of memory of its own this process has; 0 where the system does not say it in Linux's way."""
+    try:
+        return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[5]) * mmap.PAGESIZE
+    except FileNotFoundError:
+        return 0
+
+
 @contextmanager
-def more_data(bytes_: int) -> Iterator[None]:
-    """Lets this process, and those that it starts, have no more than so many bytes of memory of their own besides what
-    it has. Where there is no such limit, none is set."""
-    if sys.platform != "linux":
+def more_data(size: int) -> Iterator[None]:
+    """Lets this process, and those that it starts, have no more than so many bytes of memory besides what it has, where
+    it is known. Of much that is left then, what nothing refers to is given back."""
+    before = data()
+    if sys.platform == "win32" or not before:
         yield
         return
     import resource
 
-    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[5])
-    before = resource.getrlimit(resource.RLIMIT_DATA)
-    soft = pages * resource.getpagesize() + bytes_
-    resource.setrlimit(resource.RLIMIT_DATA, (soft if before[1] < 0 else min(soft, before[1]), before[1]))
+    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    most = before + size if hard == resource.RLIM_INFINITY else min(before + size, hard)
+    resource.setrlimit(resource.RLIMIT_DATA, (most, hard))
     try:
         yield
     finally:
-        resource.setrlimit(resource.RLIMIT_DATA, before)
+        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
+    if data() > before + size // 4:
+        gc.collect()
+        if torch := sys.modules.get("torch"):
+            torch.spirv.empty_cache()
 
 
 class Recorder:
     """``tests`` tests, spread over the files, at random, without those that ``output`` has a line of: several processes
     may share them. A test that takes longer than ``seconds`` of processor time ends the process; one that needs more
-    than ``memory`` bytes on top of what the process has gets an error. ``only``: these tests, if not None. ``largest``:
+    than ``memory`` bytes besides what the process has gets an error. ``only``: these tests, if not None. ``largest``:
     not those whose name states more elements, if not 0. ``more``: what each line has besides."""
 
     def __init__(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.suites import __main__ as suites
-from benchmarks.suites.recorder import elements, shares
+from benchmarks.suites.recorder import data, elements, more_data, shares
 from benchmarks.suites.table import LIMIT, SUITES, THEIRS, Suite
 
 OUTCOMES = """
@@ -62,10 +62,8 @@ def test_what_becomes_of_tests(tmp_path: Path, capsys: pytest.CaptureFixture[str
         file = tmp_path / SUITE.folder / SUITE.inside / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
-    options = argparse.Namespace(
-        sources=tmp_path, output=tmp_path / "out", tests=22, seed=1, each=2.0, resume=False, values=False
-    )
-    options.jobs, options.within, options.memory = 2, 300.0, 1
+    options = argparse.Namespace(sources=tmp_path, output=tmp_path / "out", resume=False, values=False, within=300.0)
+    vars(options).update(tests=22, seed=1, each=2.0, jobs=2, memory=1)
 
     def run() -> suites.Rows:
         suites.run([SUITE], options)
@@ -87,8 +85,7 @@ def test_what_becomes_of_tests(tmp_path: Path, capsys: pytest.CaptureFixture[str
     shown = capsys.readouterr().out
     assert "a-library 1.0: 61 collected, 22 run: 13 passed, 6 ours, 1 theirs, 2 limits; 1 skipped" in shown
     assert "1 × theirs: its own mistake" in shown and "1 × limit: it takes more processor time" in shown
-    assert "test_killed: its process ended with -9" in shown
-    assert "test_large: MemoryError" in shown
+    assert "test_killed: its process ended with -9" in shown and "test_large: MemoryError" in shown
     # What has a result is not run again, and more tests can be asked for; what was under way when a run ended has none.
     under_way = {"test": many[0], "outcome": "not ended", "message": "", "process": 1}
     with suites.output(SUITE, options).open("a") as stream:
@@ -103,21 +100,24 @@ def test_what_becomes_of_tests(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert (again.run, again.passed, suites.report(SUITE, again)) == (15, 15, True)
 
 
+def test_what_a_test_left_is_given_back() -> None:
+    with more_data(1 << 30):
+        left: list[object] = [bytes(1 << 29)]
+        left.append(left)
+        before = data()
+        del left
+    assert data() <= before - (1 << 29)
+
+
 def test_files_get_equal_shares() -> None:
     assert shares({"a": 2, "b": 100, "c": 10}, 30) == {"a": 2, "c": 10, "b": 18}
     assert shares({"a": 2, "b": 3}, 30) == {"a": 2, "b": 3}
 
 
-@pytest.mark.parametrize(
-    ("cell", "size"),
-    [
-        ("B2-T63-H3-D64-gate_logit_normalizer0.1-torch.float16", 2 * 63 * 3 * 64),
-        ("H4-D64-cu_seqlens[0, 15, 100]-torch.float16", 4 * 64 * 100),
-        ("True-dtype0-65536", 1),
-    ],
-)
-def test_names_state_how_large_a_tensor_is(cell: str, size: int) -> None:
-    assert elements(f"tests/test_B9.py::test_T9[{cell}]") == size
+def test_names_state_how_large_a_tensor_is() -> None:
+    cells = {"B2-T63-H3-D64-gate_logit_normalizer0.1-torch.float16": 2 * 63 * 3 * 64, "True-dtype0-65536": 1}
+    cells |= {"H4-D64-cu_seqlens[0, 15, 100]-torch.float16": 4 * 64 * 100}
+    assert {cell: elements(f"tests/test_B9.py::test_T9[{cell}]") for cell in cells} == cells
 
 
 def test_a_page_keeps_what_was_not_run_again(tmp_path: Path) -> None:
