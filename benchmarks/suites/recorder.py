@@ -161,6 +161,8 @@ class Recorder:
         with ending_after(self.seconds), more_data(self.memory):
             # What its module and its class prepare is taken down, too: the next test here may be of another one.
             runtestprotocol(item, log=False, nextitem=None)
+            for name in ("last_type", "last_value", "last_traceback", "last_exc"):
+                vars(sys).pop(name, None)  # they refer to a failure's tensors
         if torch := sys.modules.get("torch"):
             torch.set_default_device(None)  # tests run in another order than the library's
         more = {"at": self.places} if self.places else {}
