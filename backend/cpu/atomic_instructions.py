@@ -318,9 +318,9 @@ lanes.{way}:
 """
     begun = f"  br label %{ways[0][0]}\n"
     if near:
-        begun = t.delayed.keep(near, given, "", "locked", "done")
+        begun = t.delayed.keep(near, given, "", "locked", "fadd" if type_ == "float" else "add")
     elif len(ways) > 1:
-        keep = t.delayed.keep(helper, given, ", i1 true, ptr null", "locked", "done")
+        keep = t.delayed.keep(helper, given, ", i1 true, ptr null", "locked")
         begun = f"  br i1 %alone, label %plain, label %shared\nshared:\n{keep}"
     before = "\n".join(made)
     head = ", ".join(f"{kind} {name}" for kind, name in [*given, ("i1", "%alone"), ("ptr", "%log")])

@@ -46,6 +46,15 @@ def in_order(index, x, out, n, rounds, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def neighbours_in_order(index, x, out, n, rounds, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * 16 + tl.arange(0, 16)
+    tl.atomic_max(out + at, tl.load(x + at, mask=at < n, other=5), mask=at < n)
+    tl.atomic_add(out + at, 3, mask=at < n)
+    tl.atomic_max(out + at, 2, mask=at < n)
+    tl.atomic_add(out + at, 1, mask=at < n)
+
+
+@triton.jit
 def found(index, x, out, n, rounds, BLOCK: tl.constexpr):
     tl.store(x + tl.program_id(0), tl.atomic_add(out, 1))
 
@@ -171,6 +180,16 @@ def test_updates_of_a_program_keep_their_order(profile: str) -> None:
     out = np.zeros(n + 5, np.int32)
     _Launches(profile, in_order, [index, x, out, n, 0], 128).run(-(-n // 128), 3)
     assert np.array_equal(out[index], np.maximum(x + 3, 2)) and not out[n:].any()
+    out[:n] = -100
+    _Launches(profile, neighbours_in_order, [INT, x, out, n, 0], 16).run(-(-n // 16))
+    assert np.array_equal(out[:n], np.maximum(x + 3, 2) + 1) and not out[n:].any()
+
+
+def test_what_programs_add_to_the_same_elements_is_added_up_before(profile: str) -> None:
+    """2²⁴ + 1 is 2²⁴ in fp32, however often."""
+    x, out = np.ones(64, np.float32), np.full(37 * 45 + 67, 2.0**24, np.float32)
+    _Launches(profile, rows, [INT, x, out, 45, 0], 64).run(37 * 2_000, 5)
+    assert (out[3 : 3 + 37 * 45] > 2**24).all() and (out[3 + 37 * 45 :] == 2**24).all()
 
 
 def test_an_update_outside_is_an_error_and_the_next_launch_works(profile: str) -> None:
