@@ -32,6 +32,7 @@ class Buffer {
 // Where an allocation lies.
 enum class MemoryKind {
   kDevice,   // for kernels
+  kRead,     // the same, and the host may read it, if the device has such memory
   kStaging,  // mapped, and what either side writes is visible to the other
 };
 

@@ -84,10 +84,8 @@ class USED_BY_TORCH Device : public std::enable_shared_from_this<Device> {
     wait(point.work);
     wait_copies(point.copies);
   }
-  // Returns when all submitted work of all streams is done.
+  // Returns when all submitted work of all streams is done, and what it wrote to mapped memory is visible to the host.
   void synchronize() { await({submitted(), copied()}); }
-  // Does the same. What the work wrote to mapped memory is then visible to the host.
-  virtual void synchronize_host() { synchronize(); }
   // The timeline's value when the last submission is done, and that of the transfer queue.
   uint64_t submitted() const { return submitted_.load(std::memory_order_acquire); }
   uint64_t copied() const { return copied_.load(std::memory_order_acquire); }

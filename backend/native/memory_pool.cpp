@@ -12,6 +12,7 @@ uint64_t MemoryPool::size_of(uint64_t bytes) {
 }
 
 uint64_t MemoryPool::buffer_for(uint64_t bytes) const {
+  if (is_few(bytes)) return kBufferOfFew;
   const uint64_t quarter = reserved / 4 / kSmallestBuffer * kSmallestBuffer;
   return std::max(size_of(bytes), std::clamp(quarter, kSmallestBuffer, kLargestBuffer));
 }
@@ -28,18 +29,18 @@ void MemoryPool::set_idle(Block* block) {
   block->is_idle = true;
   const Idle value{block->size, block->address, block};
   if (unused_nodes_.empty()) {
-    idle_.insert(value);
+    idle_[block->few].insert(value);
     return;
   }
   IdleSet::node_type node = std::move(unused_nodes_.back());
   unused_nodes_.pop_back();
   node.value() = value;
-  idle_.insert(std::move(node));
+  idle_[block->few].insert(std::move(node));
 }
 
 void MemoryPool::remove_idle(Block* block) {
   block->is_idle = false;
-  unused_nodes_.push_back(idle_.extract({block->size, block->address, block}));
+  unused_nodes_.push_back(idle_[block->few].extract({block->size, block->address, block}));
 }
 
 void MemoryPool::join(Block* block) {
@@ -54,12 +55,14 @@ void MemoryPool::join(Block* block) {
 std::shared_ptr<Allocation> MemoryPool::take(uint64_t bytes) {
   if (closed_) return nullptr;
   const uint64_t size = size_of(bytes);
-  const auto found = idle_.lower_bound({size, 0, nullptr});
-  if (found == idle_.end()) return nullptr;
+  const IdleSet& idle = idle_[is_few(bytes)];
+  const auto found = idle.lower_bound({size, 0, nullptr});
+  if (found == idle.end()) return nullptr;
   Block* const block = found->block;
   remove_idle(block);
   if (block->size > size) {
-    Block* const rest = new_block({block->address + size, block->size - size, block, block->after, true, block->freed});
+    Block* const rest =
+        new_block({block->address + size, block->size - size, block, block->after, true, block->few, block->freed});
     if (rest->after != nullptr) rest->after->before = rest;
     block->after = rest;
     block->size = size;
@@ -72,8 +75,8 @@ std::shared_ptr<Allocation> MemoryPool::take(uint64_t bytes) {
   return std::make_shared<Allocation>(shared_from_this(), block, bytes);
 }
 
-void MemoryPool::add(py::object buffer, uint64_t address, uint64_t bytes) {
-  Block* const block = new_block({address, bytes, nullptr, nullptr, true});
+void MemoryPool::add(py::object buffer, uint64_t address, uint64_t bytes, bool few) {
+  Block* const block = new_block({address, bytes, nullptr, nullptr, true, few});
   buffers_.push_back({std::move(buffer), bytes, block});
   set_idle(block);
   reserved += bytes;

@@ -32,17 +32,20 @@ class MemoryPool : public std::enable_shared_from_this<MemoryPool> {
   // Buffers have at least the former, and no more than the latter for what needs less: as the pool grows, a quarter of
   // it. Drivers allow only a few thousand memory allocations.
   static constexpr uint64_t kSmallestBuffer = uint64_t{4} << 20, kLargestBuffer = uint64_t{64} << 20;
+  // Allocations of so many bytes, which are often read by the host, have buffers of their own.
+  static constexpr uint64_t kFew = kAlignment, kBufferOfFew = uint64_t{1} << 20;
 
   // The size in bytes of an allocation for `bytes` bytes.
   static uint64_t size_of(uint64_t bytes);
   // The bytes of the buffer that is to be added if nothing idle has room for `bytes` bytes.
   uint64_t buffer_for(uint64_t bytes) const;
+  static bool is_few(uint64_t bytes) { return bytes <= kFew; }
 
   // Returns at least `bytes` bytes, or null if nothing idle has room. Work that was submitted before they were freed
   // may still use them; what this thread's stream does later runs after it.
   USED_BY_TORCH std::shared_ptr<Allocation> take(uint64_t bytes);
-  // Adds a buffer as idle memory.
-  void add(pybind11::object buffer, uint64_t address, uint64_t bytes);
+  // Adds a buffer as idle memory. `few`: for allocations of few bytes.
+  void add(pybind11::object buffer, uint64_t address, uint64_t bytes, bool few);
   // Forgets and returns the buffers without allocations. The caller frees them.
   pybind11::list release();
   // Each buffer's address and its blocks in order: (bytes, whether it is idle).
@@ -60,7 +63,7 @@ class MemoryPool : public std::enable_shared_from_this<MemoryPool> {
   struct Block {
     uint64_t address, size;
     Block *before, *after;
-    bool is_idle;
+    bool is_idle, few;
     uint64_t freed = 0;  // the work that was submitted when it was last freed
   };
   struct Idle {
@@ -84,7 +87,7 @@ class MemoryPool : public std::enable_shared_from_this<MemoryPool> {
   void give_back(Block* block);
 
   std::shared_ptr<Device> device_;
-  IdleSet idle_;
+  IdleSet idle_[2];                               // the latter in buffers for few bytes
   std::vector<IdleSet::node_type> unused_nodes_;  // kept, because allocating one takes as long as the rest of a call
   std::list<Block> blocks_;
   std::vector<Block*> unused_blocks_;

@@ -114,8 +114,11 @@ PYBIND11_MODULE(_native, m) {
           "Forget the launches of a kernel that is destroyed next. None of them may be running.")
       .def("check_usable", &Device::check_usable, "Raise RuntimeError in a forked child, or once closed.")
       .def(
-          "allocate_device", [](Device& self, uint64_t bytes) { return self.allocate(bytes, MemoryKind::kDevice); },
-          py::arg("bytes"), "A buffer for kernels.")
+          "allocate_device",
+          [](Device& self, uint64_t bytes, bool read) {
+            return self.allocate(bytes, read ? MemoryKind::kRead : MemoryKind::kDevice);
+          },
+          py::arg("bytes"), py::arg("read") = false, "A buffer for kernels. `read`: the host reads it often.")
       .def(
           "allocate_staging", [](Device& self, uint64_t bytes) { return self.allocate(bytes, MemoryKind::kStaging); },
           py::arg("bytes"), "A mapped buffer: what either side writes is visible to the other.")
@@ -132,7 +135,7 @@ PYBIND11_MODULE(_native, m) {
             self.refuse_while_recording();
             without_gil(self, [&] { self.synchronize(); });
           },
-          "Wait until all submitted work is done.")
+          "Wait until all submitted work is done, and what it wrote to mapped memory is visible to the host.")
       .def(
           "synchronize_stream",
           [](Device& self) {
@@ -140,13 +143,6 @@ PYBIND11_MODULE(_native, m) {
             without_gil(self, [&] { self.await(self.point(Stream::current(self).get())); });
           },
           "Wait until all work is done that was submitted to this thread's stream.")
-      .def(
-          "synchronize_host",
-          [](Device& self) {
-            self.refuse_while_recording();
-            without_gil(self, [&] { self.synchronize_host(); });
-          },
-          "The same; what it wrote to mapped memory is then visible to the host.")
       .def(
           "keep",
           [](Device& self, const py::object& used, uint64_t since) {
@@ -364,8 +360,9 @@ PYBIND11_MODULE(_native, m) {
       .def("take", &MemoryPool::take, py::arg("bytes"), "An Allocation; None if nothing idle has room.")
       .def("buffer_for", &MemoryPool::buffer_for, py::arg("bytes"),
            "The bytes of the buffer to add where take() has None.")
-      .def("add", &MemoryPool::add, py::arg("buffer"), py::arg("address"), py::arg("bytes"),
-           "Add a buffer as idle memory.")
+      .def_static("is_few", &MemoryPool::is_few, py::arg("bytes"), "Whether they lie in buffers of their own.")
+      .def("add", &MemoryPool::add, py::arg("buffer"), py::arg("address"), py::arg("bytes"), py::arg("few"),
+           "Add a buffer as idle memory. `few`: for allocations of few bytes.")
       .def("release", &MemoryPool::release,
            "Forget the buffers that nothing is allocated from, and give them to the caller.")
       .def("buffers", &MemoryPool::buffers, "Each buffer's address, and its blocks: (bytes, whether it is idle).")

@@ -64,7 +64,8 @@ uint32_t VulkanDevice::memory_type(uint32_t allowed, VkMemoryPropertyFlags requi
 }
 
 std::unique_ptr<VulkanBuffer> VulkanDevice::bind(VkBuffer buffer, uint32_t type, VkDeviceSize bytes,
-                                                 VkDeviceSize allocation, bool map, const External* external) {
+                                                 VkDeviceSize allocation, const Wanted& wanted,
+                                                 const External* external) {
   const VkMemoryAllocateFlagsInfo flags{VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO,
                                         external != nullptr ? external->memory : nullptr,
                                         VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT, 0};
@@ -76,24 +77,25 @@ std::unique_ptr<VulkanBuffer> VulkanDevice::bind(VkBuffer buffer, uint32_t type,
     check(vk_.vkAllocateMemory(device_, &info, nullptr, &memory), "vkAllocateMemory");
     if (external != nullptr && external->taken != nullptr) *external->taken = true;
     check(vk_.vkBindBufferMemory(device_, buffer, memory, 0), "vkBindBufferMemory");
-    if (map) check(vk_.vkMapMemory(device_, memory, 0, VK_WHOLE_SIZE, 0, &host), "vkMapMemory");
+    if (wanted.mapped) check(vk_.vkMapMemory(device_, memory, 0, VK_WHOLE_SIZE, 0, &host), "vkMapMemory");
   } catch (const VulkanError& error) {
     vk_.vkDestroyBuffer(device_, buffer, nullptr);
     if (memory != VK_NULL_HANDLE) vk_.vkFreeMemory(device_, memory, nullptr);
     throw VulkanError("a Vulkan buffer of " + std::to_string(bytes) + " bytes could not be made: " + error.what(),
                       error.result);
   }
-  return adopt(buffer, memory, bytes, host, external != nullptr && external->on_host);
+  return adopt(buffer, memory, bytes, host, external != nullptr && external->on_host, wanted.read);
 }
 
 std::unique_ptr<VulkanBuffer> VulkanDevice::adopt(VkBuffer buffer, VkDeviceMemory memory, VkDeviceSize bytes,
-                                                  void* host, bool on_host) {
+                                                  void* host, bool on_host, bool read) {
   const VkBufferDeviceAddressInfo where{VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO, nullptr, buffer};
   const VkDeviceAddress address = vk_.vkGetBufferDeviceAddress(device_, &where);
   auto made = std::make_unique<VulkanBuffer>(std::static_pointer_cast<VulkanDevice>(shared_from_this()), buffer, memory,
                                              bytes, address, host);
   const std::lock_guard<std::mutex> guard(buffers_mutex_);
-  buffers_.emplace(address, Range{bytes, buffer, memory, on_host || host != nullptr, ++last_serial_});
+  const std::byte* const reads = read ? static_cast<const std::byte*>(host) : nullptr;
+  buffers_.emplace(address, Range{bytes, buffer, memory, on_host || (host != nullptr && !read), reads});
   return made;
 }
 
@@ -108,11 +110,20 @@ std::unique_ptr<VulkanBuffer> VulkanDevice::allocate_buffer(VkDeviceSize bytes, 
   if (bytes == 0) throw std::invalid_argument("a Vulkan buffer needs at least one byte");
   constexpr VkMemoryPropertyFlags mapped = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
   if (kind == MemoryKind::kStaging) return make_buffer(bytes, {mapped, VK_MEMORY_PROPERTY_HOST_CACHED_BIT, true});
-  const Wanted local{0, VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT};
-  std::unique_ptr<VulkanBuffer> made = make_buffer(bytes, local);
+  const auto make = [&]() -> std::unique_ptr<VulkanBuffer> {
+    if (kind == MemoryKind::kRead) {
+      try {
+        return make_buffer(bytes, {mapped | VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT, 0, true, true});
+      } catch (const std::runtime_error&) {
+        // The device has no such memory, or few megabytes of it.
+      }
+    }
+    return make_buffer(bytes, {0, VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT});
+  };
+  std::unique_ptr<VulkanBuffer> made = make();
   // Only the address tells a tensor of an abandoned device from a tensor of this device, so such addresses are avoided.
   while (is_gone(made->address(), made->bytes())) {
-    std::unique_ptr<VulkanBuffer> other = make_buffer(bytes, local);
+    std::unique_ptr<VulkanBuffer> other = make();
     const std::lock_guard<std::mutex> guard(buffers_mutex_);
     parked_.push_back(std::exchange(made, std::move(other)));
   }
@@ -157,7 +168,7 @@ std::unique_ptr<VulkanBuffer> VulkanDevice::make_buffer(VkDeviceSize bytes, cons
     }
     try {
       // Imported memory keeps its size.
-      return bind(buffer, type, bytes, external != nullptr ? bytes : needs.size, wanted.mapped, external);
+      return bind(buffer, type, bytes, external != nullptr ? bytes : needs.size, wanted, external);
     } catch (const VulkanError& error) {
       // The device-local heap of an integrated GPU is a part of the memory that it can use.
       const uint32_t others = in_other_heaps(types, type);
@@ -201,7 +212,8 @@ VulkanDevice::Location VulkanDevice::find(VkDeviceAddress address, VkDeviceSize 
   if (after != buffers_.begin()) {
     const auto& [base, buffer] = *std::prev(after);
     if (address - base <= buffer.bytes && bytes <= buffer.bytes - (address - base))
-      return {buffer.buffer, address - base, buffer.on_host, buffer.serial};
+      return {buffer.buffer, address - base, buffer.on_host,
+              buffer.read != nullptr ? buffer.read + (address - base) : nullptr};
   }
   throw std::invalid_argument("the " + std::to_string(bytes) + " bytes at device address " + std::to_string(address) +
                               " are not memory of this device, or were freed");

@@ -47,10 +47,7 @@ void RecordedCommands::add(const Dispatch& dispatch) {
 }
 
 void RecordedCommands::end() {
-  if (!device_->host_addresses_) {
-    // The host reads reports from mapped memory.
-    device_->barrier(commands_.back(), kWorkStages, kWorkWrites, VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_READ_BIT);
-  }
+  device_->to_host(commands_.back());
   end_commands();
 }
 

@@ -23,14 +23,6 @@ CommandsKey::CommandsKey(const Dispatch& dispatch) {
   finish();
 }
 
-// It begins with 0, which is no kernel.
-CommandsKey::CommandsKey(const HostCopy& copy) {
-  const KernelHandle none = 0;
-  append(&none, sizeof(none));
-  append(&copy, sizeof(copy));
-  finish();
-}
-
 void CommandsKey::append(const void* data, std::size_t bytes) {
   const auto* const first = static_cast<const std::byte*>(data);
   bytes_.insert(bytes_.end(), first, first + bytes);

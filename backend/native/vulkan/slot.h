@@ -29,19 +29,11 @@ struct Submission {
   uint64_t copies = 0;    // the value of the transfer queue's timeline that they wait for, if any
 };
 
-// Few bytes of a device's buffer that are copied to the chunk which the host reads first. `serial`: the buffer's.
-struct HostCopy {
-  uint64_t serial;
-  VkDeviceSize offset;
-  VkDeviceSize bytes;
-};
-
-// Identifies a launch, or a copy to the host, whose commands may run again. Equal keys stand for equal commands.
+// Identifies a launch whose commands may run again. Equal keys stand for equal commands.
 class CommandsKey {
  public:
   CommandsKey() = default;
   explicit CommandsKey(const Dispatch& dispatch);
-  explicit CommandsKey(const HostCopy& copy);
   bool operator==(const CommandsKey& other) const { return hash_ == other.hash_ && bytes_ == other.bytes_; }
   bool is_of(KernelHandle kernel) const;
   explicit operator bool() const { return !bytes_.empty(); }
@@ -59,7 +51,7 @@ struct Slot : Submission {
   uint32_t queries = 0;                 // of two that its commands write, where they are timed
   bool timed = false;                   // submitted, and not yet learnt from
   std::unique_ptr<VulkanBuffer> block;  // holds the argument block of an indirect dispatch
-  CommandsKey key;                      // set if the commands are one launch or copy and can run again
+  CommandsKey key;                      // set if the commands are one launch and can run again
   bool begun = false;                   // only the barrier at the beginning is recorded yet
 };
 

@@ -110,6 +110,7 @@ void VulkanDevice::close_slot(Commands commands, const SemaphoreWait* after, uin
   open_ = 0;
   open_ns_ = 0;
   timing_ = false;
+  if (commands == Commands::kOpen) to_host(slot.commands);
   end_timing(slot, commands == Commands::kOpen);
   const VkResult result = commands == Commands::kOpen ? vk_.vkEndCommandBuffer(slot.commands) : VK_SUCCESS;
   if (result != VK_SUCCESS) {

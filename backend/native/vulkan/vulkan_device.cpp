@@ -231,15 +231,6 @@ uint64_t VulkanDevice::launch_nothing(KernelHandle kernel) {
       Batch::kAlone, nullptr, &dispatch);
 }
 
-void VulkanDevice::synchronize_host() {
-  if (!host_addresses_) {
-    submit([&](Slot& slot) {
-      barrier(slot.commands, kWorkStages, kWorkWrites, VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_READ_BIT);
-    });
-  }
-  synchronize();
-}
-
 void VulkanDevice::run_now(const Dispatch& dispatch, const std::vector<StagedCopy>& copies, const Used& used) {
   if (copies.empty() && host_addresses_) {
     // The device is this machine's CPU, so the semaphore alone makes its writes visible to the host.
@@ -266,15 +257,12 @@ void VulkanDevice::run_now(const Dispatch& dispatch, const std::vector<StagedCop
         barrier(slot.commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_WRITE_BIT, kWorkStages, kWorkReads);
         record_dispatch(slot, dispatch);
         barrier(slot.commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_ACCESS_SHADER_WRITE_BIT,
-                VK_PIPELINE_STAGE_TRANSFER_BIT | VK_PIPELINE_STAGE_HOST_BIT,
-                VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_HOST_READ_BIT);
+                VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_READ_BIT);
         for (const StagedCopy& copy : copies) {
           const VkBufferCopy region{copy.offset, 0, copy.bytes};
           if (copy.write_back)
             vk_.vkCmdCopyBuffer(slot.commands, handle_of(copy.device), handle_of(copy.staging), 1, &region);
         }
-        barrier(slot.commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_WRITE_BIT, VK_PIPELINE_STAGE_HOST_BIT,
-                VK_ACCESS_HOST_READ_BIT);
       },
       Batch::kAlone));
   for (const StagedCopy& copy : copies) {

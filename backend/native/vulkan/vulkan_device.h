@@ -84,7 +84,6 @@ class VulkanDevice final : public Device {
   std::shared_ptr<Recorded> make_recorded() override;
   void wait(uint64_t value) override;
   void wait_copies(uint64_t value) override;
-  void synchronize_host() override;
 
   void upload(Address address, const std::byte* host, uint64_t bytes) override;
   void download(std::byte* host, Address address, uint64_t bytes) override;
@@ -131,7 +130,7 @@ class VulkanDevice final : public Device {
     VkBuffer buffer;
     VkDeviceSize offset;
     bool on_host;
-    uint64_t serial;
+    const std::byte* read;  // where the host reads it
   };
   struct Chunk {
     std::unique_ptr<VulkanBuffer> buffer;
@@ -141,10 +140,10 @@ class VulkanDevice final : public Device {
   class Transfer;
 
   enum class Batch { kWithOthers, kAlone, kLater };
-  // `launch`, `copy`: what `record` records, if its commands may be submitted again.
+  // `launch`: what `record` records, if its commands may be submitted again.
   template <typename Record>
   uint64_t submit(Record&& record, Batch batch = Batch::kWithOthers, const SemaphoreWait* after = nullptr,
-                  const Dispatch* launch = nullptr, const HostCopy* copy = nullptr);
+                  const Dispatch* launch = nullptr);
   // These are called with ring_mutex_ held.
   // `again`: the slot's commands may be submitted more than once.
   Slot& open_slot(bool again);
@@ -227,6 +226,10 @@ class VulkanDevice final : public Device {
   uint64_t submit_recording(const std::vector<VkCommandBuffer>& commands);
   void barrier(VkCommandBuffer commands, VkPipelineStageFlags from, VkAccessFlags writes, VkPipelineStageFlags to,
                VkAccessFlags reads);
+  // Ends each submission: what earlier work wrote is visible to a host that waits for it.
+  void to_host(VkCommandBuffer commands) {
+    barrier(commands, kWorkStages, kWorkWrites, VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_READ_BIT);
+  }
   void fail(const char* function, VkResult result);
   void checked(VkResult result, const char* function) {
     if (result != VK_SUCCESS) fail(function, result);
@@ -242,6 +245,7 @@ class VulkanDevice final : public Device {
     VkMemoryPropertyFlags required;
     VkMemoryPropertyFlags preferred;
     bool mapped = false;
+    bool read = false;  // device memory that the host reads
   };
   // Memory of another owner: structures for the buffer and for the allocation, and the allowed memory types.
   // `taken`: set when the driver has taken the memory over. `on_host`: it is the host's.
@@ -253,7 +257,7 @@ class VulkanDevice final : public Device {
     bool on_host = false;
   };
   std::unique_ptr<VulkanBuffer> bind(VkBuffer buffer, uint32_t type, VkDeviceSize bytes, VkDeviceSize allocation,
-                                     bool map, const External* external);
+                                     const Wanted& wanted, const External* external);
   std::unique_ptr<VulkanBuffer> allocate_buffer(VkDeviceSize bytes, MemoryKind kind);
   // Makes a buffer without memory. Throws if the device does not allow buffers of this size.
   VkBuffer create_buffer(VkDeviceSize bytes, const void* next, VkBufferCreateFlags flags);
@@ -261,7 +265,7 @@ class VulkanDevice final : public Device {
                                             const External* external = nullptr);
   // Registers a buffer that is bound to its memory as a buffer of this device.
   std::unique_ptr<VulkanBuffer> adopt(VkBuffer buffer, VkDeviceMemory memory, VkDeviceSize bytes, void* host,
-                                      bool on_host = false);
+                                      bool on_host = false, bool read = false);
   void destroy(VkBuffer buffer, VkDeviceMemory memory);
   bool imports_into_sparse(VkPhysicalDevice physical) const;
   void bind_sparse(VkBuffer buffer, const std::vector<VkSparseMemoryBind>& parts);
@@ -352,10 +356,9 @@ class VulkanDevice final : public Device {
     VkDeviceSize bytes;
     VkBuffer buffer;
     VkDeviceMemory memory;
-    bool on_host;     // the host may read it
-    uint64_t serial;  // of no other buffer, not even of one that was freed
+    bool on_host;           // it is the host's
+    const std::byte* read;  // where the host reads device memory; null for other memory
   };
-  uint64_t last_serial_ = 0;
   std::multimap<VkDeviceAddress, Range> buffers_;      // host memory may be imported twice at one address
   std::vector<std::unique_ptr<VulkanBuffer>> parked_;  // at addresses of memory that is gone
 
@@ -380,8 +383,7 @@ class VulkanDevice final : public Device {
 // than two submissions to work on. Otherwise the flusher submits it. A launch that is submitted at once and equals an
 // earlier one that is done reuses that launch's commands: recording costs about as much as submitting.
 template <typename Record>
-uint64_t VulkanDevice::submit(Record&& record, Batch batch, const SemaphoreWait* after, const Dispatch* launch,
-                              const HostCopy* copy) {
+uint64_t VulkanDevice::submit(Record&& record, Batch batch, const SemaphoreWait* after, const Dispatch* launch) {
   check_usable();  // before the mutex, which a thread of the parent may hold in a forked child
   refuse_while_recording();
   const double expected = is_bounded() && launch != nullptr ? bounded_estimate(*launch) : 0;
@@ -404,8 +406,7 @@ uint64_t VulkanDevice::submit(Record&& record, Batch batch, const SemaphoreWait*
     const bool at_once = alone || (batch != Batch::kLater && !in_a_row && !timing_ && nearly_idle());
     name_next(launch != nullptr ? launch->name : nullptr);
     CommandsKey key;
-    if (at_once && open_ == 0)
-      key = launch != nullptr ? CommandsKey(*launch) : copy != nullptr ? CommandsKey(*copy) : key;
+    if (at_once && open_ == 0 && launch != nullptr) key = CommandsKey(*launch);
     const bool again = key && take_again(key, launch);
     if (!again) {
       if (at_once) missed_.store(true, std::memory_order_relaxed);

@@ -20,13 +20,14 @@ class OutOfDeviceMemory(MemoryError):
 
 
 class DeviceAllocator:
-    """Allocates device memory through ``allocate`` (bytes → a native buffer). Thread-safe. ``device``: the native
-    device, whose streams wait for what earlier owners of their memory submitted to others.
+    """Allocates device memory through ``allocate``: (bytes, whether the host reads it often) → a native buffer.
+    Thread-safe. ``device``: the native device, whose streams wait for what earlier owners of their memory submitted to
+    others.
 
     ``pool``: the _native.MemoryPool that has the idle memory, and counts what is in use.
     """
 
-    def __init__(self, allocate: Callable[[int], Any], device: Any = None) -> None:
+    def __init__(self, allocate: Callable[[int, bool], Any], device: Any = None) -> None:
         self._allocate = allocate
         self.pool = native().MemoryPool(device)
 
@@ -38,8 +39,9 @@ class DeviceAllocator:
         if bytes_ > _MOST_BYTES:
             raise OutOfDeviceMemory(f"the device has no room for {bytes_} bytes: they cannot be counted in 64 bits")
         while (found := self.pool.take(bytes_)) is None:
-            buffer = self._buffer(bytes_)
-            self.pool.add(buffer, buffer.address, buffer.bytes)
+            few = self.pool.is_few(bytes_)
+            buffer = self._buffer(bytes_, few)
+            self.pool.add(buffer, buffer.address, buffer.bytes, few)
         return found
 
     def release_idle(self) -> None:
@@ -52,7 +54,7 @@ class DeviceAllocator:
         self.pool.close()
         self.release_idle()
 
-    def _buffer(self, bytes_: int) -> Any:
+    def _buffer(self, bytes_: int, few: bool) -> Any:
         """A buffer with room for an allocation. Where idle buffers, of which none has room, would be much beside what
         has been in use, they are given back first."""
         pool = self.pool
@@ -61,13 +63,13 @@ class DeviceAllocator:
         if pool.reserved + size > _MOST_RESERVED * needed and pool.reserved > pool.LARGEST_BUFFER:
             self.release_idle()
         try:
-            return self._allocate(size)
+            return self._allocate(size, few)
         except RuntimeError as first:
             if not out_of_memory(first):
                 raise
         self.release_idle()
         try:
-            return self._allocate(least)
+            return self._allocate(least, few)
         except RuntimeError as error:
             if not out_of_memory(error):
                 raise

@@ -69,7 +69,7 @@ class ReportingLauncher:
         try:
             self._reset(buffer, launches)
             self._launch(*args, buffer.address)
-            context.native.synchronize_host()
+            context.native.synchronize()
             told = self._read(buffer)
         except BaseException:
             context.end_loan(loan, since, args)
@@ -151,5 +151,5 @@ def raise_reports(context: Context) -> None:
             launchers.append(context.unread_reports.pop())
     if not launchers:
         return
-    context.native.synchronize_host()
+    context.native.synchronize()
     raise_first(launcher.read for launcher in launchers)

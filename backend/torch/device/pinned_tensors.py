@@ -52,7 +52,7 @@ def host_memory_of(context: Context, tensor: torch.Tensor, bytes_: int) -> torch
     memory: Any = (ctypes.c_char * bytes_).from_address(tensor.data_ptr())
     memory.tensor = tensor
     storage = torch.frombuffer(memory, dtype=torch.uint8).untyped_storage()
-    context.native.synchronize_host()
+    context.native.synchronize()
     return torch.empty(0, dtype=tensor.dtype).set_(storage, 0, tensor.size(), tensor.stride())
 
 

@@ -3,6 +3,7 @@
 // FAULTY_SUBMIT=<n>: the n-th vkQueueSubmit and all later ones report a lost device.
 // FAULTY_FAULT=1: there is vkGetDeviceFaultInfoEXT, which says that a write to 0x12345678 was wrong, within 4 KiB.
 // FAULTY_MEMORY=<bytes>: vkAllocateMemory has no room for more than that in all.
+// FAULTY_MAP=<bytes>: vkMapMemory does not map an allocation of that size.
 // FAULTY_BIND=1: vkBindBufferMemory has no room. A file is opened before, under the lowest number that is free.
 // FAULTY_BARRIERS=1: vkCmdPipelineBarrier does nothing.
 // FAULTY_PENDING=1: none of the device's work is seen to end, and each wait of the main thread is interrupted by
@@ -12,6 +13,7 @@
 // FAULTY_OPEN=<ms>: vkCreateDevice takes so much longer. FAULTY_INSTANCE=<ms>: vkCreateInstance does.
 // FAULTY_EXIT=1: while exit handlers of C libraries run, as a driver's do, says on stderr that a thread is in one of
 // the functions below. They take 200 ms.
+// FAULTY_CLOCK=<ns>: between two timestamps each program of the commands there takes so long.
 //
 // FAULTY_HANDLES=1: a pipeline gets the handle of the one that was destroyed last.
 // FAULTY_ADDRESSES=<n>: the first n buffers of a device have the address of the first device's latest buffer.
@@ -39,6 +41,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -57,6 +60,10 @@ VkDeviceAddress first_address = 0;
 long same_addresses = 0;
 std::map<VkPipeline, VkPipeline> pipelines;  // given to the application → the driver's
 std::vector<VkPipeline> free_handles;
+
+float tick_ns = 1;
+std::map<VkCommandBuffer, uint64_t> programs;                     // of all dispatches that were recorded there
+std::map<std::pair<VkQueryPool, uint32_t>, uint64_t> timestamps;  // the programs before each
 
 long setting(const char* name) {
   const char* text = std::getenv(name);
@@ -127,6 +134,10 @@ VKAPI_ATTR VkResult VKAPI_CALL create_device(VkPhysicalDevice physical, const Vk
   if (setting("FAULTY_QUEUES") != 0) driver_info.queueCreateInfoCount = 1;
   const VkResult result = create(physical, &driver_info, with, out);
   the_device = *out;
+  VkPhysicalDeviceProperties properties;
+  reinterpret_cast<PFN_vkGetPhysicalDeviceProperties>(next_instance(the_instance, "vkGetPhysicalDeviceProperties"))(
+      physical, &properties);
+  tick_ns = properties.limits.timestampPeriod;
   return result;
 }
 
@@ -281,6 +292,14 @@ VKAPI_ATTR VkResult VKAPI_CALL allocate_memory(VkDevice device, const VkMemoryAl
   return result;
 }
 
+VKAPI_ATTR VkResult VKAPI_CALL map_memory(VkDevice device, VkDeviceMemory memory, VkDeviceSize offset,
+                                          VkDeviceSize bytes, VkMemoryMapFlags flags, void** out) {
+  const std::lock_guard<std::mutex> guard(mutex);
+  if (sizes[memory] == static_cast<VkDeviceSize>(setting("FAULTY_MAP"))) return VK_ERROR_MEMORY_MAP_FAILED;
+  return reinterpret_cast<PFN_vkMapMemory>(next_device(device, "vkMapMemory"))(device, memory, offset, bytes, flags,
+                                                                               out);
+}
+
 VKAPI_ATTR VkResult VKAPI_CALL bind_buffer_memory(VkDevice device, VkBuffer buffer, VkDeviceMemory memory,
                                                   VkDeviceSize offset) {
   if (setting("FAULTY_BIND") != 0 && open("/dev/null", O_RDONLY) >= 0) return VK_ERROR_OUT_OF_DEVICE_MEMORY;
@@ -357,6 +376,37 @@ VKAPI_ATTR VkResult VKAPI_CALL begin_command_buffer(VkCommandBuffer commands, co
   return reinterpret_cast<PFN_vkBeginCommandBuffer>(next_device(the_device, "vkBeginCommandBuffer"))(commands, info);
 }
 
+VKAPI_ATTR void VKAPI_CALL dispatch(VkCommandBuffer commands, uint32_t x, uint32_t y, uint32_t z) {
+  {
+    const std::lock_guard<std::mutex> guard(mutex);
+    programs[commands] += uint64_t{x} * y * z;
+  }
+  reinterpret_cast<PFN_vkCmdDispatch>(next_device(the_device, "vkCmdDispatch"))(commands, x, y, z);
+}
+
+VKAPI_ATTR void VKAPI_CALL write_timestamp(VkCommandBuffer commands, VkPipelineStageFlagBits stage, VkQueryPool pool,
+                                           uint32_t query) {
+  {
+    const std::lock_guard<std::mutex> guard(mutex);
+    timestamps[{pool, query}] = programs[commands];
+  }
+  reinterpret_cast<PFN_vkCmdWriteTimestamp>(next_device(the_device, "vkCmdWriteTimestamp"))(commands, stage, pool,
+                                                                                            query);
+}
+
+// Of 64 bits, without gaps.
+VKAPI_ATTR VkResult VKAPI_CALL query_results(VkDevice device, VkQueryPool pool, uint32_t first, uint32_t count,
+                                             size_t bytes, void* data, VkDeviceSize stride, VkQueryResultFlags flags) {
+  const VkResult result = reinterpret_cast<PFN_vkGetQueryPoolResults>(next_device(device, "vkGetQueryPoolResults"))(
+      device, pool, first, count, bytes, data, stride, flags);
+  const float ticks = static_cast<float>(setting("FAULTY_CLOCK")) / tick_ns;
+  const std::lock_guard<std::mutex> guard(mutex);
+  for (uint32_t index = 0; ticks != 0 && index < count; ++index)
+    static_cast<uint64_t*>(data)[index] =
+        static_cast<uint64_t>(static_cast<float>(timestamps[{pool, first + index}]) * ticks);
+  return result;
+}
+
 VKAPI_ATTR VkResult VKAPI_CALL fault_info(VkDevice, VkDeviceFaultCountsEXT* counts, VkDeviceFaultInfoEXT* info) {
   counts->addressInfoCount = 1;
   counts->vendorInfoCount = 0;
@@ -396,6 +446,7 @@ PFN_vkVoidFunction own(const char* name) {
       {"vkCreateCommandPool", reinterpret_cast<PFN_vkVoidFunction>(create_command_pool)},
       {"vkQueueSubmit", reinterpret_cast<PFN_vkVoidFunction>(Watched<queue_submit>::call)},
       {"vkAllocateMemory", reinterpret_cast<PFN_vkVoidFunction>(Watched<allocate_memory>::call)},
+      {"vkMapMemory", reinterpret_cast<PFN_vkVoidFunction>(Watched<map_memory>::call)},
       {"vkBindBufferMemory", reinterpret_cast<PFN_vkVoidFunction>(Watched<bind_buffer_memory>::call)},
       {"vkGetBufferDeviceAddress", reinterpret_cast<PFN_vkVoidFunction>(Watched<buffer_address>::call)},
       {"vkFreeMemory", reinterpret_cast<PFN_vkVoidFunction>(Watched<free_memory>::call)},
@@ -404,6 +455,9 @@ PFN_vkVoidFunction own(const char* name) {
       {"vkDeviceWaitIdle", reinterpret_cast<PFN_vkVoidFunction>(Watched<device_wait_idle>::call)},
       {"vkDestroyCommandPool", reinterpret_cast<PFN_vkVoidFunction>(Watched<destroy_command_pool>::call)},
       {"vkResetQueryPool", reinterpret_cast<PFN_vkVoidFunction>(Watched<reset_query_pool>::call)},
+      {"vkCmdDispatch", reinterpret_cast<PFN_vkVoidFunction>(Watched<dispatch>::call)},
+      {"vkCmdWriteTimestamp", reinterpret_cast<PFN_vkVoidFunction>(Watched<write_timestamp>::call)},
+      {"vkGetQueryPoolResults", reinterpret_cast<PFN_vkVoidFunction>(Watched<query_results>::call)},
       {"vkBeginCommandBuffer", reinterpret_cast<PFN_vkVoidFunction>(Watched<begin_command_buffer>::call)},
       {"vkGetSemaphoreCounterValue", reinterpret_cast<PFN_vkVoidFunction>(Watched<counter_value>::call)},
   };

@@ -199,7 +199,7 @@ def test_what_cannot_be_captured_is_refused() -> None:
         lambda: DeviceEvent().record(),
         interface.synchronize,
         interface.current_stream().synchronize,
-        current().native.synchronize_host,
+        current().native.synchronize,
     ):
         graph = Graph()
         with pytest.raises(RuntimeError, match=refused), graph.capture():

@@ -148,52 +148,6 @@ waited()
     assert others == [("again", 0), ("forgotten", 1)]
 
 
-def test_a_copy_to_the_host_is_not_recorded_again(add_file: Path, faulty_layer: dict[str, str]) -> None:
-    """From the same place. Memory that was freed is another place, though the driver may give its handle again."""
-    script = """
-values = numpy.arange(4096, dtype=numpy.float32)
-read = numpy.empty_like(values)
-def reads(buffer, element, count):
-    native.download(read.ctypes.data, buffer.address + 4 * element, 4 * count)
-    assert (read[:count] == values[element:element + count]).all(), (element, count)
-def filled():
-    global values
-    values = values + 1
-    buffer = native.allocate_device(values.nbytes)
-    native.upload(buffer.address, values.ctypes.data, values.nbytes)
-    native.synchronize()
-    return buffer
-os.environ["FAULTY_TELL"] = "0"
-first, second = filled(), filled()
-values = values - 1
-os.environ["FAULTY_TELL"] = "2"
-for name, buffer, element, count in [
-    ("an element", first, 7, 1), ("another", first, 8, 1), ("two", first, 7, 2), ("nearly 16 KiB", first, 1, 4095)
-]:
-    heading(name)
-    for _ in range(20):
-        reads(buffer, element, count)
-values = values + 1
-heading("another buffer")
-for _ in range(20):
-    reads(second, 7, 1)
-for _ in range(3):
-    os.environ["FAULTY_TELL"] = "0"
-    del second
-    second = filled()
-    reads(second, 100, 1)
-    os.environ["FAULTY_TELL"] = "2"
-    heading("memory that was freed")
-    for _ in range(20):
-        reads(second, 7, 1)
-"""
-    told = _begun(script, add_file, faulty_layer)
-    places = ["an element", "another", "two", "nearly 16 KiB", "another buffer", *["memory that was freed"] * 3]
-    assert [name for name, _ in told] == places
-    # one more where a command buffer is begun in the wait behind one that had to be recorded
-    assert all(count in (1, 2) for _, count in told), told
-
-
 @pytest.mark.parametrize("indirect", [False, True])
 def test_each_has_its_own_arguments(
     launchable: Callable[..., Any], word_module: Callable[[int, bool], bytes], context: Context, indirect: bool

@@ -191,3 +191,12 @@ os._exit(0)
     )
     assert first == "memory was not bound within the time limit of 60000 ms (TRITON_SPIRV_TIMEOUT, in seconds)"
     assert second.startswith("this belongs to a device that failed earlier") and third == "4"
+
+
+def test_memory_that_cannot_be_mapped_is_copied_from(faulty_layer: dict[str, str]) -> None:
+    script = """
+from triton.backends.spirv.runtime import empty
+x = empty(4, "uint8").fill(7)
+print(current().native.allocate_device(1 << 20, read=True).host, x.to_numpy().tolist())
+"""
+    assert _lines(script, faulty_layer, FAULTY_MAP=str(1 << 20)) == ["0 [7, 7, 7, 7]"]

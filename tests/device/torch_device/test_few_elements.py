@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from triton.backends.spirv.runtime import current
 from triton.backends.spirv.torch.device import tensor_memory
 
 _TYPES = [
@@ -171,6 +172,18 @@ def test_copies_count_as_changes_of_a_tensor() -> None:
     leaf = torch.ones(4, requires_grad=True)
     (torch.empty(4, device="spirv").copy_(leaf) * 3).sum().backward()
     assert leaf.grad is not None and leaf.grad.tolist() == [3, 3, 3, 3]
+
+
+def test_a_number_is_read_without_a_submission() -> None:
+    """Where the host can read device memory, which it does once all is done that was submitted before."""
+    native, one = current().native, torch.zeros((), device="spirv")
+    stream = torch.spirv.Stream()
+    for turn in range(60):
+        with torch.spirv.stream(stream if turn % 3 == 0 else torch.spirv.current_stream()):
+            assert one.add_(1).item() == turn + 1
+    before = native.submitted
+    assert one.item() == 60
+    assert (native.submitted == before) == bool(native.allocate_device(1 << 20, read=True).host)
 
 
 def test_threads_copy_at_once() -> None:
