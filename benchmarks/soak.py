@@ -48,7 +48,10 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 class Sequences(Dataset[torch.Tensor]):
-    """Batches (B, T + 1) of words, each of which follows from the one before, with some noise."""
+    """Batches (B, T + 1) of words, T below ``longest``, each of which follows from the one before, with some noise."""
+
+    def __init__(self, longest: int = _LONGEST) -> None:
+        self.longest = longest
 
     def __len__(self) -> int:
         return _STEPS
@@ -56,7 +59,7 @@ class Sequences(Dataset[torch.Tensor]):
     def __getitem__(self, place: int) -> torch.Tensor:
         generator = torch.Generator().manual_seed(int(torch.randint(1 << 62, ())))
         batch, length = (
-            int(torch.randint(low, high, (), generator=generator)) for low, high in ((1, _MOST + 1), (5, _LONGEST))
+            int(torch.randint(low, high, (), generator=generator)) for low, high in ((1, _MOST + 1), (5, self.longest))
         )
         words = torch.empty(batch, length + 1, dtype=torch.long)
         words[:, 0] = torch.randint(_WORDS, (batch,), generator=generator)
@@ -131,19 +134,19 @@ class Trainer:
         self.optimizer.load_state_dict(state["optimizer"])
 
 
-def _warm_up(trainer: Trainer) -> None:
+def _warm_up(trainer: Trainer, longest: int) -> None:
     """Steps of all sizes, twice: a size's calls are recorded when it comes again, and oneDNN keeps 40 kB for each. The
     trainer is as before."""
     before = trainer.saved()
     for _ in range(2):
-        for batch, length in itertools.product(range(1, _MOST + 1), range(5, _LONGEST)):
+        for batch, length in itertools.product(range(1, _MOST + 1), range(5, longest)):
             trainer.step(torch.randint(_WORDS, (batch, length + 1)))
     trainer.load(before)
 
 
 @dataclass
 class Measured:
-    """What was measured after each round, by name; ``seconds`` since the start."""
+    """What was measured after each round, by name; ``seconds`` since the start, or rounds if these are counted."""
 
     seconds: list[float] = field(default_factory=list)
     figures: dict[str, list[float]] = field(default_factory=dict)
@@ -194,21 +197,27 @@ def soak(
     tell: Callable[[str], None] = print,
     after_round: Callable[[], None] = lambda: None,
     bound: float = BOUND,
-    warm: bool = True,
+    rounds: int = 0,
+    longest: int = _LONGEST,
 ) -> Measured:
     """Run for so many minutes, and a few rounds at least. Raises AssertionError where something grows by more than
-    ``bound`` an hour, or is not what torch's CPU computes. ``after_round``: is called after each round. ``warm``: steps
-    of all sizes come first, which takes a minute of processor time."""
+    ``bound`` an hour, or is not what torch's CPU computes. ``after_round``: is called after each round. ``rounds``: run
+    so many instead, each of which counts as a second. Sequences are shorter than ``longest``; steps of all sizes come
+    first, which takes a minute of processor time for all that the model takes."""
     torch.manual_seed(0)
     trainer, beside = Trainer(device), Trainer("cpu")
     loader = DataLoader(
-        Sequences(), batch_size=None, num_workers=workers, pin_memory=pinned, persistent_workers=workers > 0
+        Sequences(longest), batch_size=None, num_workers=workers, pin_memory=pinned, persistent_workers=workers > 0
     )
-    held_out = [batch.clone() for batch in DataLoader(Sequences(), batch_size=None)][:4]
-    for one in (trainer, beside) if warm else ():
-        _warm_up(one)
+    held_out = [batch.clone() for batch in DataLoader(Sequences(longest), batch_size=None)][:4]
+    for one in (trainer, beside):
+        _warm_up(one, longest)
     measured, kinds, start, number = Measured(), Counter[str](), time.monotonic(), 0
-    while time.monotonic() - start < 60 * minutes or number < _FEWEST:
+
+    def now() -> float:
+        return number if rounds else time.monotonic() - start
+
+    while now() < (rounds or 60 * minutes) or number < _FEWEST:
         checkpoint = trainer.saved()
         trainer.load(checkpoint)
         again = number % _EVERY == 0
@@ -221,9 +230,9 @@ def soak(
         trainer.generate(held_out[0][:1, :5])
         after_round()
         measured.losses.append(evaluated)
-        measured.note(time.monotonic() - start, _figures(device))
         number += 1
-        if not kinds and time.monotonic() - start > 6 * minutes:
+        measured.note(now(), _figures(device))
+        if not kinds and now() > (rounds or 60 * minutes) / 10:
             kinds = _kinds()
         if number % 20 == 1:
             last = {name: values[-1] for name, values in measured.figures.items()}
