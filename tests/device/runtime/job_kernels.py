@@ -1,6 +1,7 @@
-"""A kernel whose launches take long on a device whose submissions are bounded in time, for test_runtime_jobs.py.
+"""A kernel that is launched on a device whose submissions are bounded in time, for test_runtime_jobs.py.
 
-``long``: one launch that takes longer than a submission may. ``batch``: many short ones, which are not waited for.
+Each program takes as long as FAULTY_CLOCK says (faulty_layer.cpp). ``long``: one launch that takes longer than a
+submission may. ``batch``: many short ones, while nothing is seen to end.
 Prints "marked" before and behind the launches that count, and then JSON.
 """
 
@@ -10,8 +11,6 @@ import json
 import math
 import os
 import sys
-import time
-from typing import Any
 
 import numpy as np
 import triton
@@ -19,8 +18,6 @@ import triton.language as tl
 from triton.backends.spirv import runtime
 
 PROGRAMS, BLOCK, ROUNDS = {"long": 1024, "batch": 16}, 64, 5000
-#: How long one launch takes at least, in seconds.
-SECONDS = {"long": 0.1, "batch": 0.002}
 
 
 @triton.jit
@@ -33,33 +30,23 @@ def work(x, BLOCK: tl.constexpr, ROUNDS: tl.constexpr):  # type: ignore[no-untyp
     tl.store(x + i, value)
 
 
-def rounds_for(seconds: float, x: Any, programs: int) -> int:
-    """The rounds with which a launch takes that long on this device. Its kernel is not the one that counts."""
-    times = []
-    for _ in range(3):
-        work[(programs,)](x, BLOCK=BLOCK, ROUNDS=ROUNDS)
-        runtime.current().native.synchronize()
-        before = time.perf_counter()
-        work[(programs,)](x, BLOCK=BLOCK, ROUNDS=ROUNDS)
-        runtime.current().native.synchronize()
-        times.append(time.perf_counter() - before)
-    return ROUNDS * (1 + math.ceil(seconds / min(times)))
-
-
 def main(case: str) -> None:
     """Runs it."""
     context = runtime.current()
     native, programs = context.native, PROGRAMS[case]
     x = runtime.from_numpy(np.zeros(programs * BLOCK, np.float32))
-    rounds = rounds_for(SECONDS[case], x, programs)
 
     def launch(programs: int = programs) -> int:
-        return int(work[(programs,)](x, BLOCK=BLOCK, ROUNDS=rounds).function)
+        return int(work[(programs,)](x, BLOCK=BLOCK, ROUNDS=ROUNDS).function)
 
     def tell(state: str) -> None:
         native.synchronize()
         print("marked", flush=True)
         os.environ["FAULTY_TELL"] = state
+
+    def launch_all() -> None:
+        for _ in range(1 if case == "long" else 24):
+            launch()
 
     handle = launch(1)
     native.synchronize()
@@ -68,16 +55,14 @@ def main(case: str) -> None:
             launch()
             native.synchronize()
     found: dict[str, object] = {"bounded": native.is_bounded, "before": native.parts(handle, programs)}
-    time.sleep(0.01)
     tell("2")
-    for _ in range(1 if case == "long" else 24):
-        launch()
+    os.environ["FAULTY_PENDING"] = "1" if case == "batch" else "0"
+    launch_all()
+    os.environ["FAULTY_PENDING"] = "0"
     tell("0")
-    found["expected"] = str(native.expected(handle, programs))
     graph = runtime.Graph()
     with graph.capture():
-        for _ in range(1 if case == "long" else 24):
-            launch()
+        launch_all()
     found["captured"] = graph.launches
     before = native.submitted
     graph.replay()
