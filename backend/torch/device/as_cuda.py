@@ -16,11 +16,11 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from importlib import import_module
+from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
 import torch
-from torch._library.utils import RegistrationHandle
 from torch.overrides import TorchFunctionMode
 
 from ...autoload.shared_parameters import moved_in_place
@@ -184,8 +184,11 @@ def _implementing(own: Callable[..., None]) -> Callable[..., None]:
     def impl(library: Any, name: Any, kernel: Any, dispatch_key: str = "", **how: Any) -> None:
         own(library, name, kernel, dispatch_key, **how)
         if (dispatch_key or library.dispatch_key) == "CUDA":
-            ours = torch.library.Library(library.ns, "IMPL", "PrivateUse1")  # it ends with the other
-            library._registration_handles.append(RegistrationHandle(ours._destroy))
+            ends = getattr(library, "_registration_handles", None)  # torch has no public name for what ends with it
+            if ends is None:
+                raise RuntimeError(f"torch.spirv.as_cuda(): a library of torch {torch.__version__} does not end others")
+            ours = torch.library.Library(library.ns, "IMPL", "PrivateUse1")
+            ends.append(SimpleNamespace(destroy=ours._destroy))
             own(ours, name, kernel, **how)
 
     return impl

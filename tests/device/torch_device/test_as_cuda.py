@@ -349,6 +349,17 @@ def test_kernels_that_are_registered_for_cuda_are_called(how: str) -> None:
     assert torch.zeros(1).cosh().item() == 1
 
 
+def test_a_library_that_cannot_end_another_is_refused() -> None:
+    with torch.spirv.as_cuda():
+        library = torch.library.Library("aten", "IMPL", "CUDA")
+        ends = vars(library).pop("_registration_handles")
+        with pytest.raises(RuntimeError, match=r"as_cuda\(\): a library of torch [0-9.]+"):
+            library.impl("sinh", lambda x: x)
+        library._registration_handles = ends
+        library._destroy()
+        assert torch.zeros(1, device="cuda").sinh().item() == 0
+
+
 def test_types_of_devices_are_cudas_where_that_is_asked_for() -> None:
     torch._dynamo.reset()
     x, compiled, told = torch.ones(4, device="spirv"), torch.compile(_by_type, fullgraph=True), []
