@@ -61,8 +61,7 @@ class OpenCpuDevice:
         subgroup = info.subgroup_size or self.info.capabilities.subgroup_size
         made = self._machine_code(code, subgroup)
         most = self.info.capabilities.max_workgroup_invocations
-        watch = None if info.watch is None else watch_of(info, info.watch, code)
-        return CpuKernel(name, made.code, made.scratch, info, most, watch)
+        return CpuKernel(name, made.code, made.scratch, info, most, watch_of(info, code))
 
     def _machine_code(self, spirv: bytes, subgroup: int) -> MachineCode:
         from ...cpu.host import level_of

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from ...abi.watch_note import WatchNote
 from ...spirv import opcodes as op
 from ...spirv.decode import instruction_words
 from ...spirv.opcodes import StorageClass
@@ -15,9 +14,11 @@ from ..native_module import native
 _MOST = 8  # bytes of a cell of shadow memory
 
 
-def watch_of(info: ModuleInfo, note: WatchNote, spirv: bytes) -> Any:
-    """The native CpuWatch of a module: with the smallest element in device memory that it has a pointer to, and in both
-    orders of its programs if it has atomic instructions."""
+def watch_of(info: ModuleInfo, spirv: bytes) -> Any:
+    """The native CpuWatch of a module, None of one that is not watched: with the smallest element in device memory that
+    it has a pointer to, and in both orders of its programs if it has atomic instructions."""
+    if info.watch is None:
+        return None
     bits: dict[int, int] = {}  # type → bits of its smallest scalar
     least = 8 * _MOST
     for opcode, words in instruction_words(spirv):
@@ -30,5 +31,5 @@ def watch_of(info: ModuleInfo, note: WatchNote, spirv: bytes) -> Any:
         elif opcode == op.TypePointer and words[1] == StorageClass.PhysicalStorageBuffer:
             least = min(least, max(8, bits.get(words[2], 8)))
     return native().CpuWatch(
-        twice=info.has_atomics, shift=(least // 8).bit_length() - 1, **{k: v for k, v in asdict(note).items()}
+        twice=info.has_atomics, shift=(least // 8).bit_length() - 1, **{k: v for k, v in asdict(info.watch).items()}
     )
