@@ -65,6 +65,9 @@ float tick_ns = 1;
 std::map<VkCommandBuffer, uint64_t> programs;                     // of all dispatches that were recorded there
 std::map<std::pair<VkQueryPool, uint32_t>, uint64_t> timestamps;  // the programs before each
 
+// The driver's function of a device.
+#define NEXT(device, function) reinterpret_cast<PFN_##function>(next_device(device, #function))
+
 long setting(const char* name) {
   const char* text = std::getenv(name);
   return text != nullptr ? std::atol(text) : 0;
@@ -175,7 +178,7 @@ void Beside::work() {
     wait.semaphoreCount = static_cast<uint32_t>(next.waits.size());
     wait.pSemaphores = next.waits.data();
     wait.pValues = next.least.data();
-    const auto await = reinterpret_cast<PFN_vkWaitSemaphores>(next_device(next.device, "vkWaitSemaphores"));
+    const auto await = NEXT(next.device, vkWaitSemaphores);
     while (!next.waits.empty() && next.device == the_device && await(next.device, &wait, 1'000'000) == VK_TIMEOUT) {
     }
     if (next.device != the_device) continue;  // it was opened again
@@ -189,7 +192,7 @@ void Beside::work() {
     info.pCommandBuffers = &next.commands;
     info.pSignalSemaphores = &next.signal;
     const std::lock_guard<std::mutex> guard(one_at_a_time);
-    reinterpret_cast<PFN_vkQueueSubmit>(next_device(the_device, "vkQueueSubmit"))(driver_queue, 1, &info, nullptr);
+    NEXT(the_device, vkQueueSubmit)(driver_queue, 1, &info, nullptr);
   }
 }
 
@@ -216,7 +219,7 @@ VKAPI_ATTR void VKAPI_CALL queue_families(VkPhysicalDevice physical, uint32_t* c
 }
 
 VKAPI_ATTR void VKAPI_CALL device_queue(VkDevice device, uint32_t family, uint32_t index, VkQueue* out) {
-  reinterpret_cast<PFN_vkGetDeviceQueue>(next_device(device, "vkGetDeviceQueue"))(device, 0, index, &driver_queue);
+  NEXT(device, vkGetDeviceQueue)(device, 0, index, &driver_queue);
   const long late_ms = setting("FAULTY_QUEUES");
   work_queue.late_ms = late_ms < 0 ? -late_ms : 0;
   transfer_queue.late_ms = late_ms > 0 ? late_ms : 0;
@@ -227,7 +230,7 @@ VKAPI_ATTR VkResult VKAPI_CALL create_command_pool(VkDevice device, const VkComm
                                                    const VkAllocationCallbacks* with, VkCommandPool* out) {
   VkCommandPoolCreateInfo own = *info;
   own.queueFamilyIndex = 0;
-  return reinterpret_cast<PFN_vkCreateCommandPool>(next_device(device, "vkCreateCommandPool"))(device, &own, with, out);
+  return NEXT(device, vkCreateCommandPool)(device, &own, with, out);
 }
 
 VKAPI_ATTR VkResult VKAPI_CALL queue_submit(VkQueue queue, uint32_t count, const VkSubmitInfo* infos, VkFence fence) {
@@ -236,7 +239,7 @@ VKAPI_ATTR VkResult VKAPI_CALL queue_submit(VkQueue queue, uint32_t count, const
   for (Beside* one : {&work_queue, &transfer_queue}) {
     if (queue == reinterpret_cast<VkQueue>(one)) return submit_beside(*one, *infos), VK_SUCCESS;
   }
-  return reinterpret_cast<PFN_vkQueueSubmit>(next_device(the_device, "vkQueueSubmit"))(queue, count, infos, fence);
+  return NEXT(the_device, vkQueueSubmit)(queue, count, infos, fence);
 }
 
 VKAPI_ATTR VkResult VKAPI_CALL compute_pipelines(VkDevice device, VkPipelineCache cache, uint32_t count,
@@ -249,8 +252,7 @@ VKAPI_ATTR VkResult VKAPI_CALL compute_pipelines(VkDevice device, VkPipelineCach
   };
   for (const auto end = busy() + setting("FAULTY_COMPILE"); busy() < end;) {
   }
-  const VkResult result = reinterpret_cast<PFN_vkCreateComputePipelines>(
-      next_device(device, "vkCreateComputePipelines"))(device, cache, count, infos, with, out);
+  const VkResult result = NEXT(device, vkCreateComputePipelines)(device, cache, count, infos, with, out);
   if (setting("FAULTY_HANDLES") == 0 || result != VK_SUCCESS) return result;
   const std::lock_guard<std::mutex> guard(mutex);
   for (uint32_t index = 0; index < count; ++index) {
@@ -271,12 +273,11 @@ VkPipeline known(VkPipeline pipeline) {
 }
 
 VKAPI_ATTR void VKAPI_CALL bind_pipeline(VkCommandBuffer commands, VkPipelineBindPoint point, VkPipeline pipeline) {
-  reinterpret_cast<PFN_vkCmdBindPipeline>(next_device(the_device, "vkCmdBindPipeline"))(commands, point,
-                                                                                        known(pipeline));
+  NEXT(the_device, vkCmdBindPipeline)(commands, point, known(pipeline));
 }
 
 VKAPI_ATTR void VKAPI_CALL destroy_pipeline(VkDevice device, VkPipeline pipeline, const VkAllocationCallbacks* with) {
-  reinterpret_cast<PFN_vkDestroyPipeline>(next_device(device, "vkDestroyPipeline"))(device, known(pipeline), with);
+  NEXT(device, vkDestroyPipeline)(device, known(pipeline), with);
   const std::lock_guard<std::mutex> guard(mutex);
   if (pipelines.count(pipeline) != 0) free_handles.push_back(pipeline);
 }
@@ -286,8 +287,7 @@ VKAPI_ATTR VkResult VKAPI_CALL allocate_memory(VkDevice device, const VkMemoryAl
   const std::lock_guard<std::mutex> guard(mutex);
   const auto limit = static_cast<VkDeviceSize>(setting("FAULTY_MEMORY"));
   if (limit != 0 && used + info->allocationSize > limit) return VK_ERROR_OUT_OF_DEVICE_MEMORY;
-  const VkResult result =
-      reinterpret_cast<PFN_vkAllocateMemory>(next_device(device, "vkAllocateMemory"))(device, info, with, out);
+  const VkResult result = NEXT(device, vkAllocateMemory)(device, info, with, out);
   if (result == VK_SUCCESS) used += sizes[*out] = info->allocationSize;
   return result;
 }
@@ -296,20 +296,17 @@ VKAPI_ATTR VkResult VKAPI_CALL map_memory(VkDevice device, VkDeviceMemory memory
                                           VkDeviceSize bytes, VkMemoryMapFlags flags, void** out) {
   const std::lock_guard<std::mutex> guard(mutex);
   if (sizes[memory] == static_cast<VkDeviceSize>(setting("FAULTY_MAP"))) return VK_ERROR_MEMORY_MAP_FAILED;
-  return reinterpret_cast<PFN_vkMapMemory>(next_device(device, "vkMapMemory"))(device, memory, offset, bytes, flags,
-                                                                               out);
+  return NEXT(device, vkMapMemory)(device, memory, offset, bytes, flags, out);
 }
 
 VKAPI_ATTR VkResult VKAPI_CALL bind_buffer_memory(VkDevice device, VkBuffer buffer, VkDeviceMemory memory,
                                                   VkDeviceSize offset) {
   if (setting("FAULTY_BIND") != 0 && open("/dev/null", O_RDONLY) >= 0) return VK_ERROR_OUT_OF_DEVICE_MEMORY;
-  return reinterpret_cast<PFN_vkBindBufferMemory>(next_device(device, "vkBindBufferMemory"))(device, buffer, memory,
-                                                                                             offset);
+  return NEXT(device, vkBindBufferMemory)(device, buffer, memory, offset);
 }
 
 VKAPI_ATTR VkDeviceAddress VKAPI_CALL buffer_address(VkDevice device, const VkBufferDeviceAddressInfo* info) {
-  const VkDeviceAddress address =
-      reinterpret_cast<PFN_vkGetBufferDeviceAddress>(next_device(device, "vkGetBufferDeviceAddress"))(device, info);
+  const VkDeviceAddress address = NEXT(device, vkGetBufferDeviceAddress)(device, info);
   const std::lock_guard<std::mutex> guard(mutex);
   if (first_device == VK_NULL_HANDLE) first_device = device;
   if (device == first_device) return first_address = address;
@@ -320,7 +317,7 @@ VKAPI_ATTR void VKAPI_CALL free_memory(VkDevice device, VkDeviceMemory memory, c
   const std::lock_guard<std::mutex> guard(mutex);
   used -= sizes[memory];
   sizes.erase(memory);
-  reinterpret_cast<PFN_vkFreeMemory>(next_device(device, "vkFreeMemory"))(device, memory, with);
+  NEXT(device, vkFreeMemory)(device, memory, with);
 }
 
 VKAPI_ATTR void VKAPI_CALL pipeline_barrier(VkCommandBuffer commands, VkPipelineStageFlags from,
@@ -329,15 +326,14 @@ VKAPI_ATTR void VKAPI_CALL pipeline_barrier(VkCommandBuffer commands, VkPipeline
                                             const VkBufferMemoryBarrier* buffers, uint32_t image_count,
                                             const VkImageMemoryBarrier* images) {
   if (setting("FAULTY_BARRIERS") != 0) return;
-  reinterpret_cast<PFN_vkCmdPipelineBarrier>(next_device(the_device, "vkCmdPipelineBarrier"))(
-      commands, from, to, flags, count, memory, buffer_count, buffers, image_count, images);
+  NEXT(the_device, vkCmdPipelineBarrier)(commands, from, to, flags, count, memory, buffer_count, buffers, image_count,
+                                         images);
 }
 
 VKAPI_ATTR VkResult VKAPI_CALL wait_semaphores(VkDevice device, const VkSemaphoreWaitInfo* info, uint64_t timeout) {
   if (setting("FAULTY_WAIT") != 0 && syscall(SYS_gettid) != getpid()) return VK_ERROR_OUT_OF_HOST_MEMORY;
   if (setting("FAULTY_LOST") == 1) return VK_ERROR_DEVICE_LOST;
-  if (setting("FAULTY_PENDING") == 0)
-    return reinterpret_cast<PFN_vkWaitSemaphores>(next_device(device, "vkWaitSemaphores"))(device, info, timeout);
+  if (setting("FAULTY_PENDING") == 0) return NEXT(device, vkWaitSemaphores)(device, info, timeout);
   if (syscall(SYS_gettid) == getpid()) raise(SIGINT);
   return VK_TIMEOUT;
 }
@@ -346,8 +342,7 @@ VKAPI_ATTR VkResult VKAPI_CALL counter_value(VkDevice device, VkSemaphore semaph
   *value = setting("FAULTY_LOST") == 2 ? ~0ull : 0;
   if (setting("FAULTY_LOST") == 1) return VK_ERROR_DEVICE_LOST;
   if (setting("FAULTY_PENDING") != 0 || *value != 0) return VK_SUCCESS;
-  return reinterpret_cast<PFN_vkGetSemaphoreCounterValue>(next_device(device, "vkGetSemaphoreCounterValue"))(
-      device, semaphore, value);
+  return NEXT(device, vkGetSemaphoreCounterValue)(device, semaphore, value);
 }
 
 void tell(const char* what, long level = 1) {
@@ -357,48 +352,42 @@ void tell(const char* what, long level = 1) {
 
 VKAPI_ATTR VkResult VKAPI_CALL device_wait_idle(VkDevice device) {
   tell("idle\n");
-  return reinterpret_cast<PFN_vkDeviceWaitIdle>(next_device(device, "vkDeviceWaitIdle"))(device);
+  return NEXT(device, vkDeviceWaitIdle)(device);
 }
 
 VKAPI_ATTR void VKAPI_CALL destroy_command_pool(VkDevice device, VkCommandPool pool,
                                                 const VkAllocationCallbacks* with) {
   tell("destroyed\n");
-  reinterpret_cast<PFN_vkDestroyCommandPool>(next_device(device, "vkDestroyCommandPool"))(device, pool, with);
+  NEXT(device, vkDestroyCommandPool)(device, pool, with);
 }
 
 VKAPI_ATTR void VKAPI_CALL reset_query_pool(VkDevice device, VkQueryPool pool, uint32_t first, uint32_t count) {
   tell(("query " + std::to_string(reinterpret_cast<uintptr_t>(pool)) + " " + std::to_string(first) + "\n").c_str());
-  reinterpret_cast<PFN_vkResetQueryPool>(next_device(device, "vkResetQueryPool"))(device, pool, first, count);
+  NEXT(device, vkResetQueryPool)(device, pool, first, count);
 }
 
 VKAPI_ATTR VkResult VKAPI_CALL begin_command_buffer(VkCommandBuffer commands, const VkCommandBufferBeginInfo* info) {
   tell("begun\n", 2);
-  return reinterpret_cast<PFN_vkBeginCommandBuffer>(next_device(the_device, "vkBeginCommandBuffer"))(commands, info);
+  return NEXT(the_device, vkBeginCommandBuffer)(commands, info);
 }
 
 VKAPI_ATTR void VKAPI_CALL dispatch(VkCommandBuffer commands, uint32_t x, uint32_t y, uint32_t z) {
-  {
-    const std::lock_guard<std::mutex> guard(mutex);
-    programs[commands] += uint64_t{x} * y * z;
-  }
-  reinterpret_cast<PFN_vkCmdDispatch>(next_device(the_device, "vkCmdDispatch"))(commands, x, y, z);
+  const std::lock_guard<std::mutex> guard(mutex);
+  programs[commands] += uint64_t{x} * y * z;
+  NEXT(the_device, vkCmdDispatch)(commands, x, y, z);
 }
 
 VKAPI_ATTR void VKAPI_CALL write_timestamp(VkCommandBuffer commands, VkPipelineStageFlagBits stage, VkQueryPool pool,
                                            uint32_t query) {
-  {
-    const std::lock_guard<std::mutex> guard(mutex);
-    timestamps[{pool, query}] = programs[commands];
-  }
-  reinterpret_cast<PFN_vkCmdWriteTimestamp>(next_device(the_device, "vkCmdWriteTimestamp"))(commands, stage, pool,
-                                                                                            query);
+  const std::lock_guard<std::mutex> guard(mutex);
+  timestamps[{pool, query}] = programs[commands];
+  NEXT(the_device, vkCmdWriteTimestamp)(commands, stage, pool, query);
 }
 
 // Of 64 bits, without gaps.
 VKAPI_ATTR VkResult VKAPI_CALL query_results(VkDevice device, VkQueryPool pool, uint32_t first, uint32_t count,
                                              size_t bytes, void* data, VkDeviceSize stride, VkQueryResultFlags flags) {
-  const VkResult result = reinterpret_cast<PFN_vkGetQueryPoolResults>(next_device(device, "vkGetQueryPoolResults"))(
-      device, pool, first, count, bytes, data, stride, flags);
+  const VkResult result = NEXT(device, vkGetQueryPoolResults)(device, pool, first, count, bytes, data, stride, flags);
   const float ticks = static_cast<float>(setting("FAULTY_CLOCK")) / tick_ns;
   const std::lock_guard<std::mutex> guard(mutex);
   for (uint32_t index = 0; ticks != 0 && index < count; ++index)

@@ -32,8 +32,7 @@ def work(x, BLOCK: tl.constexpr, ROUNDS: tl.constexpr):  # type: ignore[no-untyp
 
 def main(case: str) -> None:
     """Runs it."""
-    context = runtime.current()
-    native, programs = context.native, PROGRAMS[case]
+    native, programs = runtime.current().native, PROGRAMS[case]
     x = runtime.from_numpy(np.zeros(programs * BLOCK, np.float32))
 
     def launch(programs: int = programs) -> int:
@@ -48,12 +47,9 @@ def main(case: str) -> None:
         for _ in range(1 if case == "long" else 24):
             launch()
 
-    handle = launch(1)
-    native.synchronize()
-    if case == "batch":
-        for _ in range(4):
-            launch()
-            native.synchronize()
+    for count in (1,) if case == "long" else (1, *[programs] * 4):
+        handle = launch(count)
+        native.synchronize()
     found: dict[str, object] = {"bounded": native.is_bounded, "before": native.parts(handle, programs)}
     tell("2")
     os.environ["FAULTY_PENDING"] = "1" if case == "batch" else "0"
@@ -63,8 +59,7 @@ def main(case: str) -> None:
     graph = runtime.Graph()
     with graph.capture():
         launch_all()
-    found["captured"] = graph.launches
-    before = native.submitted
+    found["captured"], before = graph.launches, native.submitted
     graph.replay()
     found["submissions"] = native.submitted - before
     found["unknown"] = math.isinf(native.expected(1, 1)) if native.is_bounded else True

@@ -22,15 +22,10 @@ from triton.backends.spirv.ttgir.parser import parse_module
 ROOT = Path(__file__).parents[3]
 
 
-#: What a program takes: a launch takes a millisecond, or 0.4.
-_PROGRAM_NS = {"long": 1000, "batch": 25_000}
-
-
-def _run(case: str, seconds: str, layer: dict[str, str]) -> tuple[dict[str, Any], int]:
+def _run(case: str, seconds: str, layer: dict[str, str], program_ns: int = 25_000) -> tuple[dict[str, Any], int]:
     """What job_kernels.py prints, and how many command buffers were begun for the launches that count."""
     environment = {**os.environ, **layer, "FAULTY_TELL": "0", "FAULTY_PENDING": "0", "TRITON_SPIRV_VALIDATE": "0"}
-    environment["FAULTY_CLOCK"] = str(_PROGRAM_NS[case])
-    environment["TRITON_SPIRV_SUBMISSION_SECONDS"] = seconds
+    environment |= {"FAULTY_CLOCK": str(program_ns), "TRITON_SPIRV_SUBMISSION_SECONDS": seconds}
     command = [sys.executable, "-m", "tests.device.runtime.job_kernels", case]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
@@ -46,7 +41,7 @@ def test_launches_share_a_submission_where_it_is_not_bounded(faulty_layer: dict[
 
 
 def test_batches_and_graphs_are_split(faulty_layer: dict[str, str]) -> None:
-    """24 launches, of which three fit into a submission."""
+    """24 launches of 0.4 ms, of which three fit into a submission."""
     found, begun = _run("batch", "0.0015", faulty_layer)
     assert found["right"] and found["bounded"] and found["unknown"]
     assert begun >= 7 and found["submissions"] == 8  # one was begun before
@@ -54,7 +49,7 @@ def test_batches_and_graphs_are_split(faulty_layer: dict[str, str]) -> None:
 
 def test_a_long_launch_is_divided(faulty_layer: dict[str, str]) -> None:
     """By its code when it runs first, and by its time then."""
-    found, begun = _run("long", "0.0005", faulty_layer)
+    found, begun = _run("long", "0.0005", faulty_layer, 1000)
     assert found["right"] and found["bounded"]
     assert found["before"] > 1 and begun > 1
     assert found["captured"] > 1 and found["submissions"] == found["captured"]

@@ -194,9 +194,6 @@ os._exit(0)
 
 
 def test_memory_that_cannot_be_mapped_is_copied_from(faulty_layer: dict[str, str]) -> None:
-    script = """
-from triton.backends.spirv.runtime import empty
-x = empty(4, "uint8").fill(7)
-print(current().native.allocate_device(1 << 20, read=True).host, x.to_numpy().tolist())
-"""
+    made = "from triton.backends.spirv.runtime import empty\nx = empty(4, 'uint8').fill(7).to_numpy().tolist()"
+    script = made + "\nprint(current().native.allocate_device(1 << 20, read=True).host, x)"
     assert _lines(script, faulty_layer, FAULTY_MAP=str(1 << 20)) == ["0 [7, 7, 7, 7]"]

@@ -357,7 +357,6 @@ def test_a_library_that_cannot_end_another_is_refused() -> None:
             library.impl("sinh", lambda x: x)
         library._registration_handles = ends
         library._destroy()
-        assert torch.zeros(1, device="cuda").sinh().item() == 0
 
 
 def test_types_of_devices_are_cudas_where_that_is_asked_for() -> None:
