@@ -324,7 +324,7 @@ lanes.{way}:
         begun = f"  br i1 %alone, label %plain, label %shared\nshared:\n{keep}"
     before = "\n".join(made)
     head = ", ".join(f"{kind} {name}" for kind, name in [*given, ("i1", "%alone"), ("ptr", "%log")])
-    return f"""define internal {vector if gives else "void"} @{helper}({head}) noinline {{
+    return f"""define internal {vector if gives else "void"} @{helper}({head}) {{
 entry:
 {before}
   %active = bitcast {t.mask_type} %mask to {bits}

@@ -23,6 +23,7 @@ from ..layouts.strip_layouts import ROWS, in_memory
 from ..ttgir.ir import Block, DenseAttr, Operation, Value
 from ..ttgir.types import TensorType, strip_type
 from .rewriting import Rewriter, erase_unused
+from .strip_operations import ends
 from .strip_reductions import first_tiles, fold, reduce_tiles, reduced_dim
 
 #: The operation on arrays C, A and B (tile_dots.py). ``turned``: for A and B, the dimension of the array that each
@@ -60,7 +61,7 @@ class Run:
     @property
     def stores(self) -> list[Operation]:
         """The sinks that write to memory."""
-        return [sink for sink in self.sinks if sink.name == "tt.store"]
+        return [sink for sink in self.sinks if ends(sink)]
 
     @property
     def operations(self) -> dict[tuple[Operation, int], None]:

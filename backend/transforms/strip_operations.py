@@ -58,6 +58,27 @@ def may_be_cut(operation: Operation) -> bool:
     )
 
 
+def ends(operation: Operation) -> bool:
+    """Whether nothing is computed from an operation that may be cut: it writes to memory."""
+    return operation.name in ("tt.store", "tt.atomic_rmw")
+
+
+def scatters(operation: Operation) -> bool:
+    """Whether an operation updates elements atomically where loaded numbers say, and what it finds is not used."""
+    if operation.name != "tt.atomic_rmw" or operation.result.uses or not is_tensor(operation.result):
+        return False
+    pending, seen = [operation["ptr"]], set[Value]()
+    while pending:
+        value = pending.pop()
+        owner = value.owner
+        if value not in seen and isinstance(owner, Operation) and is_tensor(value):
+            if owner.name == "tt.load":
+                return True
+            pending += owner.operands
+        seen.add(value)
+    return False
+
+
 def converts(operation: Operation, most: int | None) -> bool:
     """Whether a ``ttg.convert_layout`` moves no element between lanes, or more than the driver's ``most_shuffles``, but
     no more for a strip."""
@@ -109,7 +130,7 @@ def is_tensor(value: Value) -> bool:
 
 def sunk(operation: Operation) -> Value:
     """A tensor of the shape that a sink is cut by."""
-    return operation.operands[0] if not operation.results or folds(operation) else operation.results[0]
+    return operation.operands[0] if ends(operation) or folds(operation) else operation.results[0]
 
 
 def size_of(operation: Operation) -> int:

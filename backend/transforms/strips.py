@@ -11,10 +11,12 @@ Tensors that come from elsewhere (a reduction, another layout, an iteration befo
 invocation's own, and those that are needed elsewhere are written to one (strip_loops.py).
 
 What stays in order: loads and stores of one element, all barriers, atomic operations. Whatever else touches memory
-between loads and stores ends a run. A later strip is loaded after an earlier one is stored, so accesses that may meet
-(they come from one argument) must be at one pointer for each element, no two of them equal: a tile that is reversed in
-place is loaded in a loop of its own. No access goes past a wait of the workgroup, since arguments may overlap (x[1:]
-and x[:-1]): where nothing waits between their accesses, that is up to the kernel.
+between loads and stores ends a run. On the CPU device, atomic updates at loaded places are in loops as stores are, if
+what they find is not used: what a whole tile's would load first waits for memory. A later strip is loaded after an
+earlier one is stored, so accesses that may meet (they come from one argument) must be at one pointer for each element,
+no two of them equal: a tile that is reversed in place is loaded in a loop of its own. No access goes past a wait of the
+workgroup, since arguments may overlap (x[1:] and x[:-1]): where nothing waits between their accesses, that is up to the
+kernel.
 """
 
 from __future__ import annotations
@@ -38,9 +40,11 @@ from .strip_operations import (
     converts,
     converts_strips,
     cost_of,
+    ends,
     is_light,
     is_tensor,
     may_be_cut,
+    scatters,
     size_of,
     sunk,
 )
@@ -51,6 +55,9 @@ from .strip_reductions import folds, keeps_strips, reduced_dim
 #: tensor is in one already, its registers cost something: as much is spared with code of so many budgets.
 _ARRAYS = 2.25
 _IN_ARRAYS = 0.125
+
+#: Instructions of an update of a register's scattered elements, one after the other.
+_UPDATED = 64
 
 #: Strips of a loop in another, at least. What top-k selects from has two along each dimension: five loops in each
 #: other, with copies, took 77 µs for the top 16 of 64×1000 instead of 54.
@@ -177,9 +184,7 @@ class _Strips:
             self._group[operation] = number
         groups: dict[int, list[Operation]] = {}
         for operation in block.operations:
-            if folds(operation) or (
-                self._may_be_cut(operation) and (operation.name == "tt.store" or self._needed(operation))
-            ):
+            if folds(operation) or (self._may_be_cut(operation) and (ends(operation) or self._needed(operation))):
                 groups.setdefault(self._group[operation], []).append(operation)
         return list(groups.values())
 
@@ -197,7 +202,12 @@ class _Strips:
         known = self._cuttable.get(operation)
         if known is None:
             known = self._cuttable[operation] = may_be_cut(operation) or (
-                self._rows and (operation.name == "ttg.fp4_to_fp" or converts(operation, self._driver.most_shuffles))
+                self._rows
+                and (
+                    operation.name == "ttg.fp4_to_fp"
+                    or converts(operation, self._driver.most_shuffles)
+                    or (self._alone and scatters(operation))
+                )
             )
         return known
 
@@ -281,12 +291,10 @@ class _Strips:
             for use in value.uses
         ):
             return None
-        ends = [
-            value for sink in sinks for value in (sink.operands if sink in folded or not sink.results else sink.results)
-        ]
+        last = [value for sink in sinks for value in (sink.operands if sink in folded or ends(sink) else sink.results)]
         while True:
             run = Run(sinks, [dim] * len(sinks), folded)
-            if not all(self._trace(value, dim, run, whole) for value in ends):
+            if not all(self._trace(value, dim, run, whole) for value in last):
                 return None
             outside = self._outputs(block, run, places)
             past, stored = self._past_waits(block, run, places), self._stored_to(run)
@@ -438,6 +446,7 @@ class _Strips:
         layouts allow no more. Whether the body is within it."""
         budget = self._driver.unrolled_elementwise
         cost = cost_of((operation for operation, _ in run.operations), self._driver)
+        cost += sum(_UPDATED * register_count(sunk(store).tensor) for store in run.stores if store.results)
         strips = 1
         arrays = [*run.inputs, *run.outputs]
         held = any((value, ROWS if self._rows else dim) in self._arrays for value, dim in run.inputs)
@@ -470,7 +479,7 @@ def _cut_values(run: Run) -> list[Key]:
     stored = [
         (operand, dim)
         for sink, dim in zip(run.sinks, run.dims, strict=True)
-        if not sink.results
+        if ends(sink)
         for operand in sink.operands
         if is_tensor(operand)
     ]
@@ -482,6 +491,6 @@ def _may_fit(sinks: Sequence[Operation], dim: int) -> bool:
     return all(
         cut_fits(value.tensor, dim, 2)
         for sink in sinks
-        for value in (sink.operands if folds(sink) or not sink.results else sink.results)
+        for value in (sink.operands if folds(sink) or ends(sink) else sink.results)
         if is_tensor(value)
     )

@@ -136,8 +136,8 @@ class _Launches:
             self._device.launch(self._kernel, self._block, [programs, 1, 1], name="delayed")
 
 
-#: Programs of 256 elements keep their updates in the log. One of 4,096 is a loop, and makes them at once.
-@pytest.mark.parametrize("block", [256, 4096])
+#: Programs of 64 elements keep their updates in the log. One of 4,096 is a loop, and makes them at once.
+@pytest.mark.parametrize("block", [64, 4096])
 @pytest.mark.parametrize("dtype", ["int32", "float32", "int64", "float64"])
 def test_sums_of_scattered_elements(profile: str, dtype: str, block: int) -> None:
     n, bins, times = 200_003, 601, 5
@@ -195,11 +195,11 @@ def test_what_programs_add_to_the_same_elements_is_added_up_before(profile: str)
 def test_an_update_outside_is_an_error_and_the_next_launch_works(profile: str) -> None:
     n = 200_003
     index, x, out = np.zeros(n, np.int32), np.ones(n, np.int32), np.zeros(9, np.int32)
-    launches = _Launches(profile, scatter, [index, x, out, n, 0], 256)
-    launches.run(-(-n // 256), 3)
+    launches = _Launches(profile, scatter, [index, x, out, n, 0], 64)
+    launches.run(-(-n // 64), 3)
     index[n // 2 :] = -(2**31)
     with pytest.raises(native().KernelFault, match="no memory of this process"):
-        launches.run(-(-n // 256))
+        launches.run(-(-n // 64))
     index[:], out[:] = 0, 0
-    launches.run(-(-n // 256), 2)
+    launches.run(-(-n // 64), 2)
     assert out[0] == 2 * n and not out[1:].any()
