@@ -3,10 +3,10 @@
 A transformer of four layers of width 256 trains under autocast to bfloat16, with batches of 1 to 16 sequences of 5 to
 500 words, forward, backward and AdamW. It runs in a new process with an empty cache, then in a second one with the
 cache that the first left. Printed are the seconds of making the model, of the first step and of all steps, by the clock
-and by processor time, and what the driver took to load kernels; the entries that the first process left in Triton's
-cache; and each function that was compiled with the seconds of it, its variants, and what differs between them: types,
-constants, what arguments are known to be, options. Variants whose SPIR-V another one has, too, are counted: nothing
-that differs between those matters.
+and by processor time, and what launches waited for the driver to load kernels; the entries that the first process left
+in Triton's cache; and each function that was compiled with the seconds of it, its variants, and what differs between
+them: types, constants, what arguments are known to be, options. Variants whose SPIR-V another one has, too, are
+counted: nothing that differs between those matters.
 
     python -m benchmarks.first_steps [--steps N] [--width W] [--layers L] [--batch N] [--length N] [--dropout P] \
 [--device NAME] [--each]
@@ -69,7 +69,7 @@ class Recorder:
 
 
 def _timed_loads() -> list[float]:
-    """The seconds by the clock of each kernel that the driver is given from now on."""
+    """The seconds by the clock that launches wait while the driver loads each kernel from now on."""
     from triton.backends.spirv.runtime.kernel import Kernel
 
     loads: list[float] = []
@@ -194,7 +194,9 @@ def main() -> None:
                 for name, part in (("model", "made"), ("first step", "first"), (f"{options.steps} steps", "all"))
             )
             loads = found[-1]["loads"]
-            driver = f"; {len(loads)} loaded by the driver in {sum(loads):.2f} s" if loads else ""
+            driver = (
+                f"; {len(loads)} loaded by the driver, which launches waited {sum(loads):.2f} s for" if loads else ""
+            )
             print(f"{cache} cache: {times}; the process {whole:.1f} s", flush=True)
             print(f"    {len(found[-1]['kernels'])} kernels compiled{driver}", flush=True)
             if cache == "empty":

@@ -31,6 +31,7 @@ FILES: dict[str, str] = {
     "tests/device/test_programs.py": "whole programs of several families",
     "tests/device/test_split_grid.py": "grids with more programs than an axis of Vulkan's takes",
     "tests/device/test_strips.py": "strips, which this driver's compiler needs as well",
+    "tests/device/torch_device/test_later.py": "torch's operations whose kernels the driver still compiles",
     "tests/device/torch_device/test_views.py": "torch's tensors on the device",
     "tests/device/torch_ops/test_elementwise.py": "torch's operations: elementwise",
     "tests/device/torch_ops/test_reductions.py": "torch's operations: reductions",

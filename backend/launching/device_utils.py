@@ -7,6 +7,7 @@ import gc
 import glob
 import json
 import sys
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -79,18 +80,19 @@ class DeviceUtils:
     """Loading kernels, as CompiledKernel asks for it."""
 
     def load_binary(
-        self, name: str, kernel: bytes, shared: int, device: int
+        self, name: str, kernel: bytes, shared: int, device: int, refused: Callable[[], None] | None = None
     ) -> tuple[Any, int, int | None, int | None, int]:
         """(module, function, registers, spills, most invocations of a workgroup). Raises KernelRejected, and
         RefusedByDriver and CompilesTooLong, which autotuning leaves out.
 
-        ``device``: its index. Registers are an invocation's. They and the spills are None unless
-        TRITON_SPIRV_STATISTICS asks the driver for them and it has such figures; on a CPU the registers are those that
-        there are.
+        ``device``: its index. ``refused``: as Kernel has it. Registers are an invocation's. They and the spills are
+        None unless TRITON_SPIRV_STATISTICS asks the driver for them and it has such figures; on a CPU the registers are
+        those that there are.
         """
         context = vulkan_context.of_device(device)
         try:
-            loaded = Kernel(context, name, kernel, partial(_what_helps, context.capabilities, name, kernel))
+            helps = partial(_what_helps, context.capabilities, name, kernel)
+            loaded = Kernel(context, name, kernel, helps, refused=refused)
         except TooLong as error:
             raise CompilesTooLong(error) from None
         except RefusedModule as error:

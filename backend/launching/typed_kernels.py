@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any
 from weakref import WeakSet
 
@@ -30,16 +30,21 @@ from .specialization import fast_tensor_specialization
 
 _NO_HOOKS = (None, None, None)  # launch metadata and hooks
 _NUMBERS = (int, float, bool, type(None))
+#: Modules of more bytes are waited for: a driver may refuse those, for which operations have another way.
+_LONGEST_LATER = 1 << 18
 _lock = threading.Lock()
 _every: WeakSet[TypedKernel] = WeakSet()
 
 
 class KernelOfType:
-    """A kernel on one device: the launcher that runs it, and what its launches take as the function."""
+    """A kernel on one device: the launcher that runs it, and what its launches take as the function. ``refused``: as
+    Kernel has it, unless the kernel is a long one."""
 
     __slots__ = ("_compiled", "_packed", "_source", "function", "launcher")
 
-    def __init__(self, source: ASTSource, device: int, num_warps: int, fusion: bool) -> None:
+    def __init__(
+        self, source: ASTSource, device: int, num_warps: int, fusion: bool, refused: Callable[[], None] | None = None
+    ) -> None:
         context = runtime_context.of_device(device)
         capabilities = capabilities_of(context.device)
         assert capabilities is not None  # a context's device can run kernels
@@ -51,7 +56,8 @@ class KernelOfType:
             if compiled.metadata.shared > limit:
                 raise OutOfResources(compiled.metadata.shared, limit, "shared memory")
             self.launcher, self._source = launcher(source, compiled.metadata, later=True), source
-            module, function, *_ = DeviceUtils().load_binary(compiled.name, compiled.kernel, 0, device)
+            later = refused if len(compiled.kernel) <= _LONGEST_LATER else None
+            module, function, *_ = DeviceUtils().load_binary(compiled.name, compiled.kernel, 0, device, later)
         compiled.module, compiled.function = module, function  # as Triton's own launches have them
         self._compiled, self.function, self._packed = compiled, function, compiled.packed_metadata
 
@@ -87,6 +93,8 @@ class TypedKernel:
         self._function, self._types, self._constants = function, types, constants
         self._options = num_warps, fusion
         self._loaded: dict[tuple[int, bool, bool], KernelOfType] = {}
+        #: Those that a driver refused after launches had returned: the next launches wait for what it says.
+        self._refused: set[tuple[int, bool, bool]] = set()
         _every.add(self)
 
     def launch(self, device: int, grid: tuple[int, int, int], arguments: Sequence[Any]) -> None:
@@ -126,8 +134,17 @@ class TypedKernel:
                         attributes[(self._function.arg_names.index(name),)] = found
                 signature = {name: self._types.get(name, "constexpr") for name in self._function.arg_names}
                 source = ASTSource(self._function, signature, self._constants, attributes)
-                self._loaded[key] = KernelOfType(source, device, *self._options)
+                later = None if key in self._refused else partial(self._forget, key)
+                loaded = self._loaded[key] = KernelOfType(source, device, *self._options, later)
+                if later is not None and key in self._refused:  # meanwhile
+                    self._loaded.pop(key, None)
+                return loaded
             return self._loaded[key]
+
+    def _forget(self, key: tuple[int, bool, bool]) -> None:
+        """Without the lock: this thread must end while another one compiles."""
+        self._refused.add(key)
+        self._loaded.pop(key, None)
 
 
 def _unload(contexts: list[runtime_context.Context]) -> None:

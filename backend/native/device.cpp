@@ -133,6 +133,7 @@ void Device::refuse_while_recording() const {
 }
 
 bool Device::done(uint64_t value) {
+  if (waiting_ != 0) tell();
   if (reached_.load(std::memory_order_acquire) >= value) return true;
   const Use use(*this);
   check_running();

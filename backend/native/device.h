@@ -66,6 +66,8 @@ class USED_BY_TORCH Device : public std::enable_shared_from_this<Device> {
   // Into how many launches one of so many programs has to be divided.
   virtual uint64_t parts(KernelHandle, uint64_t) const { return 1; }
 
+  // Whether the kernel was refused after launches of it had returned. No launch of it will run.
+  bool refuses(KernelHandle kernel) { return waiting_ != 0 && is_refused(kernel); }
   // Forgets launches of a kernel that will be destroyed next. None of them may be running.
   virtual void forget(KernelHandle) {}
   // Submits the dispatch, or adds it to the thread's recording. Returns the timeline's value when the dispatch is done.
@@ -166,6 +168,9 @@ class USED_BY_TORCH Device : public std::enable_shared_from_this<Device> {
   virtual bool look_copies(uint64_t) { return true; }
   // Whether streams have copies that run beside work.
   virtual bool overlaps_copies() const { return false; }
+  // Throws what this thread has not been told of work that will never run.
+  virtual void tell() {}
+  virtual bool is_refused(KernelHandle) { return false; }
   // The last copy that runs beside work and uses the memory; 0 if there is none.
   virtual uint64_t copy_in(Address, uint64_t) { return 0; }
   // Throws the error of a device that is lost.
@@ -208,6 +213,8 @@ class USED_BY_TORCH Device : public std::enable_shared_from_this<Device> {
   std::atomic<bool> stuck_{false};                   // work did not end in time
   std::atomic<bool> lost_{false};
   std::atomic<unsigned> uses_{0};
+  // While it is 0, launches need not ask whether anything waits for a pipeline, or did not run (vulkan/later.cpp).
+  std::atomic<std::size_t> waiting_{0};
 
  private:
   void let_go_of_done();

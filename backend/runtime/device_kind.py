@@ -167,8 +167,12 @@ class OpenDevice(Protocol):
     def validates(self) -> bool:
         """Whether a validation layer is on."""
 
-    def load(self, name: str, code: bytes, helps: Callable[[], str]) -> DeviceKernel:
-        """A kernel of what the compiler made. ``helps``: says what would make it compile sooner.
+    def load(
+        self, name: str, code: bytes, helps: Callable[[], str], refused: Callable[[BaseException], str] | None = None
+    ) -> DeviceKernel:
+        """A kernel of what the compiler made. ``helps``: says what would make it compile sooner. ``refused``: given
+        where the driver may still be compiling it afterwards. What is launched meanwhile runs when it has; if it
+        refuses, that and what follows it are an error of a later call, in words that ``refused`` gives for this one.
 
         Raises DamagedModule, TooLong, RuntimeError or ValidationError where the device refuses it, and what validating
         the module raises.
@@ -190,7 +194,8 @@ class OpenDevice(Protocol):
         """Whether the device's last work would wait for a compilation that nobody waits for."""
 
     def compiles(self) -> bool:
-        """Whether something is compiled that nobody waits for. A device is not destroyed meanwhile."""
+        """Whether something is compiled that nobody waits for, once all is that launches may wait for. A device is not
+        destroyed meanwhile."""
 
     def close(self) -> None:
         """Destroys what is left once ``native`` is closed, its kernels are destroyed, and nothing is compiled."""

@@ -20,7 +20,8 @@ class Kernel:
     are the most that a workgroup may have on the device at its subgroup size.
 
     ``helps``: says what would make it compile sooner. ``machine``: what is known of ``code`` where that is machine
-    code.
+    code. ``refused``: given where the driver may still be compiling it afterwards, and called if it refuses then, which
+    is an error of a later launch or wait.
 
     Raises DamagedModule on a damaged module, RefusedModule on one that the driver refuses, KernelRejected on one that
     the validation layer objects to; the module is saved and its path named.
@@ -35,6 +36,7 @@ class Kernel:
         code: bytes,
         helps: Callable[[], str] | None = None,
         machine: MachineModule | None = None,
+        refused: Callable[[], None] | None = None,
     ) -> None:
         self.context = context
         self.name = name
@@ -42,7 +44,8 @@ class Kernel:
         with context.in_use():
             try:
                 if machine is None:
-                    made = self._made = context.opened.load(name, code, helps or _SMALLER)
+                    told = None if refused is None else partial(self._told, refused, code, helps)
+                    made = self._made = context.opened.load(name, code, helps or _SMALLER, told)
                 else:
                     made = self._made = context.opened.load_machine_code(code, machine)
                 context.raise_validation_errors()
@@ -51,15 +54,27 @@ class Kernel:
             except (RuntimeError, ValidationError) as error:
                 self.destroy()
                 context.native.check_usable()  # a device that was closed meanwhile says so itself
-                message = f"kernel '{name}' was refused by {context.device.name}: {error}"
                 if machine is not None or isinstance(error, ValidationError):
+                    message = f"kernel '{name}' was refused by {context.device.name}: {error}"
                     raise KernelRejected(message, save_module(name, code)) from error
-                message += f"; it may hold too many values at a time for the driver: {(helps or _SMALLER)()}"
-                raise RefusedModule(message, save_module(name, code)) from error
+                raise self._refusal(code, helps, error) from error
             self.handle = made.handle
             self.info = made.info
             self.max_invocations = made.max_invocations
             context.add_kernel(self.handle, self)
+
+    def _refusal(self, code: bytes, helps: Callable[[], str] | None, error: BaseException) -> RefusedModule:
+        return RefusedModule(
+            f"kernel '{self.name}' was refused by {self.context.device.name}: {error}; it may hold too many values at "
+            f"a time for the driver: {(helps or _SMALLER)()}",
+            save_module(self.name, code),
+        )
+
+    def _told(
+        self, refused: Callable[[], None], code: bytes, helps: Callable[[], str] | None, error: BaseException
+    ) -> str:
+        refused()
+        return str(error if isinstance(error, TooLong) else self._refusal(code, helps, error))
 
     @property
     def loaded(self) -> bool:

@@ -258,6 +258,11 @@ bool PreparedPlan::add_fill(uint64_t address, uint64_t bytes, uint32_t word, con
   return true;
 }
 
+bool PreparedPlan::is_refused() const {
+  return std::any_of(steps_.begin(), steps_.end(),
+                     [this](const Step& step) { return step.launcher && device_->refuses(step.kernel); });
+}
+
 void PreparedPlan::submit(const Step& step, const std::byte* block) const {
   if (step.launcher) {
     step.launcher->launch_again(step.kernel, step.grid, block);
@@ -485,13 +490,14 @@ bool Prepared::is_ready() const {
 }
 
 Prepared::Way Prepared::find(const CallKey& key, std::shared_ptr<const PreparedPlan>& plan) {
-  const Kind* const kind = used(key.kind);
+  Kind* const kind = used(key.kind);
   if (kind == nullptr) return is_new(key.kind) ? Way::kFirst : Way::kRecord;
   if (kind->gave_up) return Way::kPlain;
   for (const auto& [numbers, kept] : kind->plans) {
     if (numbers != key.numbers) continue;
-    if (kept->device().failed()) return Way::kPlain;  // this opens the device again
-    if (Recording::current(kept->device()) != nullptr) return Way::kPlain;
+    // A device that failed is opened again.
+    if (kept->device().failed() || Recording::current(kept->device()) != nullptr) return Way::kPlain;
+    if (kept->is_refused()) return kind->plans.clear(), Way::kRecord;
     plan = kept;  // other plans may be added while it runs
     return Way::kPlan;
   }

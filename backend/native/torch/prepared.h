@@ -106,6 +106,7 @@ class PreparedPlan {
   pybind11::object made(const PreparedContext& shared, const Memory& memory,
                         const std::vector<PyObject*>& tensors) const;
   const Device& device() const { return *device_; }
+  bool is_refused() const;  // a kernel of it, by the device, since it was made
   int index() const { return index_; }
 
  private:

@@ -77,6 +77,15 @@ void bind_vulkan(py::module_& m) {
           },
           "A semaphore that launches can wait for: its number, and an opaque file descriptor.");
 
+  py::class_<VulkanPipeline>(m, "VulkanPipeline", "A kernel's pipeline, which may be launched before it is made.")
+      .def(py::init<std::shared_ptr<VulkanDevice>>(), py::arg("device"))
+      .def_property_readonly("handle", &VulkanPipeline::handle, "What launches take.")
+      .def(
+          "make", [](VulkanPipeline& self, uint64_t made) { self.make(handle<VkPipeline>(made)); },
+          py::call_guard<WithoutGil>(), py::arg("pipeline"), "It is made: launches of it that wait are submitted.")
+      .def("refuse", &VulkanPipeline::refuse, py::call_guard<WithoutGil>(), py::arg("why"),
+           "It cannot be made: launches of it that wait, and what is behind them, are errors.");
+
   py::class_<Messenger>(m, "Messenger", "Collects the errors that the validation layer reports.")
       .def(py::init([](uint64_t instance) {
              VulkanDevice::validated = true;

@@ -35,6 +35,7 @@ void RecordedCommands::add(const Dispatch& dispatch) {
     // Behind a launch of unknown length nothing else is added.
     open_ns_ += expected;
   }
+  device_->await_pipeline(dispatch);
   VulkanBuffer* block = nullptr;
   if (dispatch.indirect) {
     blocks_.push_back(device_->allocate_buffer(dispatch.block_bytes, MemoryKind::kStaging));
@@ -95,13 +96,17 @@ void VulkanDevice::remove_recording(VkCommandPool pool) {
 
 uint64_t VulkanDevice::submit_recording(const std::vector<VkCommandBuffer>& commands) {
   const std::shared_ptr<Stream> stream = Stream::current(*this);
-  const std::lock_guard<std::mutex> queue(queue_mutex_);
-  check_usable();
+  std::unique_lock<std::mutex> queue(queue_mutex_, std::defer_lock);
   uint64_t copies = 0, before;
   for (;;) {
+    if (queue) queue.unlock();
+    catch_up(submitted());
+    queue.lock();
+    check_usable();
     flush_locked(submitted_.load(std::memory_order_acquire));
     const std::lock_guard<std::mutex> ring(ring_mutex_);
-    if (open_ != 0 || closed_count_ != 0) continue;  // another thread recorded meanwhile
+    // Another thread may have recorded meanwhile.
+    if (open_ != 0 || closed_count_ != 0 || !later_.empty()) continue;
     before = submitted_.load(std::memory_order_relaxed);
     copies = copies_before(stream.get());
     Stream::raise(ordered_copies_, copies);

@@ -12,9 +12,6 @@
 
 namespace triton_spirv {
 
-// The kernel of a dispatch.
-inline VkPipeline pipeline_of(KernelHandle kernel) { return reinterpret_cast<VkPipeline>(kernel); }
-
 // A semaphore of another API and the value to wait for.
 struct SemaphoreWait {
   VkSemaphore semaphore = VK_NULL_HANDLE;

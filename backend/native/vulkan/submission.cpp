@@ -34,8 +34,9 @@ void VulkanDevice::make_ring() {
   for (std::size_t index = 0; index < kRing; ++index) ring_[index].queries = static_cast<uint32_t>(2 * index);
 }
 
-void VulkanDevice::wait_for_slot(std::unique_lock<std::mutex>& ring, bool alone) {
+void VulkanDevice::wait_for_slot(std::unique_lock<std::mutex>& ring, bool alone, const Dispatch* launch) {
   for (;;) {
+    if (waiting_ != 0) await_later(ring, [&] { return later_.empty() && is_made(launch); });
     check_usable();
     if (alone && open_ != 0) close_slot();
     const uint64_t value = ring_[next_slot_].value;
@@ -117,7 +118,7 @@ void VulkanDevice::close_slot(Commands commands, const SemaphoreWait* after, uin
     lost_ = true;  // as in submit_to()
     fail("vkEndCommandBuffer", result);
   }
-  slot.value = submitted_.load(std::memory_order_relaxed);
+  slot.value = recorded();
   slot.after = after != nullptr ? *after : SemaphoreWait{};
   slot.copies = copies;
   Stream::raise(ordered_copies_, copies);

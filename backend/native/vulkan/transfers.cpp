@@ -86,6 +86,10 @@ void VulkanDevice::upload(VkDeviceAddress address, const std::byte* host, VkDevi
   check_usable();
   const Location to = find(address, bytes);
   if (bytes <= kMostInline && bytes % 4 == 0 && to.offset % 4 == 0) {
+    if (waiting_ != 0 && leave(nullptr, [this, address, data = std::vector<std::byte>(host, host + bytes)] {
+          upload(address, data.data(), data.size());
+        }))
+      return;
     // The data goes into the command buffer. A chunk would have to wait for all work up to its last transfer.
     submit([&](Slot& slot) {
       order(slot);
@@ -145,6 +149,7 @@ Point VulkanDevice::submit_aside(Stream& stream, Address address, uint64_t bytes
   check_usable();
   refuse_while_recording();
   const uint64_t after = stream.point().work;
+  catch_up(after);
   flush(after);
   look_copies(copied());
   const std::lock_guard<std::mutex> queue(queue_mutex_);
@@ -203,6 +208,7 @@ void VulkanDevice::copy(VkDeviceAddress to, VkDeviceAddress from, VkDeviceSize b
     });
     return;
   }
+  if (waiting_ != 0 && leave(nullptr, [=] { copy(to, from, bytes); })) return;
   submit([&](Slot& slot) {
     order(slot);
     vk_.vkCmdCopyBuffer(slot.commands, source.buffer, target.buffer, 1, &region);
@@ -215,6 +221,7 @@ void VulkanDevice::fill(VkDeviceAddress address, VkDeviceSize bytes, uint32_t wo
   const Location to = find(address, bytes);
   if (bytes % 4 != 0 || to.offset % 4 != 0)
     throw std::invalid_argument("fill() takes an address and a size that are multiples of 4");
+  if (waiting_ != 0 && leave(nullptr, [=] { fill(address, bytes, word); })) return;
   submit([&](Slot& slot) {
     order(slot);
     vk_.vkCmdFillBuffer(slot.commands, to.buffer, to.offset, bytes, word);

@@ -116,9 +116,16 @@ void VulkanDevice::finish() {
 bool VulkanDevice::stop() {
   if (forked() || stuck_) return false;
   if (stopped_) return true;
-  {
+  while (!closed_) {
+    std::unique_lock<std::mutex> ring(ring_mutex_);
+    await_later(ring, [this] { return later_.empty() || failed(); }, false);
+    ring.unlock();
     const std::scoped_lock guard(queue_mutex_, ring_mutex_);  // submitting threads check it under one of them
-    closed_ = true;
+    closed_ = later_.empty() || failed();
+    for (const Dropped& one : dropped_)
+      if (one.told.empty()) std::fprintf(stderr, "triton-spirv: %s\n", one.what.c_str());
+    waiting_ -= dropped_.size();
+    dropped_.clear();
   }
   try {
     finish();
@@ -211,6 +218,16 @@ void VulkanDevice::push_and_dispatch(VkCommandBuffer commands, const Dispatch& d
 }
 
 uint64_t VulkanDevice::submit_launch(const Dispatch& dispatch, const ExternalWait* after) {
+  if (waiting_ != 0 && after == nullptr) {
+    const uint64_t value =
+        leave(&dispatch, [this, later = dispatch,
+                          block = std::vector<std::byte>(dispatch.block, dispatch.block + dispatch.block_bytes)] {
+          Dispatch own = later;
+          own.block = block.data();
+          submit_launch(own, nullptr);
+        });
+    if (value != 0) return value;
+  }
   const SemaphoreWait wait = after != nullptr ? incoming(*after) : SemaphoreWait{};
   return submit(
       [&](Slot& slot) {
@@ -246,6 +263,7 @@ void VulkanDevice::run_now(const Dispatch& dispatch, const std::vector<StagedCop
   refuse_while_recording();
   const Use use(*this);  // for the staging memory
   check_usable();
+  await_pipeline(dispatch);
   for (const StagedCopy& copy : copies) std::memcpy(copy.staging->host(), copy.host, copy.bytes);
   wait(submit(
       [&](Slot& slot) {

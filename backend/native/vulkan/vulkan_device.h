@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <deque>
 #include <initializer_list>
+#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -21,6 +22,7 @@
 
 #include "device.h"
 #include "vulkan/job_times.h"
+#include "vulkan/later.h"
 #include "vulkan/slot.h"
 #include "vulkan/vulkan_api.h"
 #include "vulkan/vulkan_buffer.h"
@@ -122,9 +124,12 @@ class VulkanDevice final : public Device {
   bool overlaps_copies() const override { return !care_.drains; }
   uint64_t copy_in(Address address, uint64_t bytes) override;
   [[noreturn]] void throw_lost(const std::string& message) const override;
+  void tell() override;
+  bool is_refused(KernelHandle kernel) override;
 
  private:
   friend class VulkanBuffer;
+  friend class VulkanPipeline;
   friend class RecordedCommands;
   struct Location {
     VkBuffer buffer;
@@ -170,8 +175,28 @@ class VulkanDevice final : public Device {
   void wake_flusher();
   // Begins the next command buffer while the device works, if the last launch had to be recorded.
   void begin_ahead();
-  // Waits, without the mutex, for a command buffer to record into. `alone`: it must be a new one.
-  void wait_for_slot(std::unique_lock<std::mutex>& ring, bool alone);
+  // Waits, without the mutex, for a command buffer to record into, with nothing that must be recorded before. `alone`:
+  // it must be a new one.
+  void wait_for_slot(std::unique_lock<std::mutex>& ring, bool alone, const Dispatch* launch);
+  // The value of the last work that is recorded. What is left for later has those behind it.
+  uint64_t recorded() const { return submitted_.load(std::memory_order_relaxed) - later_.size(); }
+  // Whether a launch's pipeline is made. Throws if it was refused.
+  static bool is_made(const Dispatch* launch);
+  void tell_this_thread();
+  // Waits, without the mutex, until `is_ready()`, which `do_later()` brings about. Throws as tell() does if `tells`.
+  template <typename IsReady>
+  void await_later(std::unique_lock<std::mutex>& ring, IsReady&& is_ready, bool tells = true);
+  // None of what is left for later will run, because of its first work.
+  void drop_later(const std::string& why);
+  // Leaves work for later, if it has to wait for a pipeline: its own, or that of work before it. Returns its value; 0
+  // if it is to be recorded now, if need be after a wait. `work` is called for it, in another thread, and submits once.
+  uint64_t leave(const Dispatch* launch, std::function<void()> work);
+  // Does what was left for later, up to the first launch without a pipeline.
+  void do_later();
+  // Waits until the launch's pipeline is made. Throws as tell() does, or if it was refused.
+  void await_pipeline(const Dispatch& launch);
+  // Waits until all work up to `value` is recorded. Throws as tell() does.
+  void catch_up(uint64_t value);
   void flush_locked(uint64_t value);  // with queue_mutex_ held
   void hand_over(const Submission& submission);
   // Calls vkQueueSubmit(), with queue_mutex_ held. Waits without a semaphore are left out.
@@ -340,7 +365,7 @@ class VulkanDevice final : public Device {
   static constexpr std::size_t kNamed = 2 * kRing * kBatch;
   std::vector<std::atomic<const std::string*>> named_{kNamed};
   void name_next(const std::string* kernel) {  // with ring_mutex_
-    named_[(submitted_.load(std::memory_order_relaxed) + 1) % kNamed].store(kernel, std::memory_order_relaxed);
+    named_[(recorded() + 1) % kNamed].store(kernel, std::memory_order_relaxed);
   }
   std::atomic<bool> waited_{true};   // since the last recording
   std::atomic<bool> missed_{false};  // a launch that was submitted at once had to be recorded
@@ -350,6 +375,13 @@ class VulkanDevice final : public Device {
   bool flusher_awake_ = false;
   bool closing_ = false;
   std::set<VkCommandPool> recording_pools_;  // with ring_mutex_
+
+  // With ring_mutex_, as is what pipelines say.
+  std::list<Later> later_;
+  std::list<Dropped> dropped_;
+  std::thread::id doing_;               // the thread that does what was left for later
+  std::condition_variable later_done_;  // some of it was done
+  std::atomic<unsigned> awaiting_{0};   // threads that wait for it: nothing is added meanwhile
 
   std::mutex buffers_mutex_;
   struct Range {
@@ -378,6 +410,22 @@ class VulkanDevice final : public Device {
   std::deque<Timestamp> free_queries_;  // the query that was released first is in front
 };
 
+template <typename IsReady>
+void VulkanDevice::await_later(std::unique_lock<std::mutex>& ring, IsReady&& is_ready, bool tells) {
+  if (doing_ == std::this_thread::get_id()) return;
+  ++awaiting_;
+  const std::shared_ptr<void> waits(nullptr, [this](void*) { --awaiting_; });
+  for (;;) {
+    if (tells) tell_this_thread();
+    if (is_ready()) return;
+    check_running();
+    if (later_done_.wait_for(ring, std::chrono::nanoseconds(kSleepNs)) == std::cv_status::no_timeout) continue;
+    ring.unlock();
+    if (while_waiting != nullptr) while_waiting();
+    ring.lock();
+  }
+}
+
 // Records commands with `record(slot)` into the open command buffer. The buffer is submitted at once if it is full, if
 // `batch` says so, or if the host waited since the last recording (or some time has passed) and the device has less
 // than two submissions to work on. Otherwise the flusher submits it. A launch that is submitted at once and equals an
@@ -394,7 +442,7 @@ uint64_t VulkanDevice::submit(Record&& record, Batch batch, const SemaphoreWait*
   uint64_t value;
   {
     std::unique_lock<std::mutex> ring(ring_mutex_);
-    do wait_for_slot(ring, alone || is_full_for(expected));
+    do wait_for_slot(ring, alone || is_full_for(expected), launch);
     while (is_full_for(expected));
     check_usable();
     if (is_bounded()) {
@@ -414,8 +462,11 @@ uint64_t VulkanDevice::submit(Record&& record, Batch batch, const SemaphoreWait*
       record(slot);  // if this throws, an empty slot is begun again, which drops what was recorded
       slot.key = std::move(key);
     }
-    value = submitted_.load(std::memory_order_relaxed) + 1;
-    submitted_.store(value, std::memory_order_release);
+    value = recorded() + 1;
+    if (waiting_ != 0 && doing_ == std::this_thread::get_id())
+      later_.pop_front(), --waiting_;
+    else
+      submitted_.store(value, std::memory_order_release);
     ++open_;
     if (is_bounded() && expected != JobTimes::kUnknown) open_ns_ += expected;
     if (again || alone) {

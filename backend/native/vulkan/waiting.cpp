@@ -158,6 +158,7 @@ void VulkanDevice::wait_copies(uint64_t value) {
 }
 
 void VulkanDevice::wait_until(uint64_t value) {
+  catch_up(value);
   if (reached_.load(std::memory_order_acquire) >= value) return;
   const Use use(*this);
   check_running();

@@ -50,8 +50,8 @@ class OpenCpuDevice:
             raise ValueError(f"TRITON_SPIRV_HOST_MEMORY={asked!r}: {device.name} uses host memory in place")
         return asked
 
-    def load(self, name: str, code: bytes, helps: Callable[[], str]) -> CpuKernel:
-        """Implements OpenDevice.load(). ``code``: SPIR-V."""
+    def load(self, name: str, code: bytes, helps: Callable[[], str], refused: object = None) -> CpuKernel:
+        """Implements OpenDevice.load(), and waits always. ``code``: SPIR-V."""
         try:
             info = read_module(code)
         except ValueError as error:

@@ -7,8 +7,10 @@ same module later gets what it makes.
 from __future__ import annotations
 
 import hashlib
+import os
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
@@ -17,6 +19,9 @@ from ...compile_time import CompilingPart, Meter, Seconds
 
 #: Bytes of a thread's stack, of which no more are taken than are used: what a process's first thread has on Linux.
 _STACK = 8 << 20
+
+#: Kernels that the driver compiles at once, where nobody waits for each: more gain nothing with NVIDIA's.
+_AT_ONCE = 8
 
 #: Seconds between looks at what a driver has spent, at least.
 _LOOK = 0.05
@@ -58,7 +63,10 @@ class Compilations:
     (field_reports.py)."""
 
     def __init__(self, one_at_a_time: bool = False) -> None:
+        #: Whether its driver may compile several kernels at once.
+        self.many = not one_at_a_time
         self._turn: AbstractContextManager[object] = threading.Lock() if one_at_a_time else nullcontext()
+        self._loads = ThreadPoolExecutor(min(_AT_ONCE, os.cpu_count() or 1), "triton-spirv loads")
         self._running: dict[bytes, _Compilation] = {}
         self._lock = threading.Lock()
 
@@ -83,6 +91,20 @@ class Compilations:
         if found.error is not None:
             raise found.error
         return found.made
+
+    def later(self, load: Callable[[], None]) -> Future[None]:
+        """Call ``load`` in another thread: it waits for a compilation. Processes do not end before."""
+        try:
+            return self._loads.submit(load)
+        except RuntimeError:  # the interpreter is ending
+            load()
+            done: Future[None] = Future()
+            done.set_result(None)
+            return done
+
+    def end(self) -> None:
+        """Return when all loads have ended."""
+        self._loads.shutdown()
 
     def _in_turn(self, make: Callable[[Meter], Any], meter: Meter) -> Any:
         with self._turn:

@@ -111,9 +111,11 @@ class OpenVulkanDevice:
         """Implements OpenDevice.messages()."""
         return list(self._messenger.take()) if self._messenger is not None else []
 
-    def load(self, name: str, code: bytes, helps: Callable[[], str]) -> VulkanKernel:
+    def load(
+        self, name: str, code: bytes, helps: Callable[[], str], refused: Callable[[BaseException], str] | None = None
+    ) -> VulkanKernel:
         """Implements OpenDevice.load(). ``code``: SPIR-V."""
-        kernel = VulkanKernel(self, name, code, helps)
+        kernel = VulkanKernel(self, name, code, helps, refused)
         if kernel.info.watch is not None:
             kernel.destroy()
             raise RuntimeError(
@@ -153,6 +155,7 @@ class OpenVulkanDevice:
 
     def compiles(self) -> bool:
         """Implements OpenDevice.compiles()."""
+        self.compilations.end()
         return self.compilations.go_on
 
     def close(self) -> None:

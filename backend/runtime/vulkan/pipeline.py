@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -13,6 +14,7 @@ from ..errors import DamagedModule
 from ..modules.module_info import ModuleInfo, read_module
 from ..modules.saved_modules import save_module
 from ..modules.validate import validate_module
+from ..native_module import native
 from .compilations import Compilations
 from .devices import VulkanDeviceInfo
 from .loader import check, handle, new, vulkan
@@ -78,9 +80,16 @@ class PipelineDevice(Protocol):
 
 
 class VulkanKernel:
-    """A VkPipeline, and the VkShaderModule that it is made of. ``handle`` is the pipeline as an integer."""
+    """A VkPipeline, and the VkShaderModule that it is made of."""
 
-    def __init__(self, driver: PipelineDevice, name: str, spirv: bytes, helps: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        driver: PipelineDevice,
+        name: str,
+        spirv: bytes,
+        helps: Callable[[], str],
+        refused: Callable[[BaseException], str] | None = None,
+    ) -> None:
         """Loads the kernel, as OpenDevice.load() says."""
         self._driver = driver
         try:
@@ -89,14 +98,30 @@ class VulkanKernel:
             raise DamagedModule(f"kernel '{name}': {error}", save_module(name, spirv)) from None
         validate_module(spirv, name)
         part = CompilingPart(name, f"the driver's compiler ({driver.info.name})", helps)
-        self._module, self._pipeline = driver.compilations.wait(
-            spirv, partial(self._compiled, spirv), part, left_for_driver(name)
-        )
-        self.handle = handle(self._pipeline)
+        self._native: Any = native().VulkanPipeline(driver.native)
+        self.handle: int = self._native.handle
+        self._made: tuple[Any, Any] = None, None
+        wait = partial(driver.compilations.wait, spirv, part=part, most=left_for_driver(name))
+        self._loading: Future[None] | None = None
+        if refused is None or not driver.compilations.many:
+            self._take(wait(make=partial(self._compiled, spirv)))
+        else:
+            compiled = partial(self._compiled, spirv, late=False)
+            self._loading = driver.compilations.later(partial(self._load, partial(wait, make=compiled), refused))
 
-    def _compiled(self, spirv: bytes, meter: Meter) -> tuple[Any, Any]:
+    def _take(self, made: tuple[Any, Any]) -> None:
+        self._made = made
+        self._native.make(handle(made[1]))
+
+    def _load(self, wait: Callable[[], tuple[Any, Any]], refused: Callable[[BaseException], str]) -> None:
+        try:
+            self._take(wait())
+        except BaseException as error:
+            self._native.refuse(refused(error))
+
+    def _compiled(self, spirv: bytes, meter: Meter, late: bool = True) -> tuple[Any, Any]:
         """The module and its pipeline. Raises RuntimeError if the driver refuses it. ``meter``: does not count the wait
-        for what was launched before, where the driver compiles late."""
+        for what was launched before, where the driver compiles late, which is waited for if ``late``."""
         driver = self._driver
         assert driver.info.capabilities is not None
         module, pipeline = create_module(driver.handle, spirv), None
@@ -111,9 +136,10 @@ class VulkanKernel:
                     driver.info.capabilities.subgroup_size,
                     chooses_size=driver.info.chooses_subgroup_size,
                 )
-            if driver.info.capabilities.traits.compiles_late:
+            if late and driver.info.capabilities.traits.compiles_late:
                 meter.pause()
-                launch = driver.native.launch_nothing(handle(pipeline))
+                self._native.make(handle(pipeline))
+                launch = driver.native.launch_nothing(self.handle)
                 self._await(launch - 1)
                 meter.count(time.process_time)  # a thread of the driver's compiles
                 self._await(launch)
@@ -137,9 +163,15 @@ class VulkanKernel:
         return min(device.capabilities.max_workgroup_invocations, device.max_subgroups * subgroup_size)
 
     def destroy(self) -> None:
-        """Destroy the Vulkan objects. None of its launches may be running."""
+        """Destroy the Vulkan objects, once they are made. None of its launches may be running."""
+        if self._loading is None:
+            self._destroy()
+        else:
+            self._loading.add_done_callback(lambda _: self._destroy())
+
+    def _destroy(self) -> None:
         self._driver.native.forget(self.handle)  # another kernel may get its handle
-        destroy(self._driver.handle, self._module, self._pipeline)
+        destroy(self._driver.handle, *self._made)
 
 
 def destroy(device: Any, module: Any, pipeline: Any) -> None:
