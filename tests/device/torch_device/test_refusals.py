@@ -80,7 +80,7 @@ def test_memory_that_is_not_there_for_repeated_calls(name: str, monkeypatch: pyt
     memory = runtime.of_device(0).memory
     memory.release_idle()
 
-    def refuse(bytes_: int) -> Any:
+    def refuse(bytes_: int, read: bool) -> Any:
         error: Any = RuntimeError(f"{bytes_} bytes are not there")
         error.no_memory = True
         raise error
