@@ -56,8 +56,7 @@ def main(case: str) -> None:
     launch_all()
     os.environ["FAULTY_PENDING"] = "0"
     tell("0")
-    graph = runtime.Graph()
-    with graph.capture():
+    with (graph := runtime.Graph()).capture():
         launch_all()
     found["captured"], before = graph.launches, native.submitted
     graph.replay()

@@ -36,8 +36,7 @@ def _run(case: str, seconds: str, layer: dict[str, str], program_ns: int = 25_00
 
 def test_launches_share_a_submission_where_it_is_not_bounded(faulty_layer: dict[str, str]) -> None:
     found, begun = _run("batch", "", faulty_layer)
-    assert found["right"] and not found["bounded"]
-    assert found["submissions"] == 1 and begun < 8
+    assert found["right"] and not found["bounded"] and found["submissions"] == 1 and begun < 8
 
 
 def test_batches_and_graphs_are_split(faulty_layer: dict[str, str]) -> None:

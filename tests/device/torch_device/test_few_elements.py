@@ -176,8 +176,7 @@ def test_copies_count_as_changes_of_a_tensor() -> None:
 
 def test_a_number_is_read_without_a_submission() -> None:
     """Where the host can read device memory, which it does once all is done that was submitted before."""
-    native, one = current().native, torch.zeros((), device="spirv")
-    stream = torch.spirv.Stream()
+    native, one, stream = current().native, torch.zeros((), device="spirv"), torch.spirv.Stream()
     for turn in range(60):
         with torch.spirv.stream(stream if turn % 3 == 0 else torch.spirv.current_stream()):
             assert one.add_(1).item() == turn + 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from typing import Any
 
 import pytest
 
@@ -15,8 +16,7 @@ from benchmarks.soak import soak
 from benchmarks.trends import trend
 
 #: A round counts as a second: what certainly grows by a percent of its level a round is blamed.
-_BOUND = 36.0
-_LONGEST = 12
+_SHORT: dict[str, Any] = {"bound": 36.0, "longest": 12, "tell": lambda text: None}
 
 
 def test_what_does_not_grow_is_not_blamed() -> None:
@@ -42,7 +42,7 @@ def test_what_grows_is_found_and_bounded() -> None:
 
 
 def test_some_rounds_of_training() -> None:
-    measured = soak(0, workers=1, tell=lambda text: None, bound=_BOUND, rounds=24, longest=_LONGEST)
+    measured = soak(0, workers=1, rounds=24, **_SHORT)
     assert measured.compared and measured.losses[-1] < measured.losses[0]
     assert set(measured.figures["open files"][1:]) == {measured.figures["open files"][-1]}
 
@@ -54,4 +54,4 @@ def test_a_leak_is_named() -> None:
         kept.append(torch.ones(1 << 18, device="spirv"))
 
     with pytest.raises(AssertionError, match="what grows: .*pool allocated"):
-        soak(0, workers=0, tell=lambda text: None, after_round=leak, bound=_BOUND, rounds=12, longest=_LONGEST)
+        soak(0, workers=0, after_round=leak, rounds=12, **_SHORT)

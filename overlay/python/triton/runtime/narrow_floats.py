@@ -5,6 +5,7 @@ result once. Conversions round once as well, to nearest even or towards zero. Pa
 infinity (float16, bfloat16), or the largest number itself: PTX's ``cvt.rn.satfinite``, which has the infinities of fp8
 formats saturate, too. Rounding towards zero keeps an infinity where the format has one.
 """
+
 from __future__ import annotations
 
 import functools
@@ -12,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-
 import triton.language as tl
+
 from .._C.libtriton import interpreter as _interpreter  # type: ignore
 from .._C.libtriton import ir as _ir  # type: ignore
 
@@ -23,6 +24,7 @@ class Format:
     """A format's bits. ``largest``: of the largest number. ``nan``: of the NaN that conversions give; None: there is
     none, and NaN becomes the largest number. ``infinity``: None where there is none. ``saturates``: numbers past the
     largest become it. ``signed_zero`` is False where the sign bit alone is the NaN."""
+
     mantissa: int
     bias: int
     largest: int
@@ -125,6 +127,22 @@ def numbers(handle: Any) -> np.ndarray:
     return decode(handle.data, dtype) if is_narrow(dtype) else handle.data
 
 
+def from_front(axis: int | None, values: tuple[Any, ...]) -> int | None:
+    """An axis of tensors, of which a negative one counts from the end."""
+    return None if axis is None else axis % len(values[0].shape)
+
+
+def quiet(values: np.ndarray) -> np.ndarray:
+    """With quiet NaNs: NumPy's minima and maxima forget what is before a signalling one."""
+    return values * np.ones((), values.dtype)
+
+
+def atomic_rmw(operation: Any, pointers: np.ndarray, values: np.ndarray, *how: Any) -> np.ndarray:
+    """The interpreter's, which also exchanges what is no integer: by its bits."""
+    bits = values.view(f"u{values.itemsize}") if operation == _interpreter.RMW_OP.XCHG else values
+    return _interpreter.atomic_rmw(operation, pointers, bits, *how).view(values.dtype)
+
+
 def nans(shape: tuple[int, ...], dtype: tl.dtype, array_type: np.dtype) -> np.ndarray:
     """An array of NaN as handles of ``dtype`` hold it."""
     values = np.full(shape, np.nan)
@@ -218,8 +236,8 @@ def _adding(method: Any) -> Any:
 
 
 #: Methods of the builder that compute: from and to their operands' type, and with a result of another type.
-_ROUNDED = """fadd fsub fmul fdiv frem fneg fabs precise_divf approx_divf minimumf minnumf maximumf maxnumf clampf fma cos sin exp
-    exp2 log log2 sqrt precise_sqrt rsqrt erf floor ceil""".split()
+_ROUNDED = """fadd fsub fmul fdiv frem fneg fabs precise_divf approx_divf minimumf minnumf maximumf maxnumf clampf fma
+    cos sin exp exp2 log log2 sqrt precise_sqrt rsqrt erf floor ceil""".split()
 _COMPARED = [f"fcmp{order}{relation}" for order in "OU" for relation in ("LT", "GT", "LE", "GE", "EQ", "NE")]
 
 
@@ -243,8 +261,9 @@ def reducing(method: Any) -> Any:
         dtype = input.dtype.scalar
         if not is_narrow(dtype):
             return method(self, input, *arguments, **keywords)
-        results = method(self, tl.core.tensor(_wide(input.handle), input.type.with_element_ty(tl.float32)), *arguments,
-                         **keywords)
+        results = method(
+            self, tl.core.tensor(_wide(input.handle), input.type.with_element_ty(tl.float32)), *arguments, **keywords
+        )
         return _each(results, lambda tensor: _rounded(tensor, dtype))
 
     return reduced

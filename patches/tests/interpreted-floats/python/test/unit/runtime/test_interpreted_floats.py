@@ -49,7 +49,45 @@ def count(out, N: tl.constexpr):
 
 bf16 = torch.bfloat16
 what = sys.argv[1]
-if what == "dot":
+@triton.jit
+def plus(a, b):
+    return a + b
+
+
+@triton.jit
+def along_last(x, totals, running, N: tl.constexpr):
+    i = tl.arange(0, N)
+    v = tl.load(x + i[:, None] * N + i[None, :])
+    tl.store(totals + i, tl.reduce(v, -1, plus))
+    tl.store(running + i[:, None] * N + i[None, :], tl.associative_scan(v, -1, plus))
+
+
+@triton.jit
+def exchange(x, old, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(old + i, tl.atomic_xchg(x + i, -1.5))
+
+
+@triton.jit
+def least(x, out, N: tl.constexpr):
+    tl.store(out, tl.min(tl.load(x + tl.arange(0, N)), 0))
+
+
+if what == "axis":
+    x, totals, running = torch.arange(16.0).view(4, 4), torch.zeros(4), torch.zeros(4, 4)
+    along_last[(1,)](x, totals, running, 4)
+    assert torch.equal(totals, x.sum(1)) and torch.equal(running, x.cumsum(1)), (totals, running)
+elif what == "exchange":
+    x, old = torch.arange(16.0), torch.zeros(16)
+    exchange[(1,)](x, old, 16)
+    assert torch.equal(old, torch.arange(16.0)) and (x == -1.5).all(), (old, x)
+elif what == "signalling":
+    bits = torch.arange(16.0).view(torch.int32)
+    bits[5], bits[10] = torch.tensor([-5.0]).view(torch.int32), 0x7FA00000
+    out = torch.zeros(1)
+    least[(1,)](bits.view(torch.float32), out, 16)
+    assert out.item() == -5, out
+elif what == "dot":
     a, c = torch.full((16, 16), 2.0, dtype=bf16), torch.zeros(16, 16)
     dot[(1,)](a, a, c, 16)
     assert (c == 64).all(), c
@@ -82,7 +120,7 @@ elif what == "atomic":
 """
 
 
-@pytest.mark.parametrize("what", ["dot", "integer", "rounding", "fp8", "add", "sums", "atomic"])
+@pytest.mark.parametrize("what", "dot integer rounding fp8 add sums atomic axis exchange signalling".split())
 def test_narrow_floats_compute_with_their_values(what, tmp_path):
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
