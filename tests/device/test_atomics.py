@@ -91,19 +91,3 @@ def test_many_elements_of_a_lane(dtype: torch.dtype, wanted: bool) -> None:
         assert (before[mine] + values[mine] <= totals[:64][places[mine].long()]).all()
         last = torch.zeros(64, dtype=dtype).index_reduce_(0, places[mine].long(), (before + values)[mine], "amax")
         torch.testing.assert_close(last, totals[:64])
-
-
-@triton.jit
-def counted_in_place(x, n, BLOCK: tl.constexpr):
-    at = tl.arange(0, BLOCK)
-    place = tl.load(x + at, mask=at < n, other=0)
-    tl.debug_barrier()
-    tl.atomic_add(x + place, 1, mask=at < n)
-
-
-@pytest.mark.parametrize("n", [37, 1000, 4095])
-def test_places_are_loaded_before_any_of_them_is_updated(n: int) -> None:
-    before = torch.randint(0, n, (n + 9,), dtype=torch.int32)
-    x = before.clone()
-    counted_in_place[(1,)](x, n, BLOCK=4096)
-    torch.testing.assert_close(x, before + torch.bincount(before[:n], minlength=n + 9).int())

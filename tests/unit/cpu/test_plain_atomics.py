@@ -128,3 +128,17 @@ def test_both_ways_are_in_the_code(profile: str) -> None:
     helper = re.search(r"define internal void @atomic_fadd_float.*?^}", text, re.DOTALL | re.MULTILINE)
     assert helper is not None
     assert helper[0].count("atomicrmw fadd") == 1 and helper[0].count("= fadd float") > 1
+
+
+@triton.jit
+def counted_in_place(x, n, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.atomic_add(x + tl.load(x + at, mask=at < n, other=0), 1, mask=at < n)
+
+
+@pytest.mark.parametrize("n", [37, 1000, 4095])
+def test_places_are_loaded_before_any_of_them_is_updated(profile: str, n: int) -> None:
+    before = np.random.default_rng(n).integers(0, n, n + 9).astype(np.int32)
+    x = before.copy()
+    run(profile, counted_in_place, (1,), x, n, BLOCK=4096)
+    np.testing.assert_array_equal(x, before + np.bincount(before[:n], minlength=n + 9))
