@@ -203,11 +203,13 @@ def run(suites: Sequence[Suite], options: argparse.Namespace) -> None:
 
 @dataclass
 class Counts:
-    """A row of the table. ``reasons``: (whose, reason) → tests. ``ours``: lines that say which test failed, and how."""
+    """A row of the table. ``reasons``: (whose, reason) → tests. ``ours``: lines that say which test failed, and how.
+    ``unmarked``: of how many results it is not known which commit gave them."""
 
     collected: int = 0
     passed: int = 0
     skipped: int = 0
+    unmarked: int = 0
     reasons: dict[tuple[str, str], list[str]] = field(default_factory=lambda: defaultdict(list))
     ours: list[str] = field(default_factory=list)
 
@@ -226,6 +228,7 @@ def counted(suite: Suite, rows: Rows) -> Counts:
     counts = Counts()
     for test, row in rows.items():
         outcome, said = row["outcome"], f"{test}: {row['message']}"
+        counts.unmarked += outcome != COLLECTED and not row.get("commit")
         if outcome == COLLECTED:
             counts.collected = int(row["message"])
         elif outcome == NOT_ENDED and row.get("process"):
@@ -309,6 +312,8 @@ def page(folder: Path, before: str = "") -> str:
             lines += ["Run inside `torch.spirv.as_cuda(types=True)`."]
         if suite.largest:
             lines += [f"Left out: tests whose names state more than {suite.largest:,} elements (`B`·`T`·`H`·`D`)."]
+        if counts.unmarked:
+            lines += [f"Results of an earlier state, whose commit is not known: {counts.unmarked}."]
         if counts.reasons or counts.ours:
             lines += ["", "| tests | whose | why |", "| --- | --- | --- |"]
             lines += [f"| {len(tests)} | {whose} | {why} |" for (whose, why), tests in sorted(counts.reasons.items())]
