@@ -9,6 +9,7 @@ import hashlib
 import json
 import logging
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from ...spirv import opcodes as op
@@ -44,7 +45,12 @@ def read_inputs(module: ModuleBuilder, f: FunctionBuilder) -> tuple[int, int]:
 
 def run(context: Context, module: bytes, data: Any) -> None:
     """Runs a kernel named ``probe``, of one subgroup, whose argument is the address of the NumPy array ``data``. Raises
-    what a launch does."""
+    what a launch does. It has a thread of its own: what this one launches may be captured (launches/graph.py)."""
+    with ThreadPoolExecutor(1) as own:
+        own.submit(_run, context, module, data).result()
+
+
+def _run(context: Context, module: bytes, data: Any) -> None:
     kernel = Kernel(context, "probe", module)
     try:
         launch = make_launcher(context, "probe", [((0,), "data", "*i8")], False, {"data"})

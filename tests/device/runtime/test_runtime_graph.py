@@ -326,6 +326,19 @@ del graph
     assert "VUID" not in done.stderr
 
 
+def test_kernels_that_measure_the_device_run_and_are_not_captured(tmp_path: Path) -> None:
+    """The first kernel for a device asks for what was measured of it, here while it is captured."""
+    script = """
+from tests.device.runtime.test_runtime_graph import captured, from_numpy, random
+x = from_numpy(random())
+graph = captured(x, x)
+graph.replay()
+print(graph.launches, numpy.array_equal(x.to_numpy(), random() * 4))
+"""
+    done = run_script(script, TRITON_CACHE_DIR=str(tmp_path))
+    assert done.stdout == "2 True\n", done.stderr
+
+
 def test_tensors_without_elements_are_captured(add_file: Path, way: str) -> None:
     """Wherever they lie: nothing of them is copied."""
     script = """

@@ -11,6 +11,7 @@ import torch
 from torch.autograd.graph import register_multi_grad_hook, saved_tensors_hooks
 from torch.utils.checkpoint import checkpoint
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 def bad(*_): raise KeyError("mine")
 def interrupt(_): signal.raise_signal(signal.SIGINT)
 class Raises(torch.autograd.Function):
