@@ -305,7 +305,7 @@ def page(folder: Path, before: str = "") -> str:
         lines += [f"{setting}={value} is set." for setting, value in suite.environment.items()]
         if suite.first[0]:
             lines += textwrap.wrap(f"Run first, since {suite.first[1]}:", 118)
-            lines += ["", "```python", *textwrap.dedent(suite.first[0]).strip().splitlines(), "```", ""]
+            lines += ["", "```", *textwrap.dedent(suite.first[0]).strip().splitlines(), "```", ""]
         for why, names in suite.without.items():
             lines += textwrap.wrap(f"Left out: {why} (`{'`, `'.join(names.split())}`).", 118)
         if suite.types:
