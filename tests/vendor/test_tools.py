@@ -321,9 +321,9 @@ def test_the_suite_is_run_for_each_value_unless_the_whole_is_asked_for(
 def test_the_tests_of_a_file_have_its_name_or_import_it() -> None:
     found = {Path(path).name for path in test_verb.tests_of(ROOT, ROOT / "backend/transforms/gpu/prefetch.py")}
     assert {"test_prefetch.py", "test_meaning.py", "test_text.py"} <= found and len(found) < 8
-    assert str(ROOT / "tests/unit/transforms/test_rewriting.py") in test_verb.tests_of(
-        ROOT, ROOT / "backend/transforms/rewriting.py"
-    )
+    by_import, of_cpp = (ROOT / "backend" / name for name in ("transforms/rewriting.py", "native/cpu/pool.cpp"))
+    assert str(ROOT / "tests/unit/transforms/test_rewriting.py") in test_verb.tests_of(ROOT, by_import)
+    assert str(ROOT / "tests/unit/runtime_cpu") in test_verb.tests_of(ROOT, of_cpp)
     with pytest.raises(ToolError, match="wants a file of backend/"):
         test_verb.tests_of(ROOT, ROOT / "setup.py")
 

@@ -8,7 +8,7 @@ parameter; `test --whole`, and a run of tests that are named, all cells.
 
 `test --fast` runs pytest alone, in one process, against the checkout itself (an editable installation, as of `dev`).
 `test --for FILE` does so with the tests of a file of backend/: those that have its name, those that import it, and
-its room's sections of text.
+its room's sections of text; of a C++ file all of its folder.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ FAST, WHOLE, FOR = "--fast", "--whole", "--for"
 EACH_VALUE = "--each-value"
 #: The Vulkan device of the second run.
 VULKAN_DEVICE = "llvmpipe"
+#: The tests of C++ files by their folder in backend/native/; of those outside of these, all of them.
+_OF_NATIVE = {"cpu": "unit/runtime_cpu", "vulkan": "device/runtime", "torch": "device/torch_device"}
 
 
 def _linters(project: Project) -> dict[str, list[str]]:
@@ -66,8 +68,8 @@ def _names_tests(argument: str) -> bool:
 
 
 def tests_of(root: Path, file: Path) -> list[str]:
-    """The files of tests that have the name of a file of backend/, or import it, and that of its room's sections.
-    Raises ToolError."""
+    """The files of tests that have the name of a file of backend/, or import it, and that of its room's sections; of a
+    C++ file, also the folder of its tests. Raises ToolError."""
     try:
         parts = file.resolve().relative_to(root.resolve() / "backend").with_suffix("").parts
     except ValueError:
@@ -78,6 +80,10 @@ def tests_of(root: Path, file: Path) -> list[str]:
     files = sorted((root / "tests").rglob("test_*.py"))
     texts = [path for path in files if path.name == "test_text.py" and folders[:1] == [path.parent.name]]
     found = [path for path in files if path.stem == f"test_{name}" or imports.search(path.read_text("utf-8"))] + texts
+    if folders[:1] == ["native"]:
+        found += [
+            root / "tests" / path for room, path in _OF_NATIVE.items() if room in folders or folders == ["native"]
+        ]
     if not found:
         raise ToolError(f"no test has the name of {file} or imports it: CONTRIBUTING.md says where such tests are")
     return [str(path) for path in found]
