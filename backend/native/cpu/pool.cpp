@@ -17,10 +17,10 @@ constexpr float kWorthWaking = 50e3f;
 // Launches that follow each other and together took as long keep helpers awake: one that is expected to take longer
 // than this is shared, too.
 constexpr float kWorthSharing = 5e3f;
-// One thread is tried (sharing.h) for kernels with atomic operations alone: while another library's threads look for
-// work on the other processors, one thread seems to be as fast. It gets help once it has taken as many times longer
-// than threads that share take in all. Then it is not the faster way, and a trial costs little however long the launch
-// is.
+// One thread is tried (sharing.h) for kernels whose programs may wait for each other alone: while another library's
+// threads look for work on the other processors, one thread seems to be as fast. It gets help once it has taken as many
+// times longer than threads that share take in all. Then it is not the faster way, and a trial costs little however
+// long the launch is.
 constexpr float kLongerAlone = 2;
 // A thread that may get help looks at its time after such a part of what is left.
 constexpr uint64_t kLooks = 8;

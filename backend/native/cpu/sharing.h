@@ -7,9 +7,10 @@
 
 namespace triton_spirv::cpu {
 
-// Programs with atomic operations may wait for each other's locks, for updates in logs, or for lines of a cache that
-// another processor has: then one thread is faster. What a program takes of a launch's time by the clock says so, both
-// ways. The slower way is tried after so many launches of the other that trials take a hundredth of the time.
+// Programs with atomic operations or volatile loads may wait for each other's locks, for updates in logs, or for lines
+// of a cache that another processor has: then one thread is faster. What a program takes of a launch's time by the
+// clock says so, both ways. The slower way is tried after so many launches of the other that trials take a hundredth of
+// the time.
 class Sharing {
  public:
   // Whether one thread is to run the next launch.

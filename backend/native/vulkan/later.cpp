@@ -1,6 +1,5 @@
 #include "vulkan/later.h"
 
-#include <chrono>
 #include <utility>
 
 #include "vulkan/vulkan_device.h"
