@@ -15,7 +15,6 @@
 // the functions below. They take 200 ms.
 // FAULTY_CLOCK=<ns>: between two timestamps each program of the commands there takes so long.
 //
-// FAULTY_HANDLES=1: a pipeline gets the handle of the one that was destroyed last.
 // FAULTY_ADDRESSES=<n>: the first n buffers of a device have the address of the first device's latest buffer.
 // FAULTY_TELL=1: vkDeviceWaitIdle, vkDestroyCommandPool and vkResetQueryPool say on stdout that they were called.
 // FAULTY_TELL=2: so does vkBeginCommandBuffer.
@@ -58,8 +57,6 @@ VkDeviceSize used = 0;
 VkDevice first_device;
 VkDeviceAddress first_address = 0;
 long same_addresses = 0;
-std::map<VkPipeline, VkPipeline> pipelines;  // given to the application → the driver's
-std::vector<VkPipeline> free_handles;
 
 float tick_ns = 1;
 std::map<VkCommandBuffer, uint64_t> programs;                     // of all dispatches that were recorded there
@@ -252,34 +249,7 @@ VKAPI_ATTR VkResult VKAPI_CALL compute_pipelines(VkDevice device, VkPipelineCach
   };
   for (const auto end = busy() + setting("FAULTY_COMPILE"); busy() < end;) {
   }
-  const VkResult result = NEXT(device, vkCreateComputePipelines)(device, cache, count, infos, with, out);
-  if (setting("FAULTY_HANDLES") == 0 || result != VK_SUCCESS) return result;
-  const std::lock_guard<std::mutex> guard(mutex);
-  for (uint32_t index = 0; index < count; ++index) {
-    if (free_handles.empty()) free_handles.push_back(reinterpret_cast<VkPipeline>(pipelines.size() + 1));
-    const VkPipeline given = free_handles.back();
-    free_handles.pop_back();
-    pipelines[given] = out[index];
-    out[index] = given;
-  }
-  return result;
-}
-
-// The driver's own handle of a pipeline.
-VkPipeline known(VkPipeline pipeline) {
-  const std::lock_guard<std::mutex> guard(mutex);
-  const auto found = pipelines.find(pipeline);
-  return found != pipelines.end() ? found->second : pipeline;
-}
-
-VKAPI_ATTR void VKAPI_CALL bind_pipeline(VkCommandBuffer commands, VkPipelineBindPoint point, VkPipeline pipeline) {
-  NEXT(the_device, vkCmdBindPipeline)(commands, point, known(pipeline));
-}
-
-VKAPI_ATTR void VKAPI_CALL destroy_pipeline(VkDevice device, VkPipeline pipeline, const VkAllocationCallbacks* with) {
-  NEXT(device, vkDestroyPipeline)(device, known(pipeline), with);
-  const std::lock_guard<std::mutex> guard(mutex);
-  if (pipelines.count(pipeline) != 0) free_handles.push_back(pipeline);
+  return NEXT(device, vkCreateComputePipelines)(device, cache, count, infos, with, out);
 }
 
 VKAPI_ATTR VkResult VKAPI_CALL allocate_memory(VkDevice device, const VkMemoryAllocateInfo* info,
@@ -428,8 +398,6 @@ PFN_vkVoidFunction own(const char* name) {
       {"vkGetInstanceProcAddr", reinterpret_cast<PFN_vkVoidFunction>(instance_function)},
       {"vkGetDeviceProcAddr", reinterpret_cast<PFN_vkVoidFunction>(device_function)},
       {"vkCreateComputePipelines", reinterpret_cast<PFN_vkVoidFunction>(Watched<compute_pipelines>::call)},
-      {"vkCmdBindPipeline", reinterpret_cast<PFN_vkVoidFunction>(Watched<bind_pipeline>::call)},
-      {"vkDestroyPipeline", reinterpret_cast<PFN_vkVoidFunction>(Watched<destroy_pipeline>::call)},
       {"vkGetPhysicalDeviceQueueFamilyProperties", reinterpret_cast<PFN_vkVoidFunction>(queue_families)},
       {"vkGetDeviceQueue", reinterpret_cast<PFN_vkVoidFunction>(device_queue)},
       {"vkCreateCommandPool", reinterpret_cast<PFN_vkVoidFunction>(create_command_pool)},
