@@ -35,8 +35,9 @@ _FACTORIES = ("empty.memory_format", "empty_strided", "_efficientzerotensor")
 _C: Any = torch._C
 _SET_DATA: Any = torch.Tensor.data.__set__  # type: ignore[attr-defined]
 _TYPE: Any = torch.device.__dict__["type"]
-#: Whose code is told "spirv" all the same. Dynamo reads what a traced function reads in one of its modules.
-_TOLD, _TRACED = frozenset({"torch", "triton"}), "torch._dynamo.variables.constant"
+#: Whose code is told "spirv" all the same, autoload/'s too; a module of Dynamo's reads what a traced function reads.
+_TOLD = frozenset({"torch", "triton", moved_in_place.__module__.partition(".")[0]})
+_TRACED = "torch._dynamo.variables.constant"
 _lock = threading.Lock()
 _depth = 0
 _typed = 0
@@ -134,10 +135,9 @@ def _is_cuda(tensor_or_storage: Any) -> bool:
     return tensor_or_storage.device.type in ("cuda", NAME)
 
 
-def _make(operation: Any) -> Callable[..., torch.Tensor]:
+def _make(operation: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
     def make(*args: Any, device: Any = None, **how: Any) -> torch.Tensor:
-        made: torch.Tensor = operation(*args, device=renamed(device), **how)
-        return made
+        return operation(*args, device=renamed(device), **how)
 
     return make
 

@@ -217,8 +217,9 @@ def test_words_for_devices(name: str) -> None:
     assert torch.Generator().device.type == "cpu"
 
 
-def test_a_parameters_data_moves_to_cuda() -> None:
-    with torch.spirv.as_cuda():
+@pytest.mark.parametrize("types", [False, True], ids=["spirv", "cuda"])
+def test_a_parameters_data_moves_to_cuda(types: bool) -> None:
+    with torch.spirv.as_cuda(types=types):
         layer = torch.nn.Linear(3, 2)
         weight, expected = layer.weight, layer.weight.tolist()
         optimizer = torch.optim.SGD(layer.parameters(), lr=1.0)
@@ -234,6 +235,8 @@ def test_a_parameters_data_moves_to_cuda() -> None:
         weight.grad = None
         weight.data = weight.data.cpu()
         assert weight.device.type == "cpu"
+        assert layer.cuda().weight is weight and weight.is_cuda
+        weight.data = weight.data.cpu()
     with pytest.raises(RuntimeError, match="incompatible tensor type"):
         weight.data = torch.ones(2, 3, device="spirv")
 
