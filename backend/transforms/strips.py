@@ -123,7 +123,10 @@ def _is_short(value: Value, among: Value) -> bool:
 
 
 def _ends_group(operation: Operation) -> bool:
-    """Whether an operation other than loads and stores touches memory, or may do so in its regions."""
+    """Whether an operation other than loads and stores touches memory, or may do so in its regions. Loads go down past
+    one that loads a number."""
+    if operation.name == "tt.load":
+        return bool(operation.attribute("isVolatile"))
     row = definition_of(operation)
     return bool(row.effects) or (bool(operation.regions) and row.memory is Memory.NONE)
 
