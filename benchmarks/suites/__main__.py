@@ -259,8 +259,11 @@ def report(suite: Suite, counts: Counts) -> bool:
     return not counts.ours
 
 
-def page(folder: Path, before: str = "") -> str:
-    """docs/internals/suites.md. A suite without results, or without those of values, is as it was ``before``."""
+def page(folder: Path, before: str = "", fewer: bool = False) -> str:
+    """docs/internals/suites.md. A suite without results, or without those of values, is as it was ``before``.
+
+    Raises ValueError if there are values of fewer tests than before, unless ``fewer`` says that they count.
+    """
     kept = {part.partition("\n")[0]: part.strip().splitlines()[1:] for part in before.split("\n## ")}
     found = [(suite, counted(suite, results(folder / f"{suite.package}.jsonl"))) for suite in SUITES]
     lines = [
@@ -275,6 +278,7 @@ def page(folder: Path, before: str = "") -> str:
         "| library | collected | run | passed | ours | theirs | limits | skipped | values |",
         "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
+    lost = []
     for suite, counts in found:
         again = counted(suite, results(folder / f"{suite.package}.values.jsonl"))
         name = f"| {suite.package} {suite.version} |"
@@ -282,11 +286,17 @@ def page(folder: Path, before: str = "") -> str:
         if not counts.collected:
             lines.append(row)
             continue
-        values = f"{again.run} run, {len(again.ours)}" if again.run else row.split("|")[-2].strip()
+        values = row.split("|")[-2].strip()
+        if again.run:
+            if not fewer and again.run < (ran := int(values.partition(" ")[0] or 0)):
+                lost.append(f"{suite.package} {again.run}, not {ran}")
+            values = f"{again.run} run, {len(again.ours)}"
         lines.append(
             f"{name} {counts.collected} | {counts.run} | {counts.passed} | {len(counts.ours)} | {counts.of(THEIRS)} | "
             f"{counts.of(LIMIT)} | {counts.skipped} | {values} |"
         )
+    if lost:
+        raise ValueError(f"values of fewer tests than on the page: {'; '.join(lost)}. --fewer-values takes them")
     lines += ["", "## How they are run", "", "```"]
     lines += ["python3 -m tools suites --fetch sources   # libraries with their tests; pip installs their needs"]
     lines += ["python3 -m tools suites sources           # results: build/suites/LIBRARY.jsonl", "```", ""]
@@ -345,6 +355,7 @@ def main() -> int:
     parser.add_argument("--fetch", action="store_true", help="install the libraries, and unpack their tests")
     parser.add_argument("--values", action="store_true", help="run those that passed, with each launch compared")
     parser.add_argument("--page", action="store_true", help="write docs/internals/suites.md")
+    parser.add_argument("--fewer-values", action="store_true", help="with --page: even if it has those of more tests")
     parser.add_argument("--resume", action="store_true", help="leave out the tests that --output has")
     parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--chosen", type=Path, help=argparse.SUPPRESS)
@@ -356,7 +367,11 @@ def main() -> int:
     if options.here:
         return run_here(options.sources, options)
     if options.page:
-        _PAGE.write_text(page(options.output, _PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+        try:
+            text = page(options.output, _PAGE.read_text(encoding="utf-8"), options.fewer_values)
+        except ValueError as error:
+            sys.exit(str(error))
+        _PAGE.write_text(text, encoding="utf-8")
         return 0
     chosen = [suite for suite in SUITES if not options.only or suite.package in options.only]
     if options.fetch:

@@ -128,15 +128,38 @@ def test_a_page_keeps_what_was_not_run_again(tmp_path: Path) -> None:
     row = f"| {SUITES[1].package} {SUITES[1].version} |"
     assert f"{row} not run yet |" in before
     before = before.replace(f"{row} not run yet", f"{row} 7").replace("`test/test_*.py`", "`test/of_then.py`")
-    first = f"| {SUITES[0].package} {SUITES[0].version} |"
-    before = before.replace(f"{first} not run yet{' |' * 8}", f"{first}{' 5 |' * 7} 3 run, 0 |")
     rows = [("collected", "collected", "9"), ("a", "passed", "")]
     lines = [json.dumps({"test": test, "outcome": outcome, "message": said}) for test, outcome, said in rows]
     (tmp_path / f"{SUITES[0].package}.jsonl").write_text("\n".join(lines))
     after = suites.page(tmp_path, before)
-    assert f"{first} 9 | 1 | 1 | 0 | 0 | 0 | 0 | 3 run, 0 |" in after
+    assert f"| {SUITES[0].package} {SUITES[0].version} | 9 | 1 | 1 | 0 | 0 | 0 | 0 |  |" in after
     assert "whose commit is not known: 1." in after and f"{row} 7 |" in after and "`test/of_then.py`" in after
     assert after.count("\n## ") == before.count("\n## ") == len(SUITES) + 1
+
+
+def test_a_page_keeps_values_of_more_tests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before, ran = suites.page(tmp_path), list(zip(SUITES[:4], (1, 2, 0, 1), strict=True))
+    for suite, count in ran:
+        name = f"| {suite.package} {suite.version} |"
+        before = before.replace(f"{name} not run yet{' |' * 8}", f"{name}{' 5 |' * 7} 2 run, 0 |")
+        rows = [("collected", "collected", "9"), *((str(test), "passed", "") for test in range(count))]
+        text = "\n".join(json.dumps({"test": test, "outcome": what, "message": said}) for test, what, said in rows)
+        for kind in ("", ".values"):
+            (tmp_path / f"{suite.package}{kind}.jsonl").write_text(text)
+    monkeypatch.setattr(suites, "_PAGE", tmp_path / "suites.md")
+    monkeypatch.setattr("sys.argv", ["suites", "--page", "--output", str(tmp_path)])
+    suites._PAGE.write_text(before)
+    with pytest.raises(SystemExit) as ended:
+        suites.main()
+    assert str(ended.value).startswith(
+        f"values of fewer tests than on the page: {SUITES[0].package} 1, not 2; {SUITES[3].package} 1, not 2. "
+    )
+    assert suites._PAGE.read_text() == before
+    monkeypatch.setattr("sys.argv", ["suites", "--page", "--output", str(tmp_path), "--fewer-values"])
+    assert suites.main() == 0
+    for suite, count in ran:
+        row = f"| {suite.package} {suite.version} | 9 |{f' {count} |' * 2}{' 0 |' * 4} {count or 2} run, 0 |"
+        assert row in suites._PAGE.read_text()
 
 
 def test_the_page_has_each_suite() -> None:
