@@ -7,7 +7,6 @@ same module later gets what it makes.
 from __future__ import annotations
 
 import hashlib
-import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -16,6 +15,7 @@ from functools import partial
 from typing import Any
 
 from ...compile_time import CompilingPart, Meter, Seconds
+from ...system import usable_processors
 
 #: Bytes of a thread's stack, of which no more are taken than are used: what a process's first thread has on Linux.
 _STACK = 8 << 20
@@ -66,7 +66,7 @@ class Compilations:
         #: Whether its driver may compile several kernels at once.
         self.many = not one_at_a_time
         self._turn: AbstractContextManager[object] = threading.Lock() if one_at_a_time else nullcontext()
-        self._loads = ThreadPoolExecutor(min(_AT_ONCE, os.cpu_count() or 1), "triton-spirv loads")
+        self._loads = ThreadPoolExecutor(min(_AT_ONCE, usable_processors()), "triton-spirv loads")
         self._running: dict[bytes, _Compilation] = {}
         self._lock = threading.Lock()
 

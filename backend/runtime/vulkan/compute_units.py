@@ -6,12 +6,12 @@ serves where a driver tells nothing: it may cost time, and changes no result.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from ...driver_quirks import DRIVERS, OTHER
+from ...system import usable_processors
 from ..device_kind import ComputeUnits
 from .loader import Chain, vulkan
 
@@ -66,7 +66,7 @@ def compute_units(
 ) -> ComputeUnits:
     """The compute units of a VkPhysicalDevice with these extensions."""
     if kind == "cpu":
-        return ComputeUnits(os.cpu_count() or 1)
+        return ComputeUnits(usable_processors())
     names = [name for name, (extension, _) in STRUCTS.items() if extension in extensions]
     chain = Chain(("VkPhysicalDeviceProperties2", *names))
     vulkan().lib.vkGetPhysicalDeviceProperties2(physical, chain.head)

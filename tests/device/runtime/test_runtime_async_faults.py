@@ -48,17 +48,19 @@ def test_the_time_limit_is_a_submissions_and_not_a_queues(long_file: Path) -> No
         _LONG
         + """
 import threading, time
-grid = last(long, 0.25)
-start = time.monotonic()
-for _ in range(24):
-    long(grid)
-    threading.Thread(target=current().native.synchronize).start()  # what is waited for is submitted
-current().native.synchronize()
-print(time.monotonic() - start, flush=True)
+grid, took = last(long, 0.25), 0
+while took < 3:
+    start = time.monotonic()
+    for _ in range(24):
+        long(grid)
+        threading.Thread(target=current().native.synchronize).start()  # what is waited for is submitted
+    current().native.synchronize()
+    took = time.monotonic() - start
+print("ended", flush=True)
 """
     )
     done = run_script(script, long_file, TRITON_SPIRV_TIMEOUT="3")
-    assert done.stdout and float(done.stdout) > 3, done.stdout + done.stderr
+    assert done.stdout == "ended\n", done.stdout + done.stderr
 
 
 def test_ctrl_c_ends_a_wait(long_file: Path) -> None:
@@ -68,8 +70,8 @@ def test_ctrl_c_ends_a_wait(long_file: Path) -> None:
 import signal, threading
 signal.signal(signal.SIGINT, signal.default_int_handler)
 long(last(long, 20))
-threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
 try:
+    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
     current().native.synchronize()
     print("ended")
 except KeyboardInterrupt:

@@ -261,8 +261,10 @@ time.sleep(0.1)
 def interrupt():
     time.sleep(0.5)
     os.kill(os.getpid(), signal.SIGINT)
-threading.Thread(target=interrupt).start()
+sender = threading.Thread(target=interrupt)
+sender.start()
 print(interrupted(x.to_numpy))
+interrupted(sender.join)  # where this thread's copy was the first, which the layer interrupts
 pending(False)
 thread.join()
 print(set(x.to_numpy().tolist()))

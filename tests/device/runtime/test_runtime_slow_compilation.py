@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -92,11 +91,9 @@ launch(num_warps=2)
 
 
 def test_the_process_ends_while_the_driver_still_compiles(tmp_path: Path, faulty_layer: dict[str, str]) -> None:
-    begin = time.perf_counter()
-    script = _TOO_LONG.replace('"15000"', '"100000"')
+    script = _TOO_LONG.replace('"15000"', '"1000000"')  # longer than run() waits
     done = run(tmp_path, script, faulty_layer, TRITON_SPIRV_COMPILE_TIMEOUT="4", FAULTY_EXIT="1")
     assert "at exit" not in done.stderr
-    assert time.perf_counter() - begin < 90
 
 
 def test_autotuning_leaves_out_what_compiles_too_long(tmp_path: Path, faulty_layer: dict[str, str]) -> None:
@@ -176,11 +173,13 @@ x, out = torch.randn(1024), torch.empty(1024)
 try:
     compiled = sorts.warmup(x, out, BLOCK=1024, num_warps=4, grid=(1,))
     os.environ["TRITON_SPIRV_COMPILE_TIMEOUT"] = "{seconds}"
+    times = [time.process_time()]
     compiled._init_handles()
-    start = time.perf_counter()
+    times.append(time.process_time())
     sorts[(1,)](x, out, BLOCK=1024, num_warps=4)
+    times.append(time.process_time())
     assert torch.equal(out, x.sort().values + 1)
-    print(time.perf_counter() - start)
+    print(times[2] - times[1] < times[1] - times[0])
 except OutOfResources as error:
     print(error)
 os._exit(0)
@@ -188,7 +187,7 @@ os._exit(0)
     ended = run(tmp_path, script, {"MESA_SHADER_CACHE_DISABLE": "1"})
     line = ended.stdout.splitlines()[-1]
     if seconds == "60":
-        assert float(line) < 0.5
+        assert line == "True"
     else:
         assert line.startswith("kernel 'sorts': the driver's compiler (llvmpipe")
         assert "did not end within 0.5 s" in line

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,6 +12,7 @@ from triton.backends.spirv.runtime.device_choice import devices
 from triton.backends.spirv.runtime.device_kind import ESTIMATED_COUNT, ComputeUnits
 from triton.backends.spirv.runtime.vulkan.compute_units import STRUCTS, combine
 from triton.backends.spirv.runtime.vulkan.loader import new
+from triton.backends.spirv.system import usable_processors
 
 NVIDIA = "VkPhysicalDeviceShaderSMBuiltinsPropertiesNV"
 AMD, AMD_ACTIVE = "VkPhysicalDeviceShaderCorePropertiesAMD", "VkPhysicalDeviceShaderCoreProperties2AMD"
@@ -71,4 +71,4 @@ def test_profiles(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_cpus_threads() -> None:
     for device in devices():
         if device.kind == "cpu":
-            assert device.compute_units == ComputeUnits(os.cpu_count())
+            assert device.compute_units == ComputeUnits(usable_processors())

@@ -63,9 +63,9 @@ from tests.unit.runtime_cpu.doubled import doubled, endless
 flag, out = torch.ones(1, dtype=torch.int32), torch.zeros(100)
 endless[(2,)](flag, BLOCK=16)
 flag.zero_()
-if {ends == "Ctrl-C"}:
-    threading.Timer(1, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
 try:
+    if {ends == "Ctrl-C"}:
+        threading.Timer(1, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
     endless[(2,)](flag, BLOCK=16)
 except KeyboardInterrupt:
     print("interrupted")

@@ -44,26 +44,29 @@ def test_what_changes_is_found_again() -> None:
     assert np.mean(ways[500:]) < 0.1
 
 
-#: out[program] = which program of the launch it was to begin, with the arguments out, counter, flag. Program 0 waits
-#: until program 32 has begun, unless *flag is not 0.
+#: out[program] = which program of the launch it was to begin, with the arguments out, counter, begun. Programs 0 and 32
+#: wait for each other's bit of *begun.
 ORDER = program_loop(f"""
   %out = load ptr, ptr %block
   %c = getelementptr i64, ptr %block, i64 1
   %counter = load ptr, ptr %c
   %f = getelementptr i64, ptr %block, i64 2
-  %flag = load ptr, ptr %f
+  %begun = load ptr, ptr %f
   %order = atomicrmw add ptr %counter, i64 1 monotonic
   %at = getelementptr i64, ptr %out, i64 %program
   store i64 %order, ptr %at
-  %middle = icmp eq i64 %program, 32
-  %told = zext i1 %middle to i64
-  %ignored = atomicrmw or ptr %flag, i64 %told release
   %zero = icmp eq i64 %program, 0
-  br i1 %zero, label %spin, label %begin
+  %middle = icmp eq i64 %program, 32
+  %bit = select i1 %zero, i64 1, i64 2
+  %waits = or i1 %zero, %middle
+  br i1 %waits, label %tell, label %begin
+tell:
+  %before = atomicrmw or ptr %begun, i64 %bit release
+  br label %spin
 spin:
-  %value = load atomic i64, ptr %flag acquire, align 8
-  %set = icmp ne i64 %value, 0
-  br i1 %set, label %begin, label %spin
+  %value = load atomic i64, ptr %begun acquire, align 8
+  %both = icmp eq i64 %value, 3
+  br i1 %both, label %begin, label %spin
 begin:
 {DELAY.replace("%body", "%begin")}
   br label %next""")
@@ -110,7 +113,7 @@ def test_one_thread_that_is_slower_gets_help() -> None:
 def test_each_thread_begins_with_its_own_part() -> None:
     device, kernel = NATIVE.CpuDevice(threads=2, timeout_ns=FOREVER), Kernel(ORDER)
     for waits in (False, False, True):  # the first launch tells how long it takes
-        out, counter, flag = np.full(64, -1), np.zeros(1, np.int64), np.full(1, not waits, np.int64)
-        kernel.launch(device, (address(out), address(counter), address(flag)), (64, 1, 1))
+        out, counter, begun = np.full(64, -1), np.zeros(1, np.int64), np.full(1, 0 if waits else 3)
+        kernel.launch(device, (address(out), address(counter), address(begun)), (64, 1, 1))
         assert sorted(out) == list(range(64))
     assert out[0] <= 1 and out[32] <= 1

@@ -101,9 +101,9 @@ def test_messages(text: str, message: str) -> None:
     ],
 )
 def test_garbage_is_refused_quickly(text: str) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     assert failure(text).line >= 1
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
 
 
 def test_location_cycle_is_refused() -> None:
