@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from triton.backends.spirv.analysis.axis_info.info import MAX_DIVISOR, AxisInfo, power_of_two_divisor
 from triton.backends.spirv.analysis.axis_info.rule_table import RULES
+from triton.backends.spirv.analysis.axis_info.signs import never_negative
 from triton.backends.spirv.ttgir.ir import Block, DenseAttr, Operation, Value
 from triton.backends.spirv.ttgir.types import IndexType, IntegerType, PointerType, TensorType, Type
 
@@ -194,6 +195,7 @@ DEFINED: dict[str, Callable[[Array], Array]] = {
     **dict.fromkeys(("arith.divsi", "arith.divui", "arith.remsi", "arith.remui"), lambda b: b != 0),
     **dict.fromkeys(("arith.shli", "arith.shrsi", "arith.shrui"), lambda b: (b >= 0) & (b < 6)),
 }
+WRAPS = ("arith.addi", "arith.muli", "arith.shli")
 SIX = vector(IntegerType(6))
 
 
@@ -206,6 +208,20 @@ def test_two_operands(name: str, natural: bool) -> None:
     operands = [Operand(lines(6), SIX, 6, natural), Operand(right, SIX, 6)]
     left, right = operands[0].values[:, None], operands[1].values[None]
     assert hold(name, operands, signed(BINARY[name](left, right), 6), SIX, 6) > 10**5
+
+
+@pytest.mark.parametrize("natural", list(itertools.product((False, True), repeat=2)))
+@pytest.mark.parametrize("name", sorted(BINARY))
+def test_what_is_never_negative(name: str, natural: tuple[bool, bool]) -> None:
+    """As signs.py assumes: no sum, product or shift wraps around, and nothing is divided by a negative number."""
+    operands = [Operand(lines(6), SIX, 6, one).value() for one in natural]
+    shown = never_negative(Operation.make(name, operands, [SIX], {}, (1, 1)).result)
+    assert shown or not all(natural) or name == "arith.subi"
+    left, right = (np.arange(-32 * (not one), 32) for one in natural)
+    right = right[DEFINED.get(name, np.isfinite)(right) & (name not in ("arith.divsi", "arith.remsi") or right > 0)]
+    result = BINARY[name](left[:, None], right[None])
+    within = signed(result, 6) == result
+    assert not shown or (signed(result, 6)[within | (name not in WRAPS)] >= 0).all()
 
 
 ORDERS: dict[str, Callable[[Array, Array], Array]] = {
@@ -259,6 +275,9 @@ def test_cast(name: str) -> None:
     if width < 64:
         result = signed(result, width)
     assert hold(name, [operand], result, vector(element), width) > 9000
+    natural = Operand(lines(6), SIX, 6, True).value()
+    shown = never_negative(Operation.make(name, [natural], [vector(element)], {}, (1,)).result)
+    assert shown == (name in ("arith.extsi", "arith.extui", "arith.index_cast"))
 
 
 POINTERS = vector(PointerType(IntegerType(16)))

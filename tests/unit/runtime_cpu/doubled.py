@@ -11,18 +11,3 @@ def doubled(x, out, n, BLOCK: tl.constexpr):
     """out[i] = 2 x[i] for i < n."""
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     tl.store(out + i, 2 * tl.load(x + i, i < n), i < n)
-
-
-@triton.jit
-def unmasked(x, out, far, BLOCK: tl.constexpr):
-    """Writes far behind its tensor."""
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    value = tl.load(x + i)
-    tl.store(out + (i + far) * 100000, value)
-
-
-@triton.jit
-def endless(flag, BLOCK: tl.constexpr):
-    """Waits until the flag is not 0."""
-    while tl.load(flag, volatile=True) == 0:
-        pass

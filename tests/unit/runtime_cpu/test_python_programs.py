@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
-import pytest
-
 from .programs import run
 
 
@@ -26,63 +22,6 @@ print(context.host_memory, context.native.host_addresses, (out[:1000] == 2 * x).
         TRITON_SPIRV_HOST_MEMORY="staged",
     )
     assert made.stdout == "staged False True -1.0\n", made.stderr
-
-
-def test_a_wild_access_of_a_kernel_in_python_has_its_line() -> None:
-    made = run(
-        """
-import torch
-from triton.backends.spirv.runtime.native_module import native
-from tests.unit.runtime_cpu.doubled import doubled, unmasked
-x, out = torch.arange(4096.0), torch.zeros(4096)
-try:
-    unmasked[(4,)](x, out, 1 << 24, BLOCK=1024)
-except RuntimeError as error:
-    print(type(error).__name__, str(error).partition(" address")[0])
-doubled[(4,)](x, out, 4096, BLOCK=1024)
-print((out == 2 * x).all().item())
-""",
-        TRITON_SPIRV_DEVICE="cpu",
-    )
-    line = next(
-        number
-        for number, text in enumerate(open(os.path.join(os.path.dirname(__file__), "doubled.py")), 1)
-        if "100000" in text
-    )
-    assert made.stdout.splitlines() == [f"KernelFault doubled.py:{line}: kernel 'unmasked' wrote to", "True"], (
-        made.stderr
-    )
-
-
-@pytest.mark.parametrize("ends", ["time limit", "Ctrl-C"])
-def test_an_endless_kernel_in_python_is_stopped(ends: str) -> None:
-    made = run(
-        f"""
-import torch
-from tests.unit.runtime_cpu.doubled import doubled, endless
-flag, out = torch.ones(1, dtype=torch.int32), torch.zeros(100)
-endless[(2,)](flag, BLOCK=16)
-flag.zero_()
-try:
-    if {ends == "Ctrl-C"}:
-        threading.Timer(1, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
-    endless[(2,)](flag, BLOCK=16)
-except KeyboardInterrupt:
-    print("interrupted")
-except RuntimeError as error:
-    print(error)
-doubled[(1,)](torch.arange(100.0), out, 100, BLOCK=128)
-print((out == 2 * torch.arange(100.0)).all().item())
-""",
-        TRITON_SPIRV_DEVICE="cpu",
-        **({} if ends == "Ctrl-C" else {"TRITON_SPIRV_TIMEOUT": "0.5"}),
-    )
-    said, good = made.stdout.splitlines()
-    assert good == "True", made.stderr
-    if ends == "Ctrl-C":
-        assert said == "interrupted"
-    else:
-        assert "kernel 'endless' did not end within the time limit of 500 ms" in said and "was stopped" in said
 
 
 def test_a_forked_child_of_a_program_in_python_goes_on() -> None:
