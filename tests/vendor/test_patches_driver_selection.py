@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from patched_tree import ROOT, run_ok
 
 PLUGINS = ROOT / "examples" / "plugins"
@@ -14,7 +13,7 @@ PRELUDE = """
 import logging, os, sys
 import triton
 from triton.backends import Backend, backends
-from triton.runtime.driver import DriverConfig, _create_driver
+from triton.runtime.driver import DriverConfig
 from registered import OpListBackend, OpListDriver
 
 def backend(name, active, **members):
@@ -32,8 +31,8 @@ backends.clear()
 """
 
 
-def run(code: str, tmp_path: Path, **env: str) -> str:
-    return run_ok(PRELUDE + code, tmp_path / "cache", env=env, path=(PLUGINS,))
+def run(code: str, tmp_path: Path) -> str:
+    return run_ok(PRELUDE + code, tmp_path / "cache", path=(PLUGINS,))
 
 
 def test_the_gpus_own_driver_wins(tmp_path: Path) -> None:
@@ -60,47 +59,6 @@ print(type(DriverConfig().active).__name__)
         *["spirvDriver"] * 2,
         "nvidiaDriver",
     ]
-
-
-def test_by_default_stepping_aside_prints_nothing(tmp_path: Path) -> None:
-    output = run(
-        """
-sys.stderr = sys.stdout
-backends.update(nvidia=backend("nvidia", True), spirv=backend("spirv", True))
-print(type(triton.runtime.driver.active).__name__)
-""",
-        tmp_path,
-    )
-    assert output == "nvidiaDriver\n"
-
-
-@pytest.mark.parametrize("active", [(), ("nvidia",), ("amd", "nvidia")], ids=["none", "one", "two"])
-@pytest.mark.parametrize("default", [None, "nvidia", "nobody"])
-def test_without_spirv_the_outcome_is_upstreams(tmp_path: Path, active: tuple[str, ...], default: str | None) -> None:
-    env = {} if default is None else {"TRITON_DEFAULT_BACKEND": default}
-    output = run(
-        f"""
-backends.update((name, backend(name, name in {active})) for name in ("amd", "nvidia"))
-
-def outcome(function):
-    try:
-        return type(function()).__name__
-    except RuntimeError as error:
-        return str(error)
-
-ours, upstreams = outcome(lambda: DriverConfig().active), outcome(_create_driver)
-assert ours == upstreams, (ours, upstreams)
-print(ours)
-""",
-        tmp_path,
-        **env,
-    )
-    expected = {
-        None: {0: "0 active drivers", 1: "nvidiaDriver", 2: "2 active drivers"}[len(active)],
-        "nvidia": "nvidiaDriver" if active else "Backend device 'nvidia' is not active.",
-        "nobody": "Unknown backend device 'nobody'",
-    }[default]
-    assert output.startswith(expected)
 
 
 def test_no_active_driver(tmp_path: Path) -> None:

@@ -93,23 +93,6 @@ print(compiled.name, compiled.n_regs)
     assert stages(tmp_path, "double_kernel") == {".source", ".ttir", ".ops", ".json"}
 
 
-def test_the_second_process_takes_the_kernel_from_the_cache(tmp_path: Path) -> None:
-    code = """
-class Compiles(OpListBackend):
-    def add_stages(self, stages, options, language):
-        calls.append("stages")
-        super().add_stages(stages, options, language)
-
-warnings.simplefilter("ignore")
-backends["oplist"] = Backend(Compiles, NoLaunch)
-driver.set_active(NoLaunch())
-double_kernel[(4,)](X, BLOCK=256)
-print(calls)
-"""
-    assert run(code, tmp_path) == "['stages']\n"
-    assert run(code, tmp_path) == "[]\n"
-
-
 def test_launch_hooks_see_no_launch(tmp_path: Path) -> None:
     output = run(
         """

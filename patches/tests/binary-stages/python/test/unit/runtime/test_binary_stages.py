@@ -50,3 +50,10 @@ def test_any_stage_is_read_from_a_file(target, tmp_path):
     path = tmp_path / "kernel.words"
     path.write_bytes(b"\xff mine")
     assert parse(str(path), "words", None) == b"\xff mine"
+
+
+def test_known_stages_are_read_as_before(tmp_path):
+    for stage, content, expected in (("ptx", b"text", "text"), ("cubin", b"\xff", b"\xff")):
+        path = tmp_path / f"kernel.{stage}"
+        path.write_bytes(content)
+        assert parse(str(path), stage, None) == expected

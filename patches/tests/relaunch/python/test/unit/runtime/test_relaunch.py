@@ -1,5 +1,6 @@
 from types import SimpleNamespace
 
+import pytest
 import triton
 import triton.language as tl
 from triton.runtime import jit
@@ -20,6 +21,20 @@ def test_a_driver_may_repeat_a_launch_itself():
     kernel.relaunch = relaunch
     assert kernel[(4,)]("out", BLOCK=8) == "launched"
     assert asked == [(kernel, (4,), ("out",), {"BLOCK": 8})]
+
+
+def test_an_error_of_the_driver_s_is_the_launch_s_own():
+
+    @triton.jit
+    def kernel(out):
+        tl.store(out, 1.0)
+
+    def relaunch(*launch):
+        raise ValueError("the grid is too large")
+
+    kernel.relaunch = relaunch
+    with pytest.raises(ValueError, match="the grid is too large"):
+        kernel[(1,)]("out")
 
 
 def test_a_driver_is_told_of_launches(monkeypatch):
