@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import gc
 import os
+import random
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tests import each_value, kinds
 
@@ -45,10 +48,26 @@ def untouched_settings() -> Iterator[None]:
     assert _settings() == before, "the test changed the environment: use monkeypatch"
 
 
+@pytest.fixture(autouse=True)
+def drawn_alike() -> None:
+    """What a test draws does not depend on what ran before it in its process."""
+    random.seed(0)
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed(0)
+    if "torch" in sys.modules:
+        sys.modules["torch"].default_generator.manual_seed(0)
+    if own := sys.modules.get("triton.backends.spirv.torch.device.random_state"):
+        own.GENERATOR.reseed(0)
+
+
 def pytest_configure(config: pytest.Config) -> None:
-    """A cache of this run's own, for its workers and the processes that tests start, so that nothing of an earlier run
+    """Property tests have no limit of time, as machines are busy, and those of each change draw the same values.
+
+    A cache of this run's own, for its workers and the processes that tests start, so that nothing of an earlier run
     passes unseen; one that the environment names is kept. It is in memory, where there is room: a run writes very many
     small files, and a disk may take milliseconds for each."""
+    settings.register_profile("here", deadline=None, derandomize=config.getoption("each_value"))
+    settings.load_profile("here")
     if "TRITON_CACHE_DIR" in os.environ:
         return
     memory = Path("/dev/shm")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Callable
 from typing import Any
 
@@ -14,18 +13,18 @@ from . import wrong_arguments
 from .conftest import compare
 from .wrong_arguments import FAULTS, PAGE, Result, chosen, known, page, run
 
-#: Operators of a day, others each day.
-_A_DAY = 8
+#: All are run each week.
+_SOME = 8
 
 
 def test_the_page_is_current() -> None:
     assert PAGE.read_text(encoding="utf-8") == page(), "run python -m tests.device.torch_ops.wrong_arguments --page"
 
 
-def test_operators_of_the_day() -> None:
+def test_some_operators() -> None:
     """python -m tests.device.torch_ops.wrong_arguments runs them all."""
-    results = [*run(chosen(sample=_A_DAY, seed=datetime.date.today().toordinal()))]
-    assert len(results) > _A_DAY
+    results = [*run(chosen(sample=_SOME))]
+    assert len(results) > _SOME
     assert [found for found in results if found.kind in FAULTS and not known(found)] == []
 
 
