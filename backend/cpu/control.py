@@ -13,6 +13,7 @@ from .decoded_module import BasicBlock, ModuleInstruction
 from .delayed_updates import ends_delay
 from .divergence import Key, Loop
 from .errors import Untranslatable
+from .loads_and_stores import passes_over
 from .registry import RULES
 from .translation import Translation
 from .waiting import polls, wait
@@ -255,22 +256,35 @@ class Control:
         for phi, source in zip(merged.phis, sources, strict=True):
             if outer is None and source in loads and sources.count(source) == 1:
                 t.otherwise[source] = _from(phi, block.label)
-        if t.host.masks or not any(item.name in ("OpLoad", "OpStore") for item in arm.body):
-            found = self._under(arm, mask, merged)
+        accesses = any(item.name in ("OpLoad", "OpStore") for item in arm.body)
+        here, passed = code.block, ""
+        if t.host.masks or not accesses:
             default = self._vectors(merged, block.label)
+            if accesses and mask is not None and passes_over(t, arm.body):
+                some, passed = code.name("some"), code.name("past")
+                here = code.block
+                code.branch(t.any_of(mask), some, passed)
+                code.label(some)
+            found = self._under(arm, mask, merged)
         else:
             found, default = self._tried(arm, mask, merged, block.label)
+        results = {}
         for phi, source in zip(merged.phis, sources, strict=True):
             for key in t.keys(phi.result):
                 if key not in found:
                     continue
-                if source in t.otherwise and t.shape(t.keys(source)[0]) is None:
-                    t.values[key] = found[key]  # the load has chosen
-                    continue
-                type_ = t.vector_type(key)
-                t.values[key] = code.emit(
-                    f"select {t.mask_type} {chosen}, {type_} {found[key]}, {type_} {default[key]}"
-                )
+                type_, results[key] = t.vector_type(key), found[key]
+                if source not in t.otherwise or t.shape(t.keys(source)[0]) is not None:  # else the load has chosen
+                    results[key] = code.emit(
+                        f"select {t.mask_type} {chosen}, {type_} {found[key]}, {type_} {default[key]}"
+                    )
+        if passed:
+            end = code.block
+            code.jump(passed)
+            code.label(passed)
+            for key, text in results.items():
+                results[key] = code.phi(t.vector_type(key), [(text, end), (default[key], here)])
+        t.values.update(results)
 
     def _under(self, arm: BasicBlock, mask: str | None, merged: BasicBlock) -> dict[Key, str]:
         """Emits a block under a mask; gives what its lanes bring to the merge."""

@@ -87,8 +87,8 @@ class DelayedUpdates:
 
     def __init__(self, program: KernelModule, lanes: int) -> None:
         self.most, self.kept = _most_kept(program)
-        #: Of a program: each update with its kind, its mask, and the places and the values of all lanes.
-        self._most_bytes = self.most * (16 + 16 * lanes)
+        #: Of a program: each update with its kind, its base, its mask, and the places and the values of all lanes.
+        self._most_bytes = self.most * (24 + 16 * lanes)
         #: The function that makes the updates of a record, its arguments' types, and the rest of the call, by kind.
         self._kinds: list[tuple[str, list[str], str]] = []
 
@@ -99,7 +99,7 @@ class DelayedUpdates:
 
     def keep(self, function: str, arguments: Sequence[tuple[str, str]], rest: str, now: str, sum_: str = "") -> str:
         """Lines that write a record to %log and go to %done: a call of ``function`` with these (type, value) and
-        ``rest``. They go to ``now`` where there is no log. ``sum_``: the operation of a function of %first, %mask and
+        ``rest``. They go to ``now`` where there is no log. ``sum_``: the operation of a function of %base, %mask and
         %values that adds to neighbours."""
         if not self.most:
             return f"  br label %{now}\n"
@@ -243,7 +243,7 @@ def _added(record: str, mask: str, values: str, sum_: str) -> str:
 compare:
   %log.place = getelementptr {record}, ptr %log.old, i32 0, i32 1
   %log.found = load i64, ptr %log.place, align 1
-  %log.equal = icmp eq i64 %log.found, %first
+  %log.equal = icmp eq i64 %log.found, %base
   br i1 %log.equal, label %add, label %keep
 add:
   %log.m = getelementptr {record}, ptr %log.old, i32 0, i32 2

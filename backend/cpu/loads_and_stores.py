@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 from ..spirv.opcodes import BuiltIn, StorageClass
 from . import spread_access
 from .decoded_module import IN_SCRATCH, KernelModule, ModuleInstruction
@@ -225,9 +228,7 @@ def load_neighbours(t: Translation, first: str, name: str, size: int, otherwise:
     if not t.host.masks:
         arguments = [("ptr", pointer), (t.mask_type, mask), (type_, instead)]
         return code.call(spread_access.masked_load(t, name, size), type_, arguments, declared=True)
-    # Of lanes that are all masked out nothing is read: where there is no memory, a Zen takes 0.5 µs for that.
-    place = code.emit(f"select i1 {t.any_of(mask)}, ptr {pointer}, ptr %stop") if t.rare else pointer
-    arguments = [(f"ptr align {size}", place), (t.mask_type, mask), (type_, instead)]
+    arguments = [(f"ptr align {size}", pointer), (t.mask_type, mask), (type_, instead)]
     return code.call(
         f"llvm.masked.load.{t.suffix(name)}.p0", type_, arguments, declared=_declare_masked(t, "load", name)
     )
@@ -239,7 +240,7 @@ def _gather(t: Translation, address: Key, offset: int, name: str, size: int, oth
     if shape is not None and t.mask is None and size > 1 and _stepped(shape, size, 2):
         return _every_second(t, _at(t, address, offset), name, size)
     if (indexed := _loaded_index(t, address, size)) is not None:
-        return _gather_indexed(t, *indexed, offset, name, size, otherwise)
+        return _gather_indexed(t, indexed, offset, name, size, otherwise)
     helper = spread_access.gather(t, name, size)
     instead = "zeroinitializer" if otherwise is None or t.mask is None else t.vector(otherwise)
     addresses = _spread_addresses(t, address, offset)
@@ -257,33 +258,66 @@ def _every_second(t: Translation, first: str, name: str, size: int) -> str:
     return code.emit(f"shufflevector {type_} {parts[0]}, {type_} {parts[1]}, <{lanes} x i32> <{mask}>")
 
 
-def _loaded_index(t: Translation, address: Key, size: int) -> tuple[Key, Key, int] | None:
-    """The parts of an address that a loaded number tells: the base that all lanes share, what is behind it, of 32 bits
-    if it was extended from them, and the bytes that it counts. Such lanes are seldom neighbours, which is not looked
-    for. None on hosts without instructions for that."""
+class Offsets(NamedTuple):
+    """Addresses of lanes: behind ``base``, which all lanes share, and ``before`` bytes more, ``step`` times the number
+    ``key``, which is extended to 64 bits by ``extension``."""
+
+    base: int
+    before: int
+    key: Key
+    extension: str
+    step: int
+
+
+def offsets_of(t: Translation, address: Key) -> Offsets | None:
+    """An address taken apart: of the numbers that are left vectors are shorter, and a processor's addresses multiply
+    them. None where nothing is extended or multiplied."""
     program = t.program
+    item = program.definitions.get(address) if isinstance(address, int) else None
+    if item is None or t.shape(address) is not None:
+        return None
+    if item.name == "OpAccessChain":
+        variable, (before, parts) = program.variables.get(item.operands[0]), t.divergence.path(item)
+        if variable is None or variable.storage != StorageClass.Workgroup or len(parts) != 1:
+            return None
+        index, step = parts[0]
+        return Offsets(item.operands[0], before, t.keys(index)[0], "zext", step) if _is_word(program, index) else None
+    for base, behind in (item.operands, item.operands[::-1]) if item.name == "OpIAdd" else ():
+        if not t.is_shared(t.keys(base)[0]):
+            continue
+        index, step = behind, 1
+        shift = program.definitions.get(index)
+        if shift is not None and shift.name == "OpShiftLeftLogical" and shift.operands[1] in program.constants:
+            index, step = shift.operands[0], 1 << program.constants[shift.operands[1]].bits
+        wide = program.definitions.get(index)
+        if wide is not None and wide.name == "OpSConvert" and _is_word(program, wide.operands[0]):
+            index = wide.operands[0]
+        return None if index == behind else Offsets(base, 0, t.keys(index)[0], "sext", step)
+    return None
+
+
+def _is_word(program: KernelModule, value: int) -> bool:
+    return program.size(program.type_of[value]) == 4
+
+
+def base_of(t: Translation, offsets: Offsets, further: int = 0) -> str:
+    """The address that lanes' numbers are added to, and so many bytes on."""
+    base, before = _base(t, offsets.base, False), offsets.before + further
+    return t.code.emit(f"add i64 {base}, {before}") if before else base
+
+
+def _loaded_index(t: Translation, address: Key, size: int) -> Offsets | None:
+    """An address that a loaded number tells. Such lanes are seldom neighbours, which is not looked for. None on hosts
+    without instructions for that."""
     if not (t.host.masks and t.host.vector_bits >= 512 and size in (4, 8)):
         return None
-    total = program.definitions.get(address) if isinstance(address, int) else None
-    if total is None or total.name != "OpIAdd":
+    found = offsets_of(t, address)
+    if found is None or found.base in t.program.variables or not isinstance(found.key, int):
         return None
-    for base, behind in (total.operands, total.operands[::-1]):
-        item = program.definitions.get(behind)
-        if item is None or t.shape(t.keys(behind)[0]) is not None or not t.is_shared(t.keys(base)[0]):
-            continue
-        if (index := _scaled(program, item, size)) is not None:
-            wide = program.definitions.get(index)
-            extends = (
-                wide is not None and wide.name == "OpSConvert" and program.size(program.type_of[wide.operands[0]]) == 4
-            )
-            found = wide.operands[0] if wide is not None and extends else index
-            if _is_loaded(t, found):
-                return t.keys(base)[0], t.keys(found)[0], size
-        if item.name == "OpSConvert" and program.size(program.type_of[item.operands[0]]) == 4:
-            index = _scaled(program, _apart(t, item.operands[0]), size)
-            if index is not None and _is_loaded(t, index):
-                return t.keys(base)[0], t.keys(item.operands[0])[0], 1
-    return None
+    index: int | None = found.key if found.step == size else None
+    if found.step == 1:
+        index = _scaled(t.program, _apart(t, found.key), size)
+    return found if index is not None and _is_loaded(t, index) else None
 
 
 def _scaled(program: KernelModule, item: ModuleInstruction | None, size: int) -> int | None:
@@ -312,28 +346,26 @@ def _is_loaded(t: Translation, value: int) -> bool:
     return any(source is not None and source.name == "OpLoad" for source in sources)
 
 
-def _gather_indexed(
-    t: Translation, base: Key, index: Key, step: int, offset: int, name: str, size: int, otherwise: Key | None
-) -> str:
-    """Elements at ``step`` times an index behind a base: none is read where no lane is active."""
+def _gather_indexed(t: Translation, places: Offsets, offset: int, name: str, size: int, otherwise: Key | None) -> str:
     code, lanes, type_ = t.code, t.lanes, t.spread(name)
     pointers = f"<{lanes} x ptr>"
     instead = "zeroinitializer" if otherwise is None or t.mask is None else t.vector(otherwise)
-    first, places = t.pointer(_at(t, base, offset)), t.vector(index)
-    here, some, after = code.block, code.name("some"), code.name("after")
-    if t.mask is not None:
-        code.branch(t.any_of(t.mask), some, after)
-        code.label(some)
-    elements = code.emit(f"getelementptr i{8 * step}, ptr {first}, {t.vector_type(index)} {places}")
+    first, indices = t.pointer(base_of(t, places, offset)), f"{t.vector_type(places.key)} {t.vector(places.key)}"
+    elements = code.emit(f"getelementptr i{8 * places.step}, ptr {first}, {indices}")
     arguments = [(f"{pointers} align {size}", elements), (t.mask_type, t.active()), (type_, instead)]
     function = f"llvm.masked.gather.{t.suffix(name)}.v{lanes}p0"
     code.declarations.add(f"declare {type_} @{function}({pointers}, {t.mask_type}, {type_})")
-    found = code.call(function, type_, arguments, declared=True)
-    if t.mask is None:
-        return found
-    code.jump(after)
-    code.label(after)
-    return code.phi(type_, [(found, some), (instead, here)])
+    return code.call(function, type_, arguments, declared=True)
+
+
+def passes_over(t: Translation, body: Sequence[ModuleInstruction]) -> bool:
+    """Whether accesses are passed over where no lane is active, and not done under a mask of none. In a round that is
+    not within all bounds there may be no memory, where a Zen takes 0.5 µs for such a load; a gather takes as long for
+    no lane as for all."""
+    return t.rare or any(
+        item.name == "OpLoad" and _loaded_index(t, t.keys(item.operands[0])[0], t.program.size(item.type)) is not None
+        for item in body
+    )
 
 
 def _declare_masked(t: Translation, kind: str, name: str) -> bool:

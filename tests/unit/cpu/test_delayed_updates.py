@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ import triton.language as tl
 from triton.backends.spirv.capabilities import PROFILES
 from triton.backends.spirv.cpu.decoded_module import KernelModule
 from triton.backends.spirv.cpu.delayed_updates import DelayedUpdates
+from triton.backends.spirv.cpu.host import host_of
+from triton.backends.spirv.cpu.module_translation import translate
 from triton.backends.spirv.cpu.objects import make
 from triton.backends.spirv.optional import DELAYED_UPDATES
 from triton.backends.spirv.runtime.native_module import native
@@ -145,6 +148,18 @@ def test_sums_of_scattered_elements(profile: str, dtype: str, block: int) -> Non
     out = np.full(bins + 9, 7, dtype)
     _Launches(profile, scatter, [index, x, out, n, 0], block).run(-(-n // block), times)
     assert np.array_equal(out, 7 + times * np.bincount(index, x, bins + 9))
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_records_fit_in_the_room_for_those_of_a_program(profile: str, dtype: str) -> None:
+    arrays = [np.zeros(4, dtype)] * 3
+    spirv = compiled(profile, scatter, [*arrays, 4, 4], {"BLOCK": 64}).asm["spv"]
+    text = translate(spirv, host_of(PROFILES[profile].processor), PROFILES[profile].subgroup_size).text
+    record = re.search(r"getelementptr <\{ (.*?) \}>, ptr %log.record", text)
+    full = re.search(r"%waits = icmp ugt i64 %held, (\d+)", text)
+    assert record is not None and full is not None
+    sizes = {"i64": 8, "<16 x i64>": 128, "<16 x i32>": 64, "<16 x i1>": 2}
+    assert (1 << 16) - int(full[1]) >= 4 * sum(sizes[part] for part in record[1].split(", "))
 
 
 @pytest.mark.parametrize("n", [1, 16, 45, 64])

@@ -69,11 +69,26 @@ def test_sums_of_any_places(profile: str, n: int, bins: int, dtype: str) -> None
     assert np.array_equal(out.astype(np.float64), expected)
 
 
+@pytest.mark.parametrize("n", [37, 200_003])
+@pytest.mark.parametrize("ranged", [False, True])
+@pytest.mark.parametrize("places", ["int32", "int64", "int16"])
+@pytest.mark.parametrize("dtype", ["int32", "float32", "int64", "float64"])
+def test_places_before_and_behind_a_pointer(profile: str, n: int, ranged: bool, places: str, dtype: str) -> None:
+    index, x = RANDOM.integers(-70, 80, n).astype(places), RANDOM.integers(-4, 5, n).astype(dtype)
+    everything = np.full(170, 7, dtype)
+    run(profile, scatter, (-(-n // 64),), index, x, everything[80:], n, BLOCK=64, ranged=ranged)
+    expected = np.full(170, 7.0)
+    np.add.at(expected, 80 + index.astype(np.int64), x.astype(np.float64))
+    assert np.array_equal(everything.astype(np.float64), expected)
+
+
 @pytest.mark.parametrize("n", [5, 1021, 200_003])
-def test_each_lane_finds_what_was_there(profile: str, n: int) -> None:
-    index = RANDOM.integers(0, 50, n).astype(np.int32)
+@pytest.mark.parametrize("ranged", [False, True])
+@pytest.mark.parametrize("places", ["int32", "int64"])
+def test_each_lane_finds_what_was_there(profile: str, n: int, ranged: bool, places: str) -> None:
+    index = RANDOM.integers(0, 50, n).astype(places)
     counters, out = np.zeros(50, np.int32), np.full(n + 5, -1, np.int32)
-    run(profile, tickets, (-(-n // 128),), index, counters, out, n, BLOCK=128)
+    run(profile, tickets, (-(-n // 128),), index, counters, out, n, BLOCK=128, ranged=ranged)
     assert np.array_equal(counters, np.bincount(index, minlength=50)) and (out[n:] == -1).all()
     for place in range(50):
         assert np.array_equal(np.sort(out[:n][index == place]), np.arange(counters[place]))
@@ -119,6 +134,41 @@ def test_helpers_of_an_earlier_launch_come_too_late(profile: str) -> None:
         # Nothing is known of its time in its first launch: it takes one program after the other.
         device.launch(loaded(short), block_of([index, x, again, few]), [8, 1, 1], name="short")
     assert out[0] == rounds * n and again[0] == rounds * few
+
+
+@triton.jit
+def binned(x, out, n, BINS: tl.constexpr, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + tl.program_id(0) * BINS + tl.arange(0, BINS), tl.histogram(tl.load(x + at), BINS, mask=at < n))
+
+
+@pytest.mark.parametrize(("bins", "block"), [(16, 32), (256, 1024), (2048, 512)])
+def test_histograms(profile: str, bins: int, block: int) -> None:
+    n = 3 * block - 5
+    x = RANDOM.integers(0, bins + 3, 3 * block).astype(np.int32)
+    x[block : 2 * block] = 5
+    x[::7], x[1::9] = -1, 2**31 - 1
+    out = np.full(3 * bins + 16, 77, np.int32)
+    run(profile, binned, (3,), x, out, n, BINS=bins, BLOCK=block)
+    for program in range(3):
+        counted = x[program * block : min((program + 1) * block, n)].astype(np.int64)
+        counted = counted[(counted >= 0) & (counted < bins)]
+        assert np.array_equal(out[program * bins :][:bins], np.bincount(counted, minlength=bins))
+    assert (out[3 * bins :] == 77).all()
+
+
+def test_lanes_have_numbers_of_32_bits_and_one_base(profile: str) -> None:
+    spirv = [
+        compiled(profile, kernel, arguments, constants).asm["spv"]
+        for kernel, arguments, constants in (
+            (scatter, [np.zeros(4, np.int32), *[np.zeros(4, np.float32)] * 2, 4], {"BLOCK": 64}),
+            (binned, [np.zeros(4, np.int32)] * 2 + [4], {"BINS": 16, "BLOCK": 32}),
+        )
+    ]
+    host, lanes = host_of(PROFILES[profile].processor), PROFILES[profile].subgroup_size
+    for text in [translate(one, host, lanes).text for one in spirv]:
+        helpers = re.findall(r"define internal void @atomic_\w+\((.*?)\)", text)
+        assert helpers and all(one.startswith(f"i64 %base, <{lanes} x i32> %places, ") for one in helpers)
 
 
 def test_both_ways_are_in_the_code(profile: str) -> None:
