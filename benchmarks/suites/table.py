@@ -16,6 +16,7 @@ _BLOCKS = "it asks for block pointers, which Triton 3.9 no longer has"
 _NO_BLOCKS = ("Block pointers have been removed", THEIRS, _BLOCKS)
 _EXTENSION = "it calls the library's compiled extension for CUDA"
 _NOT_BUILT = "it needs what the library's build for a GPU adds"
+_CUDA_ALONE = "it calls an operation that torch has for CUDA alone"
 _MEMORY = "it takes more memory than a test may"
 _NO_MEMORY = r".*(is out of memory\. |can't allocate memory: you tried|Unable to allocate .* for an array)"
 _NOT_TUNED = "it expects tuning, which the run leaves out"
@@ -235,11 +236,7 @@ SUITES = (
         without={"several GPUs": "fsdp2 dtensor fsdp2_tp nvfp4_parallel nvfp4_fsdp2_tp a2a_dispatch mxfp8_a2a"},
         known=(
             ("GPTQ only supports CUDA currently|test_benchmark_model_cuda", LIMIT, _TYPE),
-            (
-                "Could not run 'aten::_convert_weight_to_int4pack'",
-                LIMIT,
-                "it calls an operation that torch has for CUDA alone",
-            ),
+            ("Could not run 'aten::_convert_weight_to_int4pack'", LIMIT, _CUDA_ALONE),
         ),
         needs=("parameterized", "expecttest", "tabulate", "transformers"),
     ),
@@ -300,10 +297,19 @@ SUITES = (
         },
         types=True,
         known=(
-            ("xFormers wasn't build with CUDA support|No operator found for `memory_eff", LIMIT, _EXTENSION),
-            (r"test_rope_padded\.py.*-18300-4098-" + _NO_MEMORY, LIMIT, _MEMORY),
+            _NO_BLOCKS,
+            ("operator wasn't built - see|No operator found for `memory_eff", LIMIT, _EXTENSION),
+            ("Could not run 'aten::_efficient_attention_forward'", LIMIT, _CUDA_ALONE),
+            (r"(test_rope_padded\.py.*-18300-4098-|test_merge_attentions_nobias)" + _NO_MEMORY, LIMIT, _MEMORY),
         ),
         needs=("scipy",),
+        first=(
+            """
+            from xformers.ops.fmha import common
+            common._built_with_cuda = True
+            """,
+            "it takes its attention of Triton's on CUDA only where its compiled part was built for CUDA",
+        ),
     ),
     Suite(
         "vllm",
