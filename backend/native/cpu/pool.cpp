@@ -28,6 +28,10 @@ constexpr uint64_t kLooks = 8;
 constexpr float kShortestRange = 5e3f;
 // Each thread takes so many ranges of the programs that are left, at least. More even out programs of unequal length.
 constexpr uint64_t kRangesOfThread = 4;
+// Programs of a stripe, at least: the locks of neighbours, of four bytes, share a line of a cache.
+constexpr uint64_t kStripe = 16;
+// Each thread takes so many stripes, at least.
+constexpr uint64_t kStripesOfThread = 8;
 // How long a helper looks for the next launch before it sleeps. Launches that follow each other save the wake-up.
 constexpr auto kHelperSpin = std::chrono::microseconds(200);
 // How long run() looks whether helpers have left before it sleeps.
@@ -145,16 +149,42 @@ void Pool::run(Launch& launch) {
 }
 
 void Pool::divide(uint64_t first, uint64_t parts) {
-  parts_ = parts;
-  const uint64_t each = (programs_ - first) / parts, longer = (programs_ - first) % parts;
+  const uint64_t left = programs_ - first, each = left / parts, longer = left % parts;
+  const float ns = launch_->kernel->program_ns();
+  absent_ = parts_ = parts;
+  stripe_ = parts > 1 && launch_->kernel->contends() ? 1 : 0;
+  while (stripe_ != 0 && 2 * stripe_ * kStripesOfThread <= each &&
+         (stripe_ < kStripe || ns * static_cast<float>(stripe_) < kShortestRange / 2))
+    stripe_ *= 2;
   for (uint64_t number = 0; number < parts; ++number) {
     ours_[number].next.store(first, std::memory_order_relaxed);
-    first += each + (number < longer ? 1 : 0);
+    ours_[number].begun.store(false, std::memory_order_relaxed);
+    first += stripe_ != 0 ? stripe_ : each + (number < longer ? 1 : 0);
     ours_[number].end = first;
   }
 }
 
+bool Pool::take_stripe(unsigned thread, uint64_t& first, uint64_t& last) {
+  Part& own = ours_[thread % parts_];
+  if (!own.begun.exchange(true)) --absent_;
+  for (;;) {
+    Part* part = &own;
+    first = own.next.load(std::memory_order_relaxed);
+    const bool helps = first >= programs_;
+    for (uint64_t number = 0; number < parts_ && (helps || absent_ != 0); ++number) {
+      const uint64_t next = ours_[number].next.load(std::memory_order_relaxed);
+      if (next >= first || (!helps && ours_[number].begun)) continue;
+      part = &ours_[number];
+      first = next;
+    }
+    if (first >= programs_) return false;
+    last = std::min(first + stripe_, programs_);
+    if (part->next.compare_exchange_strong(first, first + stripe_ * parts_, std::memory_order_relaxed)) return true;
+  }
+}
+
 bool Pool::take(unsigned thread, const Share& share, bool alone, uint64_t& first, uint64_t& last) {
+  if (stripe_ != 0) return take_stripe(thread, first, last);
   for (uint64_t turn = 0; turn < parts_; ++turn)
     if (take_of(ours_[(thread + turn) % parts_], share, alone, first, last)) return true;
   return false;
@@ -237,7 +267,7 @@ void Pool::close() {
 void Pool::wake_helpers() {
   if (!started_) start_helpers();
   const uint64_t first = ours_[0].next.load(std::memory_order_relaxed), left = programs_ - first;
-  if (!launch_->kernel->contends()) divide(first, std::clamp<uint64_t>(left, 1, helpers_.size() + 1));
+  divide(first, std::clamp<uint64_t>(left, 1, helpers_.size() + 1));
   inside_.store(0, std::memory_order_release);
   calls_.fetch_add(1);
   const uint32_t asleep = asleep_.load();

@@ -42,8 +42,10 @@ using Clock = std::chrono::steady_clock;
 // The calling thread of run() and `threads - 1` helpers, which start with the first launch that is worth it.
 //
 // Each thread has a part of the programs, the same one in each launch, so that its caches have what an earlier launch
-// wrote; then it takes of the others' parts. Programs that may wait for each other are one part, of which threads take
-// ranges in ascending order: a program may wait for one of a lower number.
+// wrote; then it takes of the others' parts. Where programs may wait for each other, parts are stripes: neighbours,
+// whose locks may share a line of a cache, and programs that are some power of two apart, which may share a lock, are
+// one thread's. A program may wait for one of a lower number, so threads take stripes in ascending order, and what is
+// next of a part whose thread is not there yet before stripes of higher numbers of their own.
 class Pool {
  public:
   explicit Pool(unsigned threads);
@@ -70,6 +72,7 @@ class Pool {
   struct alignas(64) Part {
     std::atomic<uint64_t> next{0};  // the first program that no thread has taken
     uint64_t end = 0;
+    std::atomic<bool> begun{false};  // its thread is there
   };
   static void* begin_helper(void* seat);
   void help(unsigned thread, Scratch& scratch);
@@ -81,6 +84,7 @@ class Pool {
   // Takes the next range of the thread's part, or of another one. Returns false if there is none.
   bool take(unsigned thread, const Share& share, bool alone, uint64_t& first, uint64_t& last);
   bool take_of(Part& part, const Share& share, bool alone, uint64_t& first, uint64_t& last);
+  bool take_stripe(unsigned thread, uint64_t& first, uint64_t& last);
   // Makes parts of the programs from `first` on. No helper may be inside.
   void divide(uint64_t first, uint64_t parts);
   bool enter();
@@ -101,6 +105,8 @@ class Pool {
   float most_ns_ = 0;  // of the caller alone, where it has a limit
   std::atomic<bool> faulted_{false};
   uint64_t parts_ = 1;
+  uint64_t stripe_ = 0;                 // programs of a stripe; 0: each part is one range of programs
+  std::atomic<uint64_t> absent_{0};     // parts of stripes whose threads are not there yet
   const std::unique_ptr<Part[]> ours_;  // one for each thread
   // How many helpers are inside; with kClosed, no other may enter. None does before helpers are woken: until then the
   // caller is alone, and one that was woken for an earlier launch would take a program of this one.

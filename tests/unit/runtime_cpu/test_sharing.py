@@ -71,6 +71,45 @@ begin:
 {DELAY.replace("%body", "%begin")}
   br label %next""")
 
+#: out[program] = the scratch memory of its thread, with the arguments out, flag. Program 0 waits until program 48 has
+#: begun, unless *flag is not 0.
+STRIPES = program_loop(f"""
+  %out = load ptr, ptr %block
+  %f = getelementptr i64, ptr %block, i64 1
+  %flag = load ptr, ptr %f
+  %own = ptrtoint ptr %scratch to i64
+  %at = getelementptr i64, ptr %out, i64 %program
+  store i64 %own, ptr %at
+  %other = icmp eq i64 %program, 48
+  %told = zext i1 %other to i64
+  %ignored = atomicrmw or ptr %flag, i64 %told release
+  %zero = icmp eq i64 %program, 0
+  br i1 %zero, label %spin, label %begin
+spin:
+  %value = load atomic i64, ptr %flag acquire, align 8
+  %set = icmp ne i64 %value, 0
+  br i1 %set, label %begin, label %spin
+begin:
+{DELAY.replace("%body", "%begin")}
+  br label %next""")
+
+#: out[program] = out[program - 1] + 1, with the argument out: each program waits until the one before has written.
+CHAIN = program_loop("""
+  %out = load ptr, ptr %block
+  %at = getelementptr i64, ptr %out, i64 %program
+  %before = getelementptr i64, ptr %at, i64 -1
+  %zero = icmp eq i64 %program, 0
+  br i1 %zero, label %write, label %spin
+spin:
+  %value = load atomic i64, ptr %before acquire, align 8
+  %set = icmp ne i64 %value, 0
+  br i1 %set, label %write, label %spin
+write:
+  %found = phi i64 [ 0, %body ], [ %value, %spin ]
+  %sum = add i64 %found, 1
+  store atomic i64 %sum, ptr %at release, align 8
+  br label %next""")
+
 #: out[program] = 1 if one thread has the launch, with the argument out. Then it takes some 100 µs, or else 1.
 ALONE = program_loop("""
   %out = load ptr, ptr %block
@@ -90,10 +129,13 @@ delay:
   br i1 %again, label %delay, label %next""")
 
 
+def contending(text: str, has_atomics: bool = True) -> CpuKernel:
+    return CpuKernel("k", compiled(text), 0, ModuleInfo("k", (1, 1, 1), None, has_atomics=has_atomics), 64)
+
+
 def ran_alone(has_atomics: bool) -> np.ndarray:
     """For each of 14 launches of ALONE on two threads, which programs began with one thread on it."""
-    device = NATIVE.CpuDevice(threads=2, timeout_ns=FOREVER)
-    kernel = CpuKernel("k", compiled(ALONE), 0, ModuleInfo("k", (1, 1, 1), None, has_atomics=has_atomics), 64)
+    device, kernel = NATIVE.CpuDevice(threads=2, timeout_ns=FOREVER), contending(ALONE, has_atomics)
     found = np.full((14, 2_000), -1)
     for out in found:
         device.launch(kernel._kernel, block(address(out)), (out.size, 1, 1), name="k", waits=True)
@@ -117,3 +159,21 @@ def test_each_thread_begins_with_its_own_part() -> None:
         kernel.launch(device, (address(out), address(counter), address(begun)), (64, 1, 1))
         assert sorted(out) == list(range(64))
     assert out[0] <= 1 and out[32] <= 1
+
+
+def test_programs_that_may_wait_are_divided_in_stripes() -> None:
+    device, kernel = NATIVE.CpuDevice(threads=2, timeout_ns=20 * 10**9), contending(STRIPES)
+    for waits in (False, False, True):  # the first launch tells how long it takes
+        out, flag = np.zeros(512, np.int64), np.full(1, not waits, np.int64)
+        device.launch(kernel._kernel, block(address(out), address(flag)), (512, 1, 1), name="k", waits=True)
+        assert out.all()
+    assert out[0] != out[48] and len({*out}) == 2
+
+
+@pytest.mark.parametrize("threads", [2, 7])
+def test_a_program_may_wait_for_one_of_a_lower_number(threads: int) -> None:
+    device, kernel = NATIVE.CpuDevice(threads=threads, timeout_ns=60 * 10**9), contending(CHAIN)
+    for programs in (20_011, 5, 20_011, 131, 20_011):
+        out = np.zeros(programs, np.int64)
+        device.launch(kernel._kernel, block(address(out)), (programs, 1, 1), name="k", waits=True)
+        assert np.array_equal(out, np.arange(1, programs + 1))
