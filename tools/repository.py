@@ -167,13 +167,11 @@ class History:
                 commits.append(self.commit_tree(commits[-1], patch.message(), patch.author, index))
         return commits
 
-    def alone(self, base: str, queue: list[Patch]) -> Patch:
-        """The last patch of a queue with its lines merged into the base, without the patches before it.
+    def alone(self, base: str, patch: Patch, before: str, after: str) -> Patch:
+        """A patch, from one commit of its queue to the next, with its lines merged into the base alone.
 
-        Raises ToolError if it changes lines that those change.
+        Raises ToolError if it changes lines that patches before it change.
         """
-        patch = queue[-1]
-        *_, before, after = self.build_queue(base, queue, {})
         with tempfile.TemporaryDirectory(dir=self._scratch, prefix=".alone-") as scratch:
             index = {"GIT_INDEX_FILE": str(Path(scratch) / "index")}
             with self.git.custom_environment(**index):

@@ -12,10 +12,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from patched_tree import stock_tree
 from toy_project import git
 from vendor_support import ROOT
 
 from tools.project import Project
+from tools.queue import overlay_files
 from tools.verbs.mail import SUBJECTS
 
 PATCHES = sorted(path.name for path in (ROOT / "patches/tests").iterdir())
@@ -34,12 +36,11 @@ def mails(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def stock(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Upstream's release as its source tree has it, with its text files in git."""
-    project = Project(ROOT)
     folder = tmp_path_factory.mktemp("stock")
-    wheel = project.cache / "wheels" / project.lock().wheel_for_this_python().file
-    shutil.unpack_archive(wheel, folder / "python", "zip")
-    for program in (folder / "python/triton/backends/nvidia/bin").iterdir():
-        program.chmod(0o755)  # the archive's modes are lost
+    stock_tree(folder)
+    shutil.rmtree(folder / "python/triton/backends/spirv", ignore_errors=True)
+    for path in overlay_files(Project(ROOT)):
+        (folder / path).unlink(missing_ok=True)
     # Checked by their sources' hashes: two versions of a patch may be written within a second.
     compileall.compile_dir(
         folder / "python/triton", quiet=1, invalidation_mode=py_compile.PycInvalidationMode.CHECKED_HASH

@@ -53,14 +53,18 @@ def run(project: Project, arguments: list[str]) -> int:
     out.mkdir(parents=True, exist_ok=True)
     with hold(project):
         sync(project)
-        ready = {patch.name.removesuffix(".patch"): patch for patch in load_series(project)}
-        ready = {name: patch for name, patch in ready.items() if _tests(project, patch).is_dir()}
-        if unknown := sorted(ready.keys() - SUBJECTS.keys()):
+        series = load_series(project)
+        places = {patch.name.removesuffix(".patch"): place for place, patch in enumerate(series)}
+        places = {name: place for name, place in places.items() if _tests(project, series[place]).is_dir()}
+        if unknown := sorted(places.keys() - SUBJECTS.keys()):
             raise ToolError(f"tools/verbs/mail.py has no subject for {', '.join(unknown)}")
-        for number, name in enumerate([name for name in SUBJECTS if name in ready], 1):
-            path = out / f"{number:04}-{name}.patch"
-            path.write_text(_mail(project, ready[name], SUBJECTS[name]))
-            print(path)
+        with Repository(project) as repository:
+            commits = repository.build_queue(UPSTREAM_REF, series, {})
+            for number, name in enumerate([name for name in SUBJECTS if name in places], 1):
+                path, place = out / f"{number:04}-{name}.patch", places[name]
+                change = commits[place], commits[place + 1]
+                path.write_text(_mail(project, repository, series[place], change, SUBJECTS[name]))
+                print(path)
     return 0
 
 
@@ -68,20 +72,17 @@ def _tests(project: Project, patch: Patch) -> Path:
     return project.patches / "tests" / patch.name.removesuffix(".patch")
 
 
-def _mail(project: Project, patch: Patch, subject: str) -> str:
+def _mail(project: Project, repository: Repository, patch: Patch, change: tuple[str, str], subject: str) -> str:
     text = patch.body + patch.diff
-    series = load_series(project)
-    queue = series[: [one.name for one in series].index(patch.name) + 1]
     overlay = {path: file for path, file in overlay_files(project).items() if uses_module(text, path)}
     folder = _tests(project, patch)
     tests = {file.relative_to(folder).as_posix(): file for file in sorted(folder.rglob("*.py"))}
-    with Repository(project) as repository:
-        try:
-            single = repository.alone(UPSTREAM_REF, queue)
-            commit = repository.build_queue(UPSTREAM_REF, [single], overlay | tests)[-1]
-        except ToolError as error:
-            raise ToolError(f"{error}: it does not stand alone on {project.lock().version}") from None
-        diff = repository.diff_of(UPSTREAM_REF, commit)
+    try:
+        single = repository.alone(UPSTREAM_REF, patch, *change)
+        commit = repository.build_queue(UPSTREAM_REF, [single], overlay | tests)[-1]
+    except ToolError as error:
+        raise ToolError(f"{error}: it does not stand alone on {project.lock().version}") from None
+    diff = repository.diff_of(UPSTREAM_REF, commit)
     why = re.sub(r"\ban overlay(\s+)module", r"a new\1module", patch.header("Why"))
     fields = [
         f"Origin: vendor, {patch.author}",
