@@ -48,17 +48,17 @@ def run(tmp_path: Path, script: str, layer: dict[str, str], **environment: str) 
 
 
 def test_a_long_compilation_is_told_of(tmp_path: Path, faulty_layer: dict[str, str]) -> None:
-    script = "os.environ['FAULTY_COMPILE'] = '7000'\nlaunch(num_warps=2)\nos.environ['FAULTY_COMPILE'] = '0'\nlaunch()"
-    (line,) = [one for one in run(tmp_path, script, faulty_layer).stderr.splitlines() if "halved" in one]
-    assert line.startswith(f"triton: kernel 'halved': the driver's compiler ({selected().name}) "), line
-    assert "has worked on it for 5 s" in line
+    script = "os.environ['FAULTY_COMPILE'] = '2000'\nlaunch(num_warps=2)\nos.environ['FAULTY_COMPILE'] = '0'\nlaunch()"
+    script = f"from triton.backends.spirv import compile_time\ncompile_time.NOTICE = 1\n{script}"
+    begins = f"triton: kernel 'halved': the driver's compiler ({selected().name}) has worked on it for 1 s"
+    (line,) = [one for one in run(tmp_path, script, faulty_layer).stderr.splitlines() if one.startswith(begins)]
     assert "num_warps=8 instead of 2" in line and "TRITON_SPIRV_COMPILE_TIMEOUT" in line
 
 
 _TOO_LONG = """
 from triton.runtime.errors import OutOfResources
-os.environ["FAULTY_COMPILE"] = "15000"
-start = time.perf_counter()
+os.environ["FAULTY_COMPILE"] = "8000"
+os.environ["TRITON_SPIRV_COMPILE_TIMEOUT"] = "2"
 for attempt in range(2):
     try:
         launch(num_warps=2)
@@ -66,7 +66,6 @@ for attempt in range(2):
         print(error)
     else:
         raise AssertionError("no error")
-assert time.perf_counter() - start > 2
 """
 
 
@@ -79,20 +78,20 @@ os.environ["FAULTY_COMPILE"] = "0"
 launch(num_warps=4)
 out.zero_()
 os.environ["FAULTY_COMPILE"] = "60000"
-os.environ["TRITON_SPIRV_COMPILE_TIMEOUT"] = "30"  # for what is left of the 15 s
+os.environ["TRITON_SPIRV_COMPILE_TIMEOUT"] = "30"  # for what is left of the 8 s
 launch(num_warps=2)
 """
     )
-    first, second = run(tmp_path, script, faulty_layer, TRITON_SPIRV_COMPILE_TIMEOUT="4").stdout.splitlines()
+    first, second = run(tmp_path, script, faulty_layer).stdout.splitlines()
     assert first == second
     assert first.startswith(f"kernel 'halved': the driver's compiler ({selected().name}) "), first
-    assert "did not end within 4 s" in first and "num_warps=8 instead of 2" in first
+    assert "did not end within 2 s" in first and "num_warps=8 instead of 2" in first
     assert "TRITON_SPIRV_COMPILE_TIMEOUT" in first
 
 
 def test_the_process_ends_while_the_driver_still_compiles(tmp_path: Path, faulty_layer: dict[str, str]) -> None:
-    script = _TOO_LONG.replace('"15000"', '"1000000"')  # longer than run() waits
-    done = run(tmp_path, script, faulty_layer, TRITON_SPIRV_COMPILE_TIMEOUT="4", FAULTY_EXIT="1")
+    script = _TOO_LONG.replace('"8000"', '"1000000"')  # longer than run() waits
+    done = run(tmp_path, script, faulty_layer, FAULTY_EXIT="1")
     assert "at exit" not in done.stderr
 
 
@@ -107,13 +106,14 @@ def tuned(x, out, BLOCK: tl.constexpr):
 from triton import knobs
 def slow(metadata, **_):
     os.environ["FAULTY_COMPILE"] = "15000" if metadata["num_warps"] == 2 else "0"
+os.environ["TRITON_SPIRV_COMPILE_TIMEOUT"] = "2"
 knobs.compilation.listener = lambda src, metadata, **_: slow(metadata)
 tuned[(1,)](x, out, BLOCK=64)
 assert torch.equal(out, x / 2)
 print(tuned.best_config.num_warps)
 os._exit(0)
 """
-    assert run(tmp_path, script, faulty_layer, TRITON_SPIRV_COMPILE_TIMEOUT="4").stdout.splitlines()[-1] == "4"
+    assert run(tmp_path, script, faulty_layer).stdout.splitlines()[-1] == "4"
 
 
 @pytest.mark.parametrize("seconds", ["0.001", "60"])
