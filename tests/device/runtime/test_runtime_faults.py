@@ -97,29 +97,6 @@ def test_unknown_device_is_refused() -> None:
     assert "DeviceUnavailable: TRITON_SPIRV_DEVICE='no such' matches no device; the devices are 0: " in done.stderr
 
 
-@pytest.mark.only_on("Vulkan", "a forked child can use the CPU device")
-def test_fork_after_the_first_launch_is_refused(add_file: Path) -> None:
-    script = (
-        _RUN
-        + """
-run()
-pid = os.fork()
-if pid == 0:
-    try:
-        run()
-    except RuntimeError as error:
-        print("child:", error, flush=True)
-    os._exit(0)
-os.waitpid(pid, 0)
-run()
-print("parent:", values[0])
-"""
-    )
-    done = run_script(script, add_file)
-    assert "child: the device was opened before this process was forked" in done.stdout, done.stderr
-    assert "parent: 4.0" in done.stdout, done.stderr
-
-
 def test_fork_before_the_first_launch(add_file: Path) -> None:
     """It works, or the driver opens no device in the child, as NVIDIA's: then one error says what does."""
     script = (
@@ -182,32 +159,6 @@ run()
     done = run_script(script, add_file, TRITON_SPIRV_VALIDATE="1")
     assert "the Vulkan validation layer reported" in done.stderr
     assert "KernelRejected: kernel 'test' was refused" in done.stderr
-
-
-def test_a_kernel_that_does_not_end_in_time(long_file: Path) -> None:
-    """The time limit ends the launch; the process can go on, launches no more where the kernel runs on, and exits."""
-    script = """
-launch = load([((0,), "x", "*u32")])
-zero = numpy.zeros(1, numpy.uint32)
-long = lambda grid: launch(grid, array(zero))
-grid = last(long, 20)
-for _ in range(2):
-    try:
-        long(grid)
-    except RuntimeError as error:
-        print(type(error).__name__, error, flush=True)
-current().close()
-os._exit(0)
-"""
-    done = run_script(script, long_file, TRITON_SPIRV_TIMEOUT="1")
-    first, second = done.stdout.splitlines() or pytest.fail(done.stderr)
-    late = "kernel 'test' did not end within the time limit of 1000 ms"
-    assert first.partition(" ")[2].startswith(late), done.stderr
-    if current().device.api != "Vulkan":  # where a kernel is stopped
-        assert second == first
-    else:
-        assert second.startswith("RuntimeError this belongs to a device that failed earlier"), done.stderr
-    assert done.returncode == 0
 
 
 def test_a_wrong_time_limit_is_refused() -> None:
