@@ -213,13 +213,15 @@ def events_and_waits() -> None:
     zero = buffers.zeros(1, "uint32", busy)
     timing = [interface.Event(enable_timing=True) for _ in range(2)]
     count = 1
+
+    def work() -> float:
+        timing[0].record()
+        launch(min(count, 65535), -(-count // 65535), 1, 0, kernel.handle, None, None, None, None, zero)
+        timing[1].record()
+        return float(timing[0].elapsed_time(timing[1]))
+
     with interface.device(1):
-        while True:
-            timing[0].record()
-            launch(min(count, 65535), -(-count // 65535), 1, 0, kernel.handle, None, None, None, None, zero)
-            timing[1].record()
-            if timing[0].elapsed_time(timing[1]) > 50:
-                break
+        while min(work() for _ in range(3)) < 50:  # the processors may be busy with something else
             count *= 2
         for _ in range(20):
             launch(min(count, 65535), -(-count // 65535), 1, 0, kernel.handle, None, None, None, None, zero)
