@@ -14,7 +14,8 @@ class Lines:
         self._files: dict[str, int] = {}
         self._places: dict[tuple[str, int, int], str] = {}
         self.metadata: list[str] = []
-        self.scope = ""
+        #: The scopes of the function and of what it is inlined in, and the place of the call; "" where none is known.
+        self.scope = self.entry = self.call = ""
 
     def place(self, line: tuple[str, int, int] | None) -> str:
         """What is appended to an instruction of a place; nothing for one that is not known."""
@@ -49,11 +50,15 @@ class Lines:
                     f"distinct !DICompileUnit(language: DW_LANG_C, file: !{file}, isOptimized: true, "
                     "runtimeVersion: 0, emissionKind: LineTablesOnly)"
                 )
-                number = self._number(
-                    f'distinct !DISubprogram(name: "{_escaped(self._kernel)}", scope: !{file}, file: !{file}, line: 1, '
-                    f"type: !{kind}, spFlags: DISPFlagDefinition | DISPFlagOptimized, unit: !{unit})"
+                number, entry = (
+                    self._number(
+                        f'distinct !DISubprogram(name: "{_escaped(self._kernel)}", scope: !{file}, file: !{file}, '
+                        f"line: 1, type: !{kind}, spFlags: DISPFlagDefinition | DISPFlagOptimized, unit: !{unit})"
+                    )
+                    for _ in range(2)
                 )
-                self.scope = f"!{number}"
+                self.scope, self.entry = f"!{number}", f"!{entry}"
+                self.call = f"!{self._number(f'!DILocation(line: 0, column: 0, scope: !{entry})')}"
                 self.metadata.append(f"!llvm.dbg.cu = !{{!{unit}}}")
                 self.metadata.append("!llvm.module.flags = !{!1, !2}")
                 self.metadata.append('!1 = !{i32 2, !"Debug Info Version", i32 3}')

@@ -31,6 +31,8 @@ _VECTOR = re.compile(r"\tv|\t\S+\t(?:\{ )?v\d+\.|\t\S+\tq\d+")
 _STACK = re.compile(r"\tsubq\t\$(\d+), %rsp|\tsub\tsp, sp, #(\d+)")
 #: In the comments behind a label: the innermost loop that its instructions are in.
 _HEADER, _IN_LOOP = re.compile(r"Loop Header: Depth="), re.compile(r"in Loop: Header=(BB\w+)")
+#: Of the kernel's entry: the loop over programs, in which a short one is (module_translation.py).
+_PROGRAMS = re.compile(r"Header(?:=BB\w+|:) Depth=1\b")
 _CALL = re.compile(r"\s+(?:call\w*|bl)\s+\*?(\S+)")
 #: Of AVX2 and AVX-512, and calls of functions that do it by elements where the processor cannot (spread_access.py).
 _GATHER = re.compile(r"\s+(?:\w*(?:gather|scatter)|(?:call\w*|bl)\s+(?:gather|scatter)_)")
@@ -59,7 +61,7 @@ def code_lines(spirv: bytes, capabilities: Capabilities) -> tuple[tuple[MachineL
     its source. Raises Untranslatable, InvalidCode and NoHostTarget."""
     host = host_of(capabilities.processor)
     kernel = translate(spirv, host, capabilities.subgroup_size)
-    return tuple(map(_told, _read(assembly(kernel.text, host)))), kernel.scratch
+    return tuple(map(_told, _read(assembly(kernel.text, host), kernel.name))), kernel.scratch
 
 
 def _told(line: MachineLine) -> MachineLine:
@@ -69,8 +71,8 @@ def _told(line: MachineLine) -> MachineLine:
     return replace(line, gathers=gathers, bits=bits)
 
 
-def _read(text: str) -> Iterator[MachineLine]:
-    """Lines of LLVM's assembly, without directives."""
+def _read(text: str, entry: str) -> Iterator[MachineLine]:
+    """Lines of LLVM's assembly, without directives. ``entry``: the function that runs programs."""
     files: dict[str, str] = {}
     here, label, inside = MachineLine(""), "", False
     for line in text.splitlines():
@@ -94,7 +96,8 @@ def _read(text: str) -> Iterator[MachineLine]:
             yield replace(here, text=_spaced(line))
         if inside and (_HEADER.search(line) or _IN_LOOP.search(line)):
             match = _IN_LOOP.search(line)
-            here = replace(here, loop=match[1] if match else label)
+            loop = "" if here.function == entry and _PROGRAMS.search(line) else match[1] if match else label
+            here = replace(here, loop=loop)
 
 
 def _spaced(line: str) -> str:

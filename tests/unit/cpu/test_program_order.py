@@ -11,6 +11,8 @@ import triton.language as tl
 from triton.backends.spirv.capabilities import PROFILES
 from triton.backends.spirv.cpu.decoded_module import KernelModule
 from triton.backends.spirv.cpu.host import host_of
+from triton.backends.spirv.cpu.machine import assembly
+from triton.backends.spirv.cpu.module_translation import translate
 from triton.backends.spirv.cpu.program_order import fastest_axis
 from triton.backends.spirv.cpu.translation import Translation
 
@@ -99,3 +101,11 @@ def test_tiles(profile: str, kind: str) -> None:
     run(profile, tiles, (n // 4, n // 32), x, out, n, KIND=kind, ROWS=4, COLUMNS=32)
     expected = x.reshape(n, n).T if kind == "transposed" else x.reshape(n, n)
     assert np.array_equal(out[: n * n].reshape(n, n), expected) and not out[n * n :].any()
+
+
+@pytest.mark.parametrize("kind", ["", "atomic"])
+def test_short_programs_are_in_the_loop_over_programs(profile: str, kind: str) -> None:
+    arrays, host = [np.zeros(4, np.int32)] * 2, host_of(PROFILES[profile].processor)
+    found = compiled(profile, tiles, [*arrays, 4], {"KIND": kind, "ROWS": 16, "COLUMNS": 64})
+    text = assembly(translate(found.asm["spv"], host, 16).text, host)
+    assert ("\nprogram:" in text) == (kind == "atomic")

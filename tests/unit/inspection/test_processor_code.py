@@ -89,6 +89,7 @@ def test_the_page_reads_the_instructions(folder: Path, target: str, bits: int) -
         pages[name] = json.loads(re.search(r'type="application/json">(.*?)</script>', text, re.S)[1])  # type: ignore[index]
     wide, far = pages["scaled"], pages["of_columns"]
     assert wide["machine"]["vector_bits"] == bits and [one["bits"] for one in wide["accesses"]] == [bits, bits]
+    assert len(wide["machine"]["loops"]) == 1  # over strips: that over programs is none of the kernel's
     assert f"its vectors have up to {bits} bits" in wide["verdict"]
     (loop, *_) = far["machine"]["loops"]
     assert loop["places"][0].endswith(f":{FAR_LINE}") and loop["instructions"] >= loop["vectors"] + loop["calls"] > 0
