@@ -67,12 +67,17 @@ def _update(t: Translation, item: ModuleInstruction) -> None:
         code.label(after)
 
 
-def make_kept(t: Translation) -> bool:
-    """Has a program make the updates of its log. Gives whether the log may have any, which it does not."""
+def make_kept(t: Translation, room: bool = False) -> bool:
+    """Has a program make the updates of its log, or so that there is ``room`` for a round of a loop. Gives whether
+    others may have to wait for some, which they do not."""
     if t.delayed.most:
         several, after = t.code.name("several"), t.code.name("after")
         t.code.branch(ALONE, after, several)
         t.code.label(several)
+        if room:
+            full, held = t.code.name("full"), t.code.emit(f"load i64, ptr {LOG}, align 64")
+            t.code.branch(t.code.emit(f"icmp ugt i64 {held}, {t.delayed.full}"), full, after)
+            t.code.label(full)
         t.code.call("make_delayed", "void", [("ptr", LOG), ("ptr", "%stop"), ("i1", "true")], declared=True)
         t.code.jump(after)
         t.code.label(after)

@@ -86,7 +86,9 @@ class Control:
         t = self._t
         count_instructions(t, block)
         kept = block.label in t.delayed.kept
-        if kept and block.following:
+        if block.independent:
+            kept = make_kept(t, room=True)
+        elif kept and block.following:
             kept = make_kept(t)
         for item in in_groups(self._program, block.body):
             t.code.cut(_LONGEST, NEVER, "end")
@@ -317,6 +319,8 @@ class Control:
     # -- loops ---------------------------------------------------------------------------------------------------
     def _loop(self, header: BasicBlock) -> None:
         t, code = self._t, self._t.code
+        if header.independent and header.label in t.delayed.kept:
+            make_kept(t)
         loop = t.divergence.loops[header.label]
         outer = t.mask
         source = (

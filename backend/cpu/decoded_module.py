@@ -10,6 +10,7 @@ from typing import NamedTuple
 from ..abi.watch_note import read_note
 from ..optional import noted
 from ..spirv.decode import instruction_words, string
+from ..spirv.function import LOOP_CONTROL_DEPENDENCY_INFINITE
 from ..spirv.grammar import shape
 from ..spirv.opcodes import Decoration, StorageClass
 from .emulation import Emulation, component_of
@@ -79,7 +80,8 @@ class ModuleInstruction:
 @dataclass(slots=True)
 class BasicBlock:
     """A basic block: its phis, what follows them, and the terminator. ``merge``: the label that a structured branch
-    names, ``following``: a loop's continue target (section 2.11)."""
+    names, ``following``: a loop's continue target (section 2.11), ``independent``: whether no round of the loop depends
+    on another one."""
 
     label: int
     phis: list[ModuleInstruction] = field(default_factory=list)
@@ -87,6 +89,7 @@ class BasicBlock:
     end: ModuleInstruction | None = None
     merge: int = 0
     following: int = 0
+    independent: bool = False
 
     @property
     def targets(self) -> tuple[int, ...]:
@@ -263,6 +266,7 @@ class KernelModule:
             block.merge = found.operands[0]
         elif found.name == "OpLoopMerge":
             block.merge, block.following = found.operands[:2]
+            block.independent = bool(found.operands[2] & LOOP_CONTROL_DEPENDENCY_INFINITE)
         elif found.name in ("OpBranch", "OpBranchConditional", "OpReturn", "OpUnreachable"):
             block.end = found
         elif found.name == "OpVariable":

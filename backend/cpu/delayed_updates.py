@@ -12,7 +12,9 @@ No program can see that an update comes late. One would have to learn of it from
 atomic load, or a volatile load (docs/cpu.md), or be the program of the update and access device memory after it. A
 kernel with such an atomic operation or load makes its updates at once. A program makes those of its log before it
 accesses device memory, and before each round of a loop: 1,024 rows of 1,000 that 8 programs add to one in loops take
-374 µs on two threads, with a locked instruction for each element 9,058.
+374 µs on two threads, with a locked instruction for each element 9,058. Where no round depends on another one, as in
+loops over strips, whose accesses come before all updates in the kernel, it makes them before the loop, and keeps the
+loop's.
 
 The log is a number of bytes, the launch's grid, the kind of the last record, where those of this kind begin and which
 of them is next, in bytes, and from _FIRST on records: their kind, then their arguments.
@@ -37,7 +39,8 @@ _ASKS_FROM = _ROOM // 4
 _NO_UPDATES = ("OpAtomicLoad", "OpAtomicStore", "OpAtomicCompareExchange")
 #: What a program does only once its updates are made: of device memory alone, but for calls.
 _ACCESSES = ("OpLoad", "OpStore", "OpCopyMemory", "OpFunctionCall")
-#: A program that makes its updates before its end makes so many at least: fewer take as long as the lock.
+#: A program that makes its updates before its end makes so many at least, or makes them in rounds that do not depend on
+#: each other: fewer take as long as the lock.
 _FEWEST_EARLY = 4
 
 
@@ -62,10 +65,18 @@ def _most_kept(program: KernelModule) -> tuple[int, frozenset[int]]:
         for item in block.body:
             early |= holds and ends_delay(program, item)
             holds = item.result in updates or (holds and not ends_delay(program, item))
-        new = set(block.targets) - kept if holds else set()
+        new = {_behind(program, block.label, target) for target in block.targets} - kept if holds else set()
         kept |= new
         ahead += new
-    return (0 if early and len(found) < _FEWEST_EARLY else len(found)), frozenset(kept)
+    few = len(found) < _FEWEST_EARLY and not any(block.independent for block in program.blocks.values())
+    return (0 if early and few else len(found)), frozenset(kept)
+
+
+def _behind(program: KernelModule, label: int, target: int) -> int:
+    """The block that has to wait for what is kept where one goes to ``target``: that behind a loop at the end of one of
+    its rounds, if they do not depend on each other."""
+    loop = program.blocks[target]
+    return loop.merge if loop.independent and loop.following == label else target
 
 
 def ends_delay(program: KernelModule, item: ModuleInstruction) -> bool:
@@ -96,6 +107,11 @@ class DelayedUpdates:
     def bytes(self) -> int:
         """How much scratch memory the log takes."""
         return _FIRST + max(_ROOM, self._most_bytes) if self.most else 0
+
+    @property
+    def full(self) -> int:
+        """The bytes of records from which on there is no more room for those of a program, or a round of a loop."""
+        return self.bytes - _FIRST - self._most_bytes
 
     def keep(self, function: str, arguments: Sequence[tuple[str, str]], rest: str, now: str, sum_: str = "") -> str:
         """Lines that write a record to %log and go to %done: a call of ``function`` with these (type, value) and
@@ -150,7 +166,7 @@ keep:
   %asks = icmp ugt i64 %held, {_ASKS_FROM}
   br i1 %asks, label %ask, label %have
 ask:
-  %waits = icmp ugt i64 %held, {self.bytes - _FIRST - self._most_bytes}
+  %waits = icmp ugt i64 %held, {self.full}
   call void @make_delayed(ptr %place, ptr %stop, i1 %waits)
   br label %have
 have:

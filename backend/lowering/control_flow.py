@@ -7,7 +7,7 @@ from ..analysis.split_products import WHOLE
 from ..planning.live_registers import ALL
 from ..planning.plans import MatrixProducts
 from ..spirv import opcodes as op
-from ..spirv.function import LOOP_CONTROL_DONT_UNROLL, LOOP_CONTROL_NONE
+from ..spirv.function import LOOP_CONTROL_DEPENDENCY_INFINITE, LOOP_CONTROL_DONT_UNROLL, LOOP_CONTROL_NONE
 from ..transforms.strip_loops import ROLLED
 from ..ttgir.ir import Block, Operation, Value
 from .defined_integers import known_divide
@@ -94,6 +94,8 @@ def _for(ctx: Lowering, operation: Operation) -> None:
         or (traits.rolls_dot_loops and any(one.name == "tt.dot" for one in body.operations))
     )
     control = LOOP_CONTROL_DONT_UNROLL if rolled else LOOP_CONTROL_NONE
+    if operation.flag(ROLLED) and not initial and any(one.name == "tt.atomic_rmw" for one in body.operations):
+        control |= LOOP_CONTROL_DEPENDENCY_INFINITE
     start, end, increment = ctx.scalar(lower_bound), ctx.scalar(upper_bound), ctx.scalar(step)
     if ctx.module.constants.get(increment) == 0:
         raise UnsupportedOperation(operation, "its step is 0", "a step other than 0")

@@ -15,6 +15,8 @@ from .value_numbering import InstructionBuilder
 SELECTION_CONTROL_NONE = 0
 LOOP_CONTROL_NONE = 0
 LOOP_CONTROL_DONT_UNROLL = 2
+#: No round depends on another one: one may access what an earlier one updates as it was before.
+LOOP_CONTROL_DEPENDENCY_INFINITE = 4
 
 
 class FunctionBuilder(InstructionBuilder):

@@ -13,8 +13,8 @@ from ..layouts.distributed import LayoutError, layout_of
 from ..layouts.element_sizes import bytes_in_memory, element_type
 from ..layouts.shuffles import SubgroupShuffle
 from ..layouts.strip_layouts import cut_fits, same_registers
-from ..ttgir.ir import DenseAttr, Operation, Value
-from ..ttgir.operations import definition_of
+from ..ttgir.ir import DenseAttr, Function, Operation, Value
+from ..ttgir.operations import Effect, definition_of
 from ..ttgir.types import TensorType, strip_type
 from .strip_reductions import folds, keeps_strips
 
@@ -63,20 +63,24 @@ def ends(operation: Operation) -> bool:
     return operation.name in ("tt.store", "tt.atomic_rmw")
 
 
-def scatters(operation: Operation) -> bool:
-    """Whether an operation updates elements atomically where loaded numbers say, and what it finds is not used."""
-    if operation.name != "tt.atomic_rmw" or operation.result.uses or not is_tensor(operation.result):
-        return False
-    pending, seen = [operation["ptr"]], set[Value]()
-    while pending:
-        value = pending.pop()
-        owner = value.owner
-        if value not in seen and isinstance(owner, Operation) and is_tensor(value):
-            if owner.name == "tt.load":
-                return True
-            pending += owner.operands
-        seen.add(value)
-    return False
+def sees_updates(function: Function) -> bool:
+    """Whether a program may learn what another one updated before it ends: then the order of its updates and other
+    accesses counts."""
+    return any(
+        one.name == "tt.call"
+        or (one.name == "tt.load" and one.attribute("isVolatile"))
+        or (Effect.ATOMIC in definition_of(one).effects and not _only_updates(one))
+        for one in function.walk()
+    )
+
+
+def _only_updates(operation: Operation) -> bool:
+    return operation.name == "tt.atomic_rmw" and not operation.result.uses
+
+
+def updates(operation: Operation) -> bool:
+    """Whether an operation updates elements atomically, and what it finds is not used."""
+    return _only_updates(operation) and is_tensor(operation.result)
 
 
 def converts(operation: Operation, most: int | None) -> bool:

@@ -11,8 +11,9 @@ Tensors that come from elsewhere (a reduction, another layout, an iteration befo
 invocation's own, and those that are needed elsewhere are written to one (strip_loops.py).
 
 What stays in order: loads and stores of one element, all barriers, atomic operations. Whatever else touches memory
-between loads and stores ends a run. On the CPU device, atomic updates at loaded places are in loops as stores are, if
-what they find is not used: what a whole tile's would load first waits for memory. A later strip is loaded after an
+between loads and stores ends a run. On the CPU device, atomic updates are in loops as stores are, if what they find is
+not used, and no program of the kernel can see those of another one: what they update comes from registers, not from the
+stack. A later strip is loaded after an
 earlier one is stored, so accesses that may meet (they come from one argument) must be at one pointer for each element,
 no two of them equal: a tile that is reversed in place is loaded in a loop of its own. No access goes past a wait of the
 workgroup, since arguments may overlap (x[1:] and x[:-1]): where nothing waits between their accesses, that is up to the
@@ -44,9 +45,10 @@ from .strip_operations import (
     is_light,
     is_tensor,
     may_be_cut,
-    scatters,
+    sees_updates,
     size_of,
     sunk,
+    updates,
 )
 from .strip_reductions import folds, keeps_strips, reduced_dim
 
@@ -56,8 +58,8 @@ from .strip_reductions import folds, keeps_strips, reduced_dim
 _ARRAYS = 2.25
 _IN_ARRAYS = 0.125
 
-#: Instructions of an update of a register's scattered elements, one after the other.
-_UPDATED = 64
+#: Instructions of an update of a register's elements, one after the other; of neighbours, which are updated together.
+_UPDATED, _UPDATED_APART = 64, 8
 
 #: Strips of a loop in another, at least. What top-k selects from has two along each dimension: five loops in each
 #: other, with copies, took 77 µs for the top 16 of 64×1000 instead of 54.
@@ -137,6 +139,7 @@ class _Strips:
     def __init__(self, function: Function, driver: Driver, rows: bool, alone: bool, fewest: int) -> None:
         assert function.body is not None
         self._driver, self._rows, self._alone, self._fewest = driver, rows, alone, fewest
+        self._updates = alone and not sees_updates(function)
         self._roots = pointer_roots(function)
         self._indices: dict[Value, bool] = {}
         self._arrays: dict[Key, Value] = {}
@@ -209,7 +212,7 @@ class _Strips:
                 and (
                     operation.name == "ttg.fp4_to_fp"
                     or converts(operation, self._driver.most_shuffles)
-                    or (self._alone and scatters(operation))
+                    or (self._updates and updates(operation))
                 )
             )
         return known
@@ -449,7 +452,9 @@ class _Strips:
         layouts allow no more. Whether the body is within it."""
         budget = self._driver.unrolled_elementwise
         cost = cost_of((operation for operation, _ in run.operations), self._driver)
-        cost += sum(_UPDATED * register_count(sunk(store).tensor) for store in run.stores if store.results)
+        for store in run.stores:
+            apart = _UPDATED_APART if no_two_alike(store["ptr"]) else _UPDATED
+            cost += apart * register_count(sunk(store).tensor) if store.results else 0
         strips = 1
         arrays = [*run.inputs, *run.outputs]
         held = any((value, ROWS if self._rows else dim) in self._arrays for value, dim in run.inputs)

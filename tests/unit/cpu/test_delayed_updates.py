@@ -111,6 +111,21 @@ def read_in_a_loop(index, x, out, n, rounds, BLOCK: tl.constexpr):
         tl.store(out + at, tl.load(out + at, mask=at < n) * 2, mask=at < n)
 
 
+@triton.jit
+def in_strips(index, x, out, n, rounds, BLOCK: tl.constexpr):
+    """What is updated is read before and after. Programs add to the same elements behind those of their own."""
+    at, first = tl.arange(0, BLOCK), tl.program_id(0) * n
+    old = tl.load(out + first + at, mask=at < n, other=0)
+    tl.store(x + first + at, old * 2, mask=at < n)
+    tl.atomic_add(out + first + at, old + 1, mask=at < n)
+    tl.atomic_add(out + tl.num_programs(0) * n + 3 + at, old, mask=at < n)
+    if rounds > 1:
+        tl.atomic_max(out + first + at, 9, mask=at < n)
+        tl.debug_barrier()
+        new = tl.load(out + first + (n - 1 - at), mask=at < n, other=0)
+        tl.atomic_xchg(x + first + at, new, mask=at < n)
+
+
 @pytest.mark.parametrize("kernel", [scatter, rows, read_after, rows_in_a_loop], ids=lambda kernel: kernel.fn.__name__)
 def test_each_register_is_an_update(kernel: Any) -> None:
     program, log = _log(kernel)
@@ -139,7 +154,7 @@ class _Launches:
             self._device.launch(self._kernel, self._block, [programs, 1, 1], name="delayed")
 
 
-#: Programs of 64 elements keep their updates in the log. One of 4,096 is a loop, and makes them at once.
+#: One of 4,096 elements is a loop over strips.
 @pytest.mark.parametrize("block", [64, 4096])
 @pytest.mark.parametrize("dtype", ["int32", "float32", "int64", "float64"])
 def test_sums_of_scattered_elements(profile: str, dtype: str, block: int) -> None:
@@ -187,6 +202,31 @@ def test_updates_in_a_loop(profile: str, dtype: str, n: int) -> None:
 def test_a_program_reads_what_it_updated_in_a_loop(profile: str) -> None:
     _Launches(profile, read_in_a_loop, [INT, FLOAT, out := np.zeros(40_008, np.float32), 40_003, 10], 64).run(626)
     assert (out[:40_003] == 2**11 - 2).all() and not out[40_003:].any()
+
+
+#: Of 65,536 elements, the updates of a program take ten times the room of the log.
+@pytest.mark.parametrize("rounds", [1, 2])
+@pytest.mark.parametrize(("n", "block", "programs"), [(1000, 1024, 800), (4096, 4096, 131), (60_001, 65_536, 31)])
+def test_loops_over_strips_keep_updates(profile: str, n: int, block: int, programs: int, rounds: int) -> None:
+    old = RANDOM.integers(-4, 5, (programs, n)).astype(np.int32)
+    x, out = np.full(programs * n + 5, 77, np.int32), np.zeros((programs + 1) * n + 9, np.int32)
+    launches = _Launches(profile, in_strips, [INT, x, out, n, rounds], block)
+    for _ in range(4):
+        out[:], out[: programs * n] = 7, old.reshape(-1)
+        launches.run(programs)
+        new = np.maximum(2 * old + 1, 9) if rounds > 1 else 2 * old + 1
+        seen = new[:, ::-1] if rounds > 1 else 2 * old
+        sums = np.r_[[7] * 3, 7 + old.sum(0), [7] * 6]
+        assert np.array_equal(out, np.r_[new.reshape(-1), sums])
+        assert np.array_equal(x, np.r_[seen.reshape(-1), [77] * 5])
+
+
+def test_rounds_of_strips_are_independent() -> None:
+    made = compiled(PROFILES_HERE[-1], in_strips, [INT, INT, INT, 4, 4], {"BLOCK": 4096})
+    program = KernelModule(made.asm["spv"])
+    marked = [block for block in program.blocks.values() if block.independent]
+    assert marked and not any(block.label in DelayedUpdates(program, 16).kept for block in marked[:1])
+    assert all(block.merge in DelayedUpdates(program, 16).kept for block in marked)
 
 
 def test_updates_of_a_program_keep_their_order(profile: str) -> None:

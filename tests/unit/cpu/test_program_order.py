@@ -103,9 +103,9 @@ def test_tiles(profile: str, kind: str) -> None:
     assert np.array_equal(out[: n * n].reshape(n, n), expected) and not out[n * n :].any()
 
 
-@pytest.mark.parametrize("kind", ["", "atomic"])
+@pytest.mark.parametrize("kind", ["", "transposed"])
 def test_short_programs_are_in_the_loop_over_programs(profile: str, kind: str) -> None:
     arrays, host = [np.zeros(4, np.int32)] * 2, host_of(PROFILES[profile].processor)
     found = compiled(profile, tiles, [*arrays, 4], {"KIND": kind, "ROWS": 16, "COLUMNS": 64})
     text = assembly(translate(found.asm["spv"], host, 16).text, host)
-    assert ("\nprogram:" in text) == (kind == "atomic")
+    assert ("\nprogram:" in text) == (kind == "transposed")
