@@ -325,7 +325,11 @@ SUITES = (
                 "it needs a further package",
             ),
             ("No module named 'triton_kernels'|No Unquantized MoE backend", LIMIT, _NOT_BUILT),
-            (r"test_(ep_gather_uses_64_bit_output_row_offsets|swap_blocks\[.*-10000-)" + _NO_MEMORY, LIMIT, _MEMORY),
+            (
+                r"test_(ep_gather_uses_64_bit|decode_attention_int64|swap_blocks\[.*-10000-)" + _NO_MEMORY,
+                LIMIT,
+                _MEMORY,
+            ),
             (
                 "CPUSSUBackend object|test_fp8_tp_default_keeps_refined_layout",
                 LIMIT,
