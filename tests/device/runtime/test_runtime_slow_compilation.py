@@ -75,18 +75,18 @@ def test_a_compilation_that_takes_too_long_is_an_error(tmp_path: Path, faulty_la
         _TOO_LONG
         + """
 os.environ["FAULTY_COMPILE"] = "0"
+os.environ["TRITON_SPIRV_COMPILE_TIMEOUT"] = "60"
 launch(num_warps=4)
 out.zero_()
-os.environ["FAULTY_COMPILE"] = "60000"
-os.environ["TRITON_SPIRV_COMPILE_TIMEOUT"] = "30"  # for what is left of the 8 s
-launch(num_warps=2)
+os.environ["FAULTY_COMPILE"] = "120000"
+launch(num_warps=2)  # what is left of the 8 s
 """
     )
-    first, second = run(tmp_path, script, faulty_layer).stdout.splitlines()
-    assert first == second
-    assert first.startswith(f"kernel 'halved': the driver's compiler ({selected().name}) "), first
-    assert "did not end within 2 s" in first and "num_warps=8 instead of 2" in first
-    assert "TRITON_SPIRV_COMPILE_TIMEOUT" in first
+    lines = run(tmp_path, script, faulty_layer).stdout.splitlines()
+    assert len(lines) == 2
+    for line in lines:  # by the clock where the processors are busy with something else
+        assert line.startswith(f"kernel 'halved': the driver's compiler ({selected().name}) did not end within 2"), line
+        assert "num_warps=8 instead of 2" in line and "TRITON_SPIRV_COMPILE_TIMEOUT" in line
 
 
 def test_the_process_ends_while_the_driver_still_compiles(tmp_path: Path, faulty_layer: dict[str, str]) -> None:
@@ -106,7 +106,7 @@ def tuned(x, out, BLOCK: tl.constexpr):
 from triton import knobs
 def slow(metadata, **_):
     os.environ["FAULTY_COMPILE"] = "15000" if metadata["num_warps"] == 2 else "0"
-os.environ["TRITON_SPIRV_COMPILE_TIMEOUT"] = "2"
+os.environ["TRITON_SPIRV_COMPILE_TIMEOUT"] = "4"
 knobs.compilation.listener = lambda src, metadata, **_: slow(metadata)
 tuned[(1,)](x, out, BLOCK=64)
 assert torch.equal(out, x / 2)
