@@ -19,6 +19,9 @@ constexpr uint64_t kAlignment = 256;
 constexpr uint64_t kLargePage = 2 << 20;
 // Copies and fills are divided into programs of so many bytes.
 constexpr uint64_t kPiece = 256 << 10;
+// A fill writes so many bytes word by word, and copies them to where the rest of a program's are: the C library's copies
+// are of the processor's widest vectors, which this file's code is not compiled for.
+constexpr uint64_t kFilled = 4 << 10;
 // A copy within the device that is longer than this is queued, if nobody waits for it.
 constexpr uint64_t kTinyCopy = 256 << 10;
 // An upload that is shorter than this is copied a second time, so that its caller need not wait for earlier work.
@@ -49,8 +52,14 @@ TRITON_SPIRV_SYSTEM_V void run_fill(const std::byte* block, uint64_t first, uint
                                     const int32_t*) {
   const Fill& fill = *reinterpret_cast<const Fill*>(block);
   const uint64_t begin = first * kPiece, end = std::min(last * kPiece, fill.bytes);
-  auto* const words = reinterpret_cast<uint32_t*>(fill.to);
-  std::fill(words + begin / 4, words + end / 4, fill.word);
+  std::byte* const to = fill.to + begin;
+  const uint64_t bytes = end - begin, some = std::min(bytes, kFilled);
+  if (fill.word == (fill.word & 0xFF) * 0x01010101u) {
+    std::memset(to, static_cast<int>(fill.word & 0xFF), bytes);
+    return;
+  }
+  std::fill_n(reinterpret_cast<uint32_t*>(to), some / 4, fill.word);
+  for (uint64_t done = some; done < bytes; done += some) std::memcpy(to + done, to, std::min(some, bytes - done));
 }
 
 const cpu::Kernel copying(run_copy);

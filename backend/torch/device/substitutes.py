@@ -25,19 +25,16 @@ def _by_kernel(name: str, *args: Any) -> Any:
 
 def _convolution(*args: Any) -> Any:
     result = _by_kernel("convolution", *args)
-    if result is not NotImplemented:
-        return result
-    return fallback(_aten.convolution.default, *args)
+    return fallback(_aten.convolution.default, *args) if result is NotImplemented else result
 
 
 def _convolution_backward(grad: torch.Tensor, source: torch.Tensor, weight: torch.Tensor, *args: Any) -> Any:
     """``args``: stride, padding, dilation, transposed, output_padding, groups, output_mask."""
-    result = _by_kernel("convolution_backward", grad, source, weight, *args)
-    if result is not NotImplemented:
-        return result
     transposed, groups = args[3], args[5]
     channels = weight.size(1) * groups if transposed else weight.size(0)
-    return fallback(_aten.convolution_backward.default, grad, source, weight, [channels], *args)
+    given = grad, source, weight, [channels], *args
+    result = _by_kernel("convolution_backward", *given)
+    return fallback(_aten.convolution_backward.default, *given) if result is NotImplemented else result
 
 
 def _lstm_cell(

@@ -10,6 +10,7 @@ import torch
 
 from .dtypes import OnHost, computed_in
 from .elementwise import Body, run
+from .expressions import POWERS
 from .pointwise import apply, check_output, output_strides
 from .reducing import SUM, reduce
 from .strided_shapes import resized
@@ -23,7 +24,6 @@ exponent = tl.where(finite, libdevice.ilogb(tl.where(finite, self, 1.0)) + 1, 0)
 half = exponent // 2
 mantissa = tl.where(finite, libdevice.ldexp(libdevice.ldexp(self, -half), half - exponent), self)
 exponent = exponent.to(self.dtype)""")
-_POWERS = {2.0: "2", 3.0: "3", 0.5: "0.5", -0.5: "-0.5", -1.0: "-1"}
 
 
 def _clamp(self: torch.Tensor, min: Any = None, max: Any = None, *, out: torch.Tensor | None = None) -> torch.Tensor:  # noqa: A002
@@ -46,8 +46,8 @@ def _pow(self: Any, exponent: Any, *, out: torch.Tensor) -> torch.Tensor:
     if isinstance(exponent, (int, float)) and isinstance(self, torch.Tensor):
         if not (out.dtype.is_floating_point or out.dtype.is_complex) and exponent < 0:
             raise OnHost("a negative power of integers")
-        case = _POWERS.get(float(exponent))
-        if case in ("2", "3") or (case is not None and self.dtype.is_floating_point):
+        case = POWERS.get(float(exponent))
+        if case in ("1", "2", "3") or (case is not None and self.dtype.is_floating_point):
             return apply(f"pow:{case}", {"self": self}, out)
     return apply("pow:", {"self": self, "exponent": exponent}, out)
 

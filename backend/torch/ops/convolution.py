@@ -28,7 +28,9 @@ from .convolution_kernels import image_kernel, weight_kernel
 from .device_facts import kind_of
 from .dtypes import OnHost, or_not_implemented, require
 from .launching import launch
+from .library import aten
 from .matmul import product
+from .processor import or_torchs
 from .reducing import SUM, reduce
 from .strided_shapes import power_of_two
 from .tiles import Division, fastest, shared, tiles_for
@@ -39,9 +41,8 @@ _Optional = torch.Tensor | None
 
 def enter_convolution(library: torch.library.Library) -> None:
     """Enter both, by way of torch/device/substitutes.py, which torch asks."""
-    substitutes.KERNELS.update(
-        convolution=or_not_implemented(_convolution), convolution_backward=or_not_implemented(_backward)
-    )
+    for name, run in (("convolution", _convolution), ("convolution_backward", _backward)):
+        substitutes.KERNELS[name] = or_torchs(getattr(aten, name).default, or_not_implemented(run))
 
 
 def order_of(x: torch.Tensor, w: torch.Tensor) -> torch.memory_format:
@@ -240,6 +241,7 @@ def _backward(
     grad_output: torch.Tensor,
     input: torch.Tensor,  # noqa: A002
     weight: torch.Tensor,
+    bias_sizes: Sequence[int],
     stride: Sequence[int],
     padding: Sequence[int],
     dilation: Sequence[int],

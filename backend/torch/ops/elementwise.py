@@ -132,9 +132,9 @@ def _planned(body: Body, operands: Operands, compute: torch.dtype) -> PlannedLau
 def _tiled(
     elements: int, sizes: Dims, steps: list[Dims], kind: DeviceFacts
 ) -> tuple[Dims, list[Dims], tuple[int, int]]:
-    """The dimensions, the strides in them, and rows and columns of a tile of so many elements, or of more. On a GPU,
-    where an operand jumps through its memory along the last dimension and steps through it along another, that other
-    one comes before the last, and tiles have so many columns that all operands are read and written in whole lines.
+    """The dimensions, the strides in them, and rows and columns of a tile of so many elements, or of more. Where
+    an operand jumps through its memory along the last dimension and steps through it along another, that other one
+    comes before the last, and tiles have so many columns that all operands are read and written in whole lines.
 
     No kernel is compiled for the size of a tensor of fewer elements than a tile's, and for one of more none but for
     the power of two that its last dimension fits in."""
@@ -144,7 +144,7 @@ def _tiled(
     if len(sizes) == 1:
         return sizes, steps, (1, _columns(elements, inner, kind))
     columns = min(elements, SIDE if math.prod(sizes) <= elements else power_of_two(inner))
-    turned = None if kind.cpu else _turned(sizes, steps)
+    turned = _turned(sizes, steps)
     if turned is not None:
         order = [*(d for d in range(len(sizes) - 1) if d != turned), turned, len(sizes) - 1]
         sizes, columns = tuple(sizes[d] for d in order), SIDE

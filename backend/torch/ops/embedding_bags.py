@@ -17,32 +17,33 @@ from .searching import places_in
 
 _SUM, _MEAN, _MAX = 0, 1, 2  # torch's EmbeddingBagMode
 _Optional = torch.Tensor | None
-#: Each element goes through the indices of its bag; of equal numbers the first is the greatest, as is NaN.
+#: Rows of a tile go through the indices of their bags; of equal numbers the first is the greatest, as is NaN. A row
+#: that is no bag has bounds of no meaning, which are within the indices, too, once they were looked at.
 _TEXT = """out = zero.to({number})
-best = zero.to(tl.int64) - 1
-size = count
+{best}size = count
 {segment}size = rows
-n = zero.to(tl.int64)
+n = begin * 0
 left = tl.max(tl.where(mask, end - begin, (end - begin) * 0))
-at = begin + zero
-everything = mask
+at = begin
 while left > 0:
-    mask = everything & (at < end)
-    index = tl.load(indices + at * index_step, mask=mask, other=0).to(tl.int64)
+    there = at < end
+    index = tl.load(indices + at * index_step, mask=there, other=0).to(tl.int64)
     __CHECK__
-    use = mask & (index != padding) & (bad == 0)
+    taken = there & (index != padding) & (bad == 0)
+    use = mask & taken
     value = tl.load(self + index * step + zero, mask=use, other=0).to({number})
     {action}
-    n += use.to(tl.int64)
+    n += taken.to(tl.int64)
     at += 1
     left -= 1
-mask = everything
 {finish}"""
 #: The first bag begins with the first index.
 _SEGMENT = CHECK_SEGMENT.replace("(end > size)", "(end > size) | (first != 0)")
-_TEXT = _TEXT.replace("    __CHECK__\n", "".join(f"    {line}\n" for line in CHECK.splitlines()))
+_OF_ROWS = CHECK.replace("fault + zero", "fault + at * 0").replace("mask & bad", "there & bad")
+_TEXT = _TEXT.replace("    __CHECK__\n", "".join(f"    {line}\n" for line in _OF_ROWS.splitlines()))
+_NONE = "best = zero.to(tl.int64) - 1\n"
 _ADDED = "out += value"
-_WEIGHTED = "out += value * tl.load(weights + at * weight_step, mask=use, other=0).to({number})"
+_WEIGHTED = "out += value * tl.load(weights + at * weight_step, mask=there, other=0).to({number})"
 _GREATEST = (
     "better = use & ((best < 0) | (value > out) | ((value != value) & (out == out)))\n"
     "    out = tl.where(better, value, out)\n"
@@ -96,8 +97,9 @@ def _bags(
     compute, count = computed_in(weight.dtype), begin.numel()
     number = IN_SOURCE[NAMES[compute]]
     out = torch.empty((count, weight.shape[1]), dtype=weight.dtype, device=weight.device)
-    best = torch.empty((count, weight.shape[1]), dtype=torch.int64, device=weight.device)
-    sizes = torch.empty((count, weight.shape[1]), dtype=torch.int64, device=weight.device)
+    results = {"out": out, "n": torch.empty(out.shape, dtype=torch.int64, device=weight.device)}
+    if mode == _MAX:
+        results["best"] = torch.empty_like(results["n"])
     action = _GREATEST if mode == _MAX else _ADDED if per_sample_weights is None else _WEIGHTED.format(number=number)
     finish = f"out = out / tl.maximum(n, 1).to({number})" if mode == _MEAN else ""
     operands: dict[str, Any] = {"begin": begin[:, None], "end": end[:, None], "first": starts[:1, None]}
@@ -110,13 +112,14 @@ def _bags(
     if per_sample_weights is not None:
         counts["weight_step"] = per_sample_weights.stride(0)
     body = Body(
-        _TEXT.format(segment=_SEGMENT, number=number, action=action, finish=finish),
+        _TEXT.format(best=_NONE if mode == _MAX else "", segment=_SEGMENT, number=number, action=action, finish=finish),
         frozenset(("begin", "end", "first")),
         frozenset(("self", "fault", "indices", "weights")),
     )
-    run(body, {"out": out, "best": best, "n": sizes}, operands, compute, counts)
+    run(body, results, operands, compute, counts)
     bags = places_in(starts[:count], torch.arange(indices.numel(), device=weight.device), True) - 1
-    return out, bags, sizes[:, 0].contiguous(), best if mode == _MAX else sizes.new_empty(0)
+    sizes = results["n"][:, 0].contiguous()
+    return out, bags, sizes, results.get("best", sizes.new_empty(0))
 
 
 def _dense_backward(

@@ -183,16 +183,21 @@ BY_TEXT = {
     ),
 }
 
+#: Exponents that have a case of their own.
+POWERS = {1.0: "1", 2.0: "2", 3.0: "3", 0.5: "0.5", -0.5: "-0.5", -1.0: "-1", -2.0: "-2"}
+
 #: Of an operation and a case that cases.py tells apart.
 CASES = {
     "clamp:both": "fn.minimum(fn.maximum(self, min), max)",
     "clamp:min": "fn.maximum(self, min)",
     "clamp:max": "fn.minimum(self, max)",
+    "pow:1": "self",  # in the gradient of a square
     "pow:2": "self * self",
     "pow:3": "self * self * self",
     "pow:0.5": "libdevice.sqrt(self)",
     "pow:-0.5": "libdevice.rsqrt(self)",
     "pow:-1": "fn.reciprocal(self)",
+    "pow:-2": "fn.reciprocal(self * self)",
     "pow:": "libdevice.pow(self, exponent)",
     "nan_to_num:": (
         'tl.where(self != self, nan, tl.where(self == float("inf"), posinf, '

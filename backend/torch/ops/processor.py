@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 import torch
@@ -17,6 +18,7 @@ from ... import runtime
 from ...settings import TORCH_COMPILED
 from ..device.cpu_fallback import by_torchs_kernel
 from ..device.tensor_memory import context_of, is_ours, shares_host_memory
+from .expressions import POWERS
 
 #: Of the first tensor among an operation's arguments, and of all arguments that have no name.
 _Condition = Callable[[torch.Tensor, tuple[Any, ...]], bool]
@@ -34,6 +36,33 @@ def _elements(least: int, most: int = 2**62) -> _Condition:
     return lambda x, args: least <= x.numel() <= most
 
 
+def _convolves(x: torch.Tensor, args: tuple[Any, ...]) -> bool:
+    """Whether (image, weights, bias, stride …) have so many products that the way to torch's is worth it. Windows of
+    one element are products of matrices, which are faster here."""
+    image, weights, _, stride, *_, groups = args
+    if x.dtype != torch.float32 and not (x.dtype == torch.bfloat16 and _has_bfloat16()):
+        return False
+    each = image.numel() // max(1, image.shape[1] * prod(stride)) * weights.numel()
+    return each >= (100_000 if groups > 1 else 3_000_000 if prod(weights.shape[2:]) > 1 else 2**62)
+
+
+@functools.cache
+def _has_bfloat16() -> bool:
+    """Whether torch has products of bfloat16 for this processor; it adds them up one at a time otherwise."""
+    return torch.backends.mkldnn.is_available() and bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+
+
+def _along(last: bool, least: int, place: int = 1) -> _Condition:
+    """Whether an operation is along the last dimension, or along another one, of so many elements; ``place``: of the
+    dimension's number among its arguments."""
+    return lambda x, args: x.numel() >= least and (args[place] % max(1, x.dim()) == x.dim() - 1) == last
+
+
+def _is_general(x: torch.Tensor, args: tuple[Any, ...]) -> bool:
+    simple = len(args) > 1 and isinstance(args[1], (int, float)) and float(args[1]) in POWERS
+    return x.is_complex() or (x.is_floating_point() and x.numel() >= 1 << 13 and not simple)
+
+
 def _has_mask(x: torch.Tensor, args: tuple[Any, ...]) -> bool:
     return x.numel() <= _FEW and any(i is not None and i.dtype in (torch.bool, torch.uint8) for i in args[1])
 
@@ -45,11 +74,26 @@ _CONDITIONS: dict[str, _Condition] = {
     "_fft_c2c _fft_c2r _fft_r2c": _elements(1),  # of none MKL has an error
     "linalg_matrix_exp": _always,
     "_linalg_det _linalg_slogdet _linalg_solve_ex linalg_inv_ex linalg_lu": _matrices(32),
-    "mm bmm addmm baddbmm": lambda x, args: x.dtype in (torch.float64, torch.complex64, torch.complex128),
-    "add sub mul div neg reciprocal pow eq ne sgn conj_physical": lambda x, args: x.is_complex(),
-    "sum mean prod cumsum": lambda x, args: x.is_complex(),
+    "mm bmm addmm baddbmm": lambda x, args: (
+        x.dtype in (torch.float64, torch.complex64, torch.complex128)
+        or (x.dtype == torch.int64 and x.numel() >= 1 << 14)
+    ),
+    "convolution": _convolves,
+    "convolution_backward": lambda x, args: _convolves(x, args[1:-1]),
+    "pow": _is_general,
+    "add sub mul div neg reciprocal eq ne sgn conj_physical": lambda x, args: x.is_complex(),
+    "sum mean prod": lambda x, args: x.is_complex(),
+    "cumsum": lambda x, args: x.is_complex() or (not x.is_floating_point() and _along(True, 1 << 16)(x, args)),
+    "_cummax_helper _cummin_helper": _along(True, 1 << 16, place=3),
+    "_softmax _log_softmax": _along(False, 1 << 16),
+    "index_select": _along(True, 1 << 17),
+    "gather": _along(True, 1 << 17),
+    "flip": _elements(1 << 16),
     "erfinv special_ndtri _pdist_forward": _always,
-    "reflection_pad2d reflection_pad3d replication_pad2d replication_pad3d grid_sampler_2d": _elements(1 << 16),
+    "reflection_pad2d reflection_pad3d replication_pad2d replication_pad3d": _elements(1 << 16),
+    "upsample_bilinear2d": _elements(1 << 12),
+    "grid_sampler_2d": _elements(1 << 13),
+    "upsample_bilinear2d_backward": _elements(1 << 16),
     "_adaptive_avg_pool2d": _elements(1 << 15),
     "sort": lambda x, args: max(x.shape, default=0) > 8192,
     # Of equal numbers, which are many in 16 bits, the first are found here, as on CUDA; torch's finds any.

@@ -61,7 +61,13 @@ def _parts(tensor: torch.Tensor, names: Sequence[str]) -> dict[str, torch.Tensor
 
 
 def _gates(
-    count: int, given: torch.Tensor, hidden: torch.Tensor, given_bias: _Optional, hidden_bias: _Optional, apart: int
+    count: int,
+    given: torch.Tensor,
+    hidden: torch.Tensor,
+    given_bias: _Optional = None,
+    hidden_bias: _Optional = None,
+    *,
+    apart: int,
 ) -> tuple[list[str], dict[str, torch.Tensor]]:
     """(lines that assign gate0, gate1, …, operands). Of gate ``apart`` the hidden part is hidden<apart> instead."""
     operands: dict[str, torch.Tensor] = {}
@@ -82,83 +88,15 @@ def _gates(
     return lines, operands
 
 
-def lstm_step(
-    given: torch.Tensor,
-    hidden: torch.Tensor,
-    cx: torch.Tensor,
-    hy: torch.Tensor,
-    cy: torch.Tensor,
-    workspace: torch.Tensor,
-    given_bias: _Optional = None,
-    hidden_bias: _Optional = None,
-) -> None:
-    """Writes ``hy`` and ``cy`` (B, H) and the workspace of i, f, g and o (B, 4 H). Raises OnHost."""
-    lines, operands = _gates(4, given, hidden, given_bias, hidden_bias, apart=-1)
-    outputs = {"hy": hy, "cy": cy, **_parts(workspace, "ifgo")}
-    _compute("\n".join([*lines, _LSTM]), outputs, {**operands, "cx": cx})
-
-
-def lstm_back(
-    to_hy: Sequence[_Optional],
-    to_cy: _Optional,
-    cx: torch.Tensor,
-    cy: torch.Tensor,
-    workspace: torch.Tensor,
-    to_gates: torch.Tensor,
-) -> torch.Tensor:
-    """Writes the gates' gradients (B, 4 H); that of cx. ``to_hy``: gradients that add up. Raises OnHost."""
-    operands = {"cx": cx, "cy": cy, **_parts(workspace, "ifgo")}
-    lines = [_sum("grad_hy", to_hy, operands), _sum("grad_cy", [to_cy], operands)]
-    outputs = {"to_cx": torch.empty(cx.shape, dtype=cx.dtype, device=cx.device)}
-    outputs |= _parts(to_gates, ("to_i", "to_f", "to_g", "to_o"))
-    _compute("\n".join([*lines, _LSTM_BACKWARD]), outputs, operands)
-    return outputs["to_cx"]
-
-
-def gru_step(
-    given: torch.Tensor,
-    hidden: torch.Tensor,
-    hx: torch.Tensor,
-    hy: torch.Tensor,
-    workspace: torch.Tensor,
-    given_bias: _Optional = None,
-    hidden_bias: _Optional = None,
-) -> None:
-    """Writes ``hy`` (B, H) and the workspace of r, z, n, hx and the hidden part of n (B, 5 H). Raises OnHost."""
-    lines, operands = _gates(3, given, hidden, given_bias, hidden_bias, apart=2)
-    outputs = {"hy": hy, **_parts(workspace, ("r", "z", "n", "kept", "hn"))}
-    _compute("\n".join([*lines, _GRU]), outputs, {**operands, "hx": hx})
-
-
-def gru_back(
-    to_hy: Sequence[_Optional], workspace: torch.Tensor, to_given: torch.Tensor, to_hidden: torch.Tensor
-) -> torch.Tensor:
-    """Writes the gradients of both kinds of gates (B, 3 H); that of hx. ``to_hy``: gradients that add up. Raises
-    OnHost."""
-    operands = _parts(workspace, ("r", "z", "n", "hx", "hn"))
-    line = _sum("grad_hy", to_hy, operands)
-    shape = operands["hx"].shape
-    outputs = {"to_hx": torch.empty(shape, dtype=workspace.dtype, device=workspace.device)}
-    outputs |= _parts(to_given, ("to_r", "to_z", "to_n"))
-    outputs |= _parts(to_hidden, ("hidden_r", "hidden_z", "hidden_n"))
-    _compute(f"{line}\n{_GRU_BACKWARD}", outputs, operands)
-    return outputs["to_hx"]
-
-
-def _sum(name: str, parts: Sequence[_Optional], operands: dict[str, torch.Tensor]) -> str:
-    """The line that adds them up, which become operands."""
-    there = {f"{name}{n}": part for n, part in enumerate(parts) if part is not None}
-    operands |= there
-    return f"{name} = {' + '.join(there) or '0.0'}"
-
-
 def _lstm(
     input_gates: torch.Tensor, hidden_gates: torch.Tensor, cx: torch.Tensor, *biases: _Optional
 ) -> tuple[torch.Tensor, ...]:
-    """aten::_thnn_fused_lstm_cell: (hy, cy, workspace)."""
+    """aten::_thnn_fused_lstm_cell: (hy, cy, workspace of i, f, g and o)."""
     workspace = torch.empty(hidden_gates.shape, dtype=cx.dtype, device=cx.device)
     hy, cy = (torch.empty(cx.shape, dtype=cx.dtype, device=cx.device) for _ in range(2))
-    lstm_step(input_gates, hidden_gates, cx, hy, cy, workspace, *biases)
+    lines, operands = _gates(4, input_gates, hidden_gates, *biases, apart=-1)
+    outputs = {"hy": hy, "cy": cy, **_parts(workspace, "ifgo")}
+    _compute("\n".join([*lines, _LSTM]), outputs, {**operands, "cx": cx})
     return hy, cy, workspace
 
 
@@ -168,18 +106,25 @@ def _lstm_backward(
     """(grad_gates, grad_cx, grad_bias)."""
     if grad_hy is None and grad_cy is None:
         return None, None, None
-    grad_gates = torch.empty_like(workspace)
-    grad_cx = lstm_back([grad_hy], grad_cy, cx, cy, workspace, grad_gates)
+    given = {"grad_hy": grad_hy, "grad_cy": grad_cy}
+    operands = {"cx": cx, "cy": cy, **_parts(workspace, "ifgo")}
+    operands |= {name: gradient for name, gradient in given.items() if gradient is not None}
+    lines = [f"{name} = 0.0" for name in given if name not in operands]
+    grad_gates, grad_cx = torch.empty_like(workspace), torch.empty(cx.shape, dtype=cx.dtype, device=cx.device)
+    outputs = {"to_cx": grad_cx, **_parts(grad_gates, ("to_i", "to_f", "to_g", "to_o"))}
+    _compute("\n".join([*lines, _LSTM_BACKWARD]), outputs, operands)
     return grad_gates, grad_cx, grad_gates.sum(0) if has_bias else None
 
 
 def _gru(
     input_gates: torch.Tensor, hidden_gates: torch.Tensor, hx: torch.Tensor, *biases: _Optional
 ) -> tuple[torch.Tensor, ...]:
-    """aten::_thnn_fused_gru_cell: (hy, workspace)."""
+    """aten::_thnn_fused_gru_cell: (hy, workspace of r, z, n, hx and the hidden part of n)."""
     workspace = torch.empty((*hx.shape[:-1], 5 * hx.shape[-1]), dtype=hx.dtype, device=hx.device)
     hy = torch.empty(hx.shape, dtype=hx.dtype, device=hx.device)
-    gru_step(input_gates, hidden_gates, hx, hy, workspace, *biases)
+    lines, operands = _gates(3, input_gates, hidden_gates, *biases, apart=2)
+    outputs = {"hy": hy, **_parts(workspace, ("r", "z", "n", "kept", "hn"))}
+    _compute("\n".join([*lines, _GRU]), outputs, {**operands, "hx": hx})
     return hy, workspace
 
 
@@ -187,6 +132,9 @@ def _gru_backward(grad_hy: torch.Tensor, workspace: torch.Tensor, has_bias: bool
     """(grad_input_gates, grad_hidden_gates, grad_hx, grad_input_bias, grad_hidden_bias)."""
     shape = *grad_hy.shape[:-1], 3 * grad_hy.shape[-1]
     given, hidden = (torch.empty(shape, dtype=grad_hy.dtype, device=grad_hy.device) for _ in range(2))
-    grad_hx = gru_back([grad_hy], workspace, given, hidden)
+    grad_hx = torch.empty(grad_hy.shape, dtype=grad_hy.dtype, device=grad_hy.device)
+    outputs = {"to_hx": grad_hx, **_parts(given, ("to_r", "to_z", "to_n"))}
+    outputs |= _parts(hidden, ("hidden_r", "hidden_z", "hidden_n"))
+    _compute(_GRU_BACKWARD, outputs, {"grad_hy": grad_hy, **_parts(workspace, ("r", "z", "n", "hx", "hn"))})
     biases = (given.sum(0), hidden.sum(0)) if has_bias else (None, None)
     return given, hidden, grad_hx, *biases

@@ -19,7 +19,6 @@ from torch.nn import functional
 from ..device.substitutes import _gru_cell, _lstm_cell
 from .dtypes import known
 from .library import ON_DEVICE, aten
-from .recurrent import gru_back, gru_step, lstm_back, lstm_step
 
 _TYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
@@ -39,28 +38,33 @@ class _Lstm(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, gates: Any, weight: Any, bias: None, back: bool, h: Any, c: Any) -> Any:
-        outs = gates.new_empty((*gates.shape[:2], h.shape[1]))
-        cells, work, hidden = torch.empty_like(outs), torch.empty_like(gates), torch.empty_like(gates[0])
-        last, state, transposed = h, c, weight.t()
-        for t in _order(len(gates), back):
-            lstm_step(gates[t], torch.mm(last, transposed, out=hidden), state, outs[t], cells[t], work[t])
-            last, state = outs[t], cells[t]
+        transposed, outs, cells = weight.t(), [h], [c]
+        work: list[torch.Tensor] = []
+        for given in _ordered(gates.unbind(), back):
+            step = aten._thnn_fused_lstm_cell(given, torch.mm(outs[-1], transposed), cells[-1])
+            for made, part in zip((outs, cells, work), step, strict=True):
+                made.append(part)
+        every = torch.stack(_ordered(outs[1:], back))
         ctx.back = back
-        ctx.save_for_backward(gates, weight, bias, h, c, outs, cells, work)
-        return outs, last.clone(), state.clone()
+        ctx.save_for_backward(gates, weight, bias, h, c, every, *cells[1:], *work)
+        return every, outs[-1].clone(), cells[-1].clone()
 
     @staticmethod
     def backward(ctx: Any, *to: Any) -> Any:
         if torch.is_grad_enabled():
             return _again(ctx, _lstm_cell, to)
-        _, weight, _, h, c, outs, cells, work = ctx.saved_tensors
-        order, to_gates = _order(len(outs), ctx.back), torch.empty_like(work)
-        to_outs, of_h, of_c = to
-        for n in reversed(range(len(order))):
-            t, before = order[n], cells[order[n - 1]] if n else c
-            of_c = lstm_back([to_outs[t], of_h], of_c, before, cells[t], work[t], to_gates[t])
-            of_h = to_gates[t] @ weight
-        return to_gates, _of_weight(to_gates, outs, h, ctx.back), None, None, of_h, of_c
+        _, weight, _, h, c, outs, *saved = ctx.saved_tensors
+        cells, work, to_gates = [c, *saved[: len(outs)]], saved[len(outs) :], []
+        to_outs, of_h, of_c = _ordered(to[0].unbind(), ctx.back), *to[1:]
+        while work:
+            of_h, after = to_outs[len(work) - 1] + of_h, cells.pop()
+            of_gates, of_c, _ = aten._thnn_fused_lstm_cell_backward_impl(
+                of_h, of_c, cells[-1], after, work.pop(), False
+            )
+            of_h = of_gates @ weight
+            to_gates.append(of_gates)
+        every = torch.stack(_ordered(to_gates, not ctx.back))
+        return every, _of_weight(every, outs, h, ctx.back), None, None, of_h, of_c
 
 
 class _Gru(torch.autograd.Function):
@@ -69,28 +73,32 @@ class _Gru(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, gates: Any, weight: Any, bias: Any, back: bool, h: Any) -> Any:
-        outs, hidden = gates.new_empty((*gates.shape[:2], h.shape[1])), torch.empty_like(gates[0])
-        work = gates.new_empty((*gates.shape[:2], 5 * h.shape[1]))
-        last, transposed = h, weight.t()
-        for t in _order(len(gates), back):
-            gru_step(gates[t], torch.mm(last, transposed, out=hidden), last, outs[t], work[t], None, bias)
-            last = outs[t]
+        transposed, outs, work = weight.t(), [h], []
+        for given in _ordered(gates.unbind(), back):
+            hidden = torch.mm(outs[-1], transposed)
+            out, of_step = aten._thnn_fused_gru_cell(given, hidden, outs[-1], None, bias)
+            outs.append(out)
+            work.append(of_step)
+        every = torch.stack(_ordered(outs[1:], back))
         ctx.back = back
-        ctx.save_for_backward(gates, weight, bias, h, outs, work)
-        return outs, last.clone()
+        ctx.save_for_backward(gates, weight, bias, h, every, *work)
+        return every, outs[-1].clone()
 
     @staticmethod
     def backward(ctx: Any, *to: Any) -> Any:
         if torch.is_grad_enabled():
             return _again(ctx, _gru_cell, to)
-        _, weight, bias, h, outs, work = ctx.saved_tensors
-        to_gates, to_hidden = (outs.new_empty((*outs.shape[:2], 3 * h.shape[1])) for _ in range(2))
-        to_outs, of_h = to
-        for t in reversed(_order(len(outs), ctx.back)):
-            direct = gru_back([to_outs[t], of_h], work[t], to_gates[t], to_hidden[t])
-            of_h = torch.addmm(direct, to_hidden[t], weight)
-        of_bias = None if bias is None else to_hidden.flatten(0, 1).sum(0)
-        return to_gates, _of_weight(to_hidden, outs, h, ctx.back), of_bias, None, of_h
+        _, weight, bias, h, outs, *work = ctx.saved_tensors
+        to_gates, to_hidden, to_outs, of_h = [], [], _ordered(to[0].unbind(), ctx.back), to[1]
+        while work:
+            of_h = to_outs[len(work) - 1] + of_h
+            of_gates, of_hidden, direct, *_ = aten._thnn_fused_gru_cell_backward(of_h, work.pop(), False)
+            of_h = torch.addmm(direct, of_hidden, weight)
+            to_gates.append(of_gates)
+            to_hidden.append(of_hidden)
+        every, hidden = (torch.stack(_ordered(parts, not ctx.back)) for parts in (to_gates, to_hidden))
+        of_bias = None if bias is None else hidden.flatten(0, 1).sum(0)
+        return every, _of_weight(hidden, outs, h, ctx.back), of_bias, None, of_h
 
 
 def _again(ctx: Any, cell: Callable[..., Any], to: Sequence[torch.Tensor]) -> tuple[Any, ...]:
@@ -101,19 +109,20 @@ def _again(ctx: Any, cell: Callable[..., Any], to: Sequence[torch.Tensor]) -> tu
     inputs = [gates, weight, bias, *first]
     twins = [t if t is None or t.requires_grad else t.detach().requires_grad_() for t in inputs]
     gates, weight, bias, *states = twins
-    outs: dict[int, torch.Tensor] = {}
-    for t in _order(len(gates), ctx.back):
-        states = cell(gates[t], states[0] @ weight.t(), states[-1], None, bias)[: len(first)]
-        outs[t] = states[0]
-    results = torch.stack([outs[t] for t in range(len(gates))]), *states
+    outs = []
+    for given in _ordered(gates.unbind(), ctx.back):
+        states = cell(given, states[0] @ weight.t(), states[-1], None, bias)[: len(first)]
+        outs.append(states[0])
+    results = torch.stack(_ordered(outs, ctx.back)), *states
     there = [t for t in twins if t is not None]
     found = iter(torch.autograd.grad(results, there, to, create_graph=True))
     gradients = [None if t is None else next(found) for t in twins]
     return *gradients[:3], None, *gradients[3:]
 
 
-def _order(steps: int, back: bool) -> list[int]:
-    return list(range(steps))[:: -1 if back else 1]
+def _ordered(steps: Sequence[torch.Tensor], back: bool) -> list[torch.Tensor]:
+    """From the first step to the last, or ``back``; from the first to the last again of what was made in that order."""
+    return list(steps)[:: -1 if back else 1]
 
 
 def _of_weight(to_gates: torch.Tensor, outs: torch.Tensor, h: torch.Tensor, back: bool) -> torch.Tensor:

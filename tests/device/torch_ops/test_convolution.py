@@ -13,7 +13,7 @@ from triton.backends.spirv.torch.ops.convolution_axes import gradient_axes
 from .conftest import compare
 from .test_elementwise import values
 
-pytestmark = pytest.mark.usefixtures("no_fallbacks")
+pytestmark = pytest.mark.usefixtures("no_fallbacks", "compiled")
 
 
 @pytest.mark.parametrize(

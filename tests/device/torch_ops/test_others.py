@@ -123,6 +123,17 @@ def test_fractions_and_exponents(dtype: torch.dtype) -> None:
     assert (mantissa.cpu().double() * 2.0 ** exponent.cpu().double()).item() in (0.0, smallest.item())
 
 
+@pytest.mark.parametrize("exponent", [0, 1, -2, 2, 3, -1, 0.5, -0.5, 1.5])
+def test_powers(exponent: float) -> None:
+    """Those that are products, roots or quotients; of some types, strided, in place, and in the gradient of another."""
+    for dtype in (torch.float32, torch.bfloat16, torch.float64):
+        x = torch.cat((values(53), torch.tensor([0.0, -0.0, float("inf"), float("-inf"), float("nan")]))).to(dtype)
+        compare(lambda x: (x**exponent, x[::2].clone().pow_(exponent)), x)
+    compare(gradients(lambda x: x.abs() ** (exponent + 1)), values(41))
+    if exponent >= 0 and isinstance(exponent, int):
+        compare(lambda x: x**exponent, torch.arange(-9, 9))
+
+
 def test_powers_of_numbers_in_a_line() -> None:
     for start, end, base in ((0, 3, 10.0), (-2.5, 2.5, 2.0), (0, 4, -2.0), (1, 1, 0.5)):
         how: dict[str, Any] = {"steps": 5, "base": base}

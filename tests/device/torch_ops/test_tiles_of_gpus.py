@@ -49,13 +49,12 @@ def test_operands_in_other_orders(shape: tuple[int, ...], dtype: torch.dtype) ->
 
 
 def test_which_tiles_are_square() -> None:
-    gpu, cpu = DeviceFacts(False, 12, frozenset()), DeviceFacts(True, 12, frozenset())
+    gpu = DeviceFacts(False, 12, frozenset())
     contiguous, turned = (4500, 50, 1), (4500, 1, 90)
     sizes, steps, tile = elementwise._tiled(1024, (7, 90, 50), [contiguous, turned], gpu)
     assert (sizes, steps, tile) == ((7, 90, 50), [contiguous, turned], (32, 32))
     sizes, steps, tile = elementwise._tiled(1024, (90, 7, 50), [(350, 50, 1), (1, 4500, 90)], gpu)
     assert (sizes, steps, tile) == ((7, 90, 50), [(50, 350, 1), (4500, 1, 90)], (32, 32))
-    assert elementwise._tiled(1024, (7, 90, 50), [contiguous, turned], cpu)[2] == (16, 64)
     assert elementwise._tiled(1024, (7, 90, 31), [contiguous, turned], gpu)[2] == (32, 32)  # as many as there are
     assert elementwise._tiled(1024, (7, 90, 50), [contiguous, (4500, 50, 2)], gpu)[2] == (16, 64)
 
@@ -174,6 +173,7 @@ def test_gradients_of_a_convolution(groups: int) -> None:
 )
 @pytest.mark.parametrize("order", [torch.contiguous_format, torch.channels_last], ids=str)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.usefixtures("compiled")
 def test_convolutions_against_float64(
     size: Any, weight: Any, options: Any, order: torch.memory_format, dtype: torch.dtype, monkeypatch: Any
 ) -> None:

@@ -63,6 +63,36 @@ _CASES: dict[str, tuple[Any, ...]] = {
     "double": (lambda x: x.double() @ x.T.double(), _real(33, 29)),
     "erfinv": (lambda x: torch.erfinv(x[::2]), _real(2003).tanh()),
     "ndtri": (torch.special.ndtri, _real(307).sigmoid()),
+    "convolution": (lambda x, w, b: F.conv2d(x, w, b, padding=1), _real(2, 33, 29, 31), _real(35, 33, 3, 3), _real(35)),
+    "convolution of channels that are last": (
+        lambda x, w: F.conv2d(x.to(memory_format=torch.channels_last), w, stride=2),
+        _real(3, 17, 61, 57),
+        _real(40, 17, 3, 3),
+    ),
+    "transposed convolution": (
+        lambda x, w: F.conv_transpose2d(x, w, stride=2, output_padding=1),
+        _real(2, 31, 29, 23),
+        _real(31, 37, 3, 3),
+    ),
+    "depthwise convolutions": (
+        lambda x, w: (F.conv2d(x, w, groups=37, dilation=2), F.conv1d(x[..., 0], w[..., 0], padding=2, groups=37)),
+        _real(3, 37, 41, 39),
+        _real(37, 1, 3, 3),
+    ),
+    "powers": (lambda x: (x.abs() ** 2.5, x.abs() ** x, x.abs().pow_(0.3)), _real(97, 101)),
+    "along rows": (
+        lambda x, i: ((x * 9).long().cumsum(1), x.cummax(-1), x.cummin(1), x.gather(1, i), x.index_select(1, i[0])),
+        _real(331, 401),
+        torch.arange(331 * 401).view(331, 401) % 389,
+    ),
+    "along columns": (lambda x: (x.softmax(0), x.log_softmax(0), x[None].softmax(-2)), _real(311, 257)),
+    "flips": (lambda x: (x.flip(1), x[:, 1:].flip(0, 1), x.rot90()), _real(283, 307)),
+    "resampling": (
+        lambda x, at: (F.interpolate(x, scale_factor=2, mode="bilinear"), F.grid_sample(x, at, align_corners=False)),
+        _real(2, 5, 33, 31),
+        _real(2, 21, 23, 2).tanh(),
+    ),
+    "products of integers": (lambda x: x @ x.T, torch.arange(127 * 131).view(127, 131) % 997),
     "out of another size": (lambda x: torch.erfinv(x, out=x.new_empty(3)), _real(71).tanh()),
     "in place, between others": (lambda x: x[1::2, 3:].mul_(2j), _complex(9, 17)),
 }
@@ -76,7 +106,13 @@ def test_values_are_torchs(name: str, calls: list[str]) -> None:
     assert calls
 
 
-@pytest.mark.parametrize("name", ["rfft", "solve", "large pads", "complex numbers", "erfinv"])
+_DIFFERENTIABLE = (
+    "rfft; solve; large pads; complex numbers; erfinv; convolution; convolution of channels that are last; "
+    "transposed convolution; depthwise convolutions; along columns; resampling"
+)
+
+
+@pytest.mark.parametrize("name", _DIFFERENTIABLE.split("; "))
 def test_gradients_are_torchs(name: str) -> None:
     function, *args = _CASES[name]
 

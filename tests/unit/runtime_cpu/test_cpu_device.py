@@ -457,9 +457,13 @@ def test_copies_and_fills(device: Any, size: int) -> None:
     back = np.zeros(size, np.uint8)
     device.download(address(back), second.address + 8, size)
     assert (back == data).all()
-    device.fill(second.address + 8, size // 4 * 4, 0x01020304)
-    device.download(address(back), second.address + 8, size)
-    assert (back[: size // 4 * 4].view(np.uint32) == 0x01020304).all()
+    around = np.zeros(size + 16, np.uint8)
+    for word in (0x01020304, 0, 0x05050505):
+        device.fill(second.address, size + 16 & ~3, 0x0A0B0C0D)
+        device.fill(second.address + 8, size // 4 * 4, word)
+        device.download(address(around), second.address, size + 16)
+        words = around[: size // 4 * 4 + 16].view(np.uint32)
+        assert (words[2:-2] == word).all() and (words[[0, 1, -2, -1]] == 0x0A0B0C0D).all()
     second.free()
     with pytest.raises(ValueError, match="are not memory of this device, or were freed"):
         device.copy(first.address, first.address + size + 60, 8)
