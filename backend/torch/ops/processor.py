@@ -99,8 +99,7 @@ _CONDITIONS: dict[str, _Condition] = {
     # Of equal numbers, which are many in 16 bits, the first are found here, as on CUDA; torch's finds any.
     "topk": lambda x, args: x.dtype.itemsize > 2 and x.numel() >= 8192,
     "median nanmedian": lambda x, args: len(args) == 1 and x.numel() >= 1024,
-    "_unique2 unique_consecutive bincount repeat_interleave index_reduce": _always,
-    "histc": lambda x, args: x.is_floating_point(),  # torch has none for integers, but on CUDA
+    "_unique2 unique_consecutive bincount repeat_interleave index_reduce histc": _always,
     "scatter_reduce": lambda x, args: args[4] != "sum",
     "nonzero masked_select": _elements(0, _FEW),
     "index": _has_mask,
@@ -121,7 +120,10 @@ def or_torchs(op: torch._ops.OpOverload, run: Callable[..., Any]) -> Callable[..
             context = context_of(x)
             if shares_host_memory(context) and condition(x, args) and not TORCH_COMPILED.get():
                 if runtime.capturing(context) is None:
-                    return by_torchs_kernel(op, *args, **kwargs)
+                    try:
+                        return by_torchs_kernel(op, *args, **kwargs)
+                    except NotImplementedError:  # of this type of elements; nothing was written
+                        return run(*args, **kwargs)
         return run(*args, **kwargs)
 
     return either
