@@ -18,6 +18,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from triton.backends.spirv.settings import CPU_THREADS, TORCH_COMPILED
+
 _Operation = tuple[str, Callable[..., Any], Sequence[Any]]
 _UNARY = (
     "abs neg exp log1p sin tan asin atan sinh tanh sigmoid erf erfinv lgamma digamma rsqrt sqrt reciprocal floor round "
@@ -214,9 +216,9 @@ def main() -> None:
     parser.add_argument("--compiled", action="store_true")
     parser.add_argument("--below", type=float, default=math.inf, metavar="RATIO", help="leave out rows that are faster")
     options = parser.parse_args()
-    os.environ["TRITON_SPIRV_CPU_THREADS"] = "1"
+    os.environ[CPU_THREADS.name] = "1"
     if options.compiled:
-        os.environ["TRITON_SPIRV_TORCH_COMPILED"] = "1"
+        os.environ[TORCH_COMPILED.name] = "1"
     import torch
     import triton.backends.spirv.torch  # noqa: F401
 

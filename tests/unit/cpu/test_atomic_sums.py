@@ -76,12 +76,12 @@ def test_histograms(profile: str, n: int, bins: int, block: int) -> None:
     assert np.array_equal(out[:bins], expected) and (out[bins:] == 7).all()
 
 
-def test_registers_that_are_added_are_not_in_a_loop(profile: str) -> None:
+def test_registers_that_are_added_are_in_a_loop_over_strips(profile: str) -> None:
     arrays = [np.zeros(4, np.int32)] * 2
     kernel = compiled(profile, add_all, [*arrays, 0, 4], {"BLOCK": 512})
     program = KernelModule(kernel.asm["spv"])
     items = [item.name for block in program.blocks.values() for item in block.body]
-    assert items.count("OpAtomicIAdd") == 512 // 16
+    assert 1 <= items.count("OpAtomicIAdd") < 512 // 16
     assert "@near_i32" in translate(kernel.asm["spv"], host_of(PROFILES[profile].processor), 16).text
 
 
