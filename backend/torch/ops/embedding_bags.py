@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -61,10 +62,12 @@ def _embedding_bag(
     per_sample_weights: _Optional = None,
     include_last_offset: bool = False,
     padding_idx: int = -1,
+    *,
+    trains: bool = True,
 ) -> tuple[torch.Tensor, ...]:
-    """(bags, the bag of each index, indices that are in each bag, the rows of maxima)."""
+    """(bags, the bag of each index if it ``trains``, indices that are in each bag, the rows of maxima)."""
     try:
-        return _bags(weight, indices, offsets, mode, per_sample_weights, include_last_offset, padding_idx)
+        return _bags(weight, indices, offsets, mode, per_sample_weights, include_last_offset, padding_idx, trains)
     except OnHost:
         if is_ours(offsets) and not offsets.dtype.is_floating_point:
             note_outside(offsets, 0, indices.numel(), SEGMENT, "embedding_bag")
@@ -79,6 +82,7 @@ def _bags(
     per_sample_weights: _Optional,
     include_last_offset: bool,
     padding_idx: int,
+    trains: bool,
 ) -> tuple[torch.Tensor, ...]:
     for index in (indices, offsets):
         check_index(index, weight)
@@ -117,9 +121,11 @@ def _bags(
         frozenset(("self", "fault", "indices", "weights")),
     )
     run(body, results, operands, compute, counts)
-    bags = places_in(starts[:count], torch.arange(indices.numel(), device=weight.device), True) - 1
     sizes = results["n"][:, 0].contiguous()
-    return out, bags, sizes, results.get("best", sizes.new_empty(0))
+    bags = best = sizes.new_empty(0)
+    if trains:
+        bags = places_in(starts[:count], torch.arange(indices.numel(), device=weight.device), True) - 1
+    return out, bags, sizes, results.get("best", best)
 
 
 def _dense_backward(
@@ -195,7 +201,8 @@ def _weights_backward(
 
 
 TABLE: dict[str, Callable[..., Any]] = {
-    "_embedding_bag _embedding_bag_forward_only": _embedding_bag,
+    "_embedding_bag": _embedding_bag,
+    "_embedding_bag_forward_only": functools.partial(_embedding_bag, trains=False),
     "_embedding_bag_backward": _backward,
     "_embedding_bag_dense_backward": _dense_backward,
     "_embedding_bag_per_sample_weights_backward": _weights_backward,
