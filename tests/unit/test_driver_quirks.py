@@ -25,7 +25,7 @@ _SHOWN = {
     ),
     "carries_matrices": "lowering/test_matrix_dot.py::test_a_loop_that_computes_with_its_sums_carries_matrices",
     "matrix_lanes": "lowering/test_driver_habits.py::test_matrix_units_have_subgroups_of_their_own_size",
-    "updated": "unit/cpu/test_atomic_sums.py::test_registers_that_are_added_are_not_in_a_loop",
+    "updated": "unit/cpu/test_atomic_sums.py::test_registers_that_are_added_are_in_a_loop_over_strips",
     "counter_copies": "unit/cpu/test_atomic_sums.py::test_neighbouring_lanes_have_counters_of_their_own",
     "register_statistics": "unit/runtime/test_statistics.py::test_registers_and_spills",
     "spill_statistics": "unit/runtime/test_statistics.py::test_registers_and_spills",

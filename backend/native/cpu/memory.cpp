@@ -19,8 +19,8 @@ constexpr uint64_t kAlignment = 256;
 constexpr uint64_t kLargePage = 2 << 20;
 // Copies and fills are divided into programs of so many bytes.
 constexpr uint64_t kPiece = 256 << 10;
-// A fill writes so many bytes word by word, and copies them to where the rest of a program's are: the C library's copies
-// are of the processor's widest vectors, which this file's code is not compiled for.
+// A fill writes so many bytes word by word, and copies them to where the rest of a program's are: the C library's
+// copies are of the processor's widest vectors, which this file's code is not compiled for.
 constexpr uint64_t kFilled = 4 << 10;
 // A copy within the device that is longer than this is queued, if nobody waits for it.
 constexpr uint64_t kTinyCopy = 256 << 10;
