@@ -109,6 +109,13 @@ def results(output: Path) -> Rows:
     return {row["test"]: row for row in map(json.loads, text.splitlines())}
 
 
+def newest(folder: Path, suite: Suite) -> Rows:
+    """The lines of a suite's tests; of one that passed, and passed again with its launches compared, the second."""
+    rows, again = (results(folder / f"{suite.package}{kind}.jsonl") for kind in ("", ".values"))
+    known = {name: row for name, row in again.items() if row.get("commit") and row["outcome"] == PASSED}
+    return {name: row | (known.get(name, {}) if row["outcome"] == PASSED else {}) for name, row in rows.items()}
+
+
 def output(suite: Suite, options: argparse.Namespace) -> Path:
     return Path(options.output).resolve() / f"{suite.package}{'.values' if options.values else ''}.jsonl"
 
@@ -204,18 +211,25 @@ def run(suites: Sequence[Suite], options: argparse.Namespace) -> None:
 @dataclass
 class Counts:
     """A row of the table. ``reasons``: (whose, reason) → tests. ``ours``: lines that say which test failed, and how.
-    ``unmarked``: of how many results it is not known which commit gave them."""
+    ``unmarked``: of how many results it is not known which commit gave them. ``launches``: of the tests that passed,
+    those whose launches were counted, how many of them each."""
 
     collected: int = 0
     passed: int = 0
     skipped: int = 0
     unmarked: int = 0
+    launches: list[int] = field(default_factory=list)
     reasons: dict[tuple[str, str], list[str]] = field(default_factory=lambda: defaultdict(list))
     ours: list[str] = field(default_factory=list)
 
     def of(self, whose: str) -> int:
         """How many failures are whose."""
         return sum(len(tests) for (one, _), tests in self.reasons.items() if one == whose)
+
+    @property
+    def reached(self) -> str:
+        """How many tests that passed launch a kernel of the library's, of how many that is known of."""
+        return f"{sum(map(bool, self.launches))} of {len(self.launches)}" if self.launches else ""
 
     @property
     def run(self) -> int:
@@ -242,6 +256,7 @@ def counted(suite: Suite, rows: Rows) -> Counts:
                 counts.ours.append(f"{outcome}: {said}")
         else:
             counts.passed += outcome == PASSED
+            counts.launches += [row["launches"]] if outcome == PASSED and "launches" in row else []
             counts.skipped += outcome == SKIPPED
     return counts
 
@@ -265,35 +280,36 @@ def page(folder: Path, before: str = "", fewer: bool = False) -> str:
     Raises ValueError if there are values of fewer tests than before, unless ``fewer`` says that they count.
     """
     kept = {part.partition("\n")[0]: part.strip().splitlines()[1:] for part in before.split("\n## ")}
-    found = [(suite, counted(suite, results(folder / f"{suite.package}.jsonl"))) for suite in SUITES]
+    found = [(suite, counted(suite, newest(folder, suite))) for suite in SUITES]
     lines = [
         "# Libraries' test suites",
         "",
         "Tests that kernel libraries publish for CUDA, as they are, on the CPU device inside `torch.spirv.as_cuda()`",
         "([torch.md](../torch.md)). Skips of the tests' own are not counted as run. *ours*: failures that this project",
         "has yet to mend; *theirs*: of the library or its test; *limits*: of the device, or of the time for one test.",
-        "*values*: tests that passed and ran again with `TRITON_SPIRV_CHECK_VALUES=1`, and how many of these differed,",
-        "except for what is left where terms cancel ([debugging.md](../debugging.md#check-values)).",
+        "*kernels*: tests that passed and launch a kernel besides those of the device's own operations, of how many",
+        "this is known. *values*: tests that passed and ran again with `TRITON_SPIRV_CHECK_VALUES=1`, and how many of",
+        "these differed, except for what is left where terms cancel ([debugging.md](../debugging.md#check-values)).",
         "",
-        "| library | collected | run | passed | ours | theirs | limits | skipped | values |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+        "| library | collected | run | passed | ours | theirs | limits | skipped | kernels | values |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     lost = []
     for suite, counts in found:
         again = counted(suite, results(folder / f"{suite.package}.values.jsonl"))
         name = f"| {suite.package} {suite.version} |"
-        row = next((line for line in before.splitlines() if line.startswith(name)), f"{name} not run yet{' |' * 8}")
+        row = next((line for line in before.splitlines() if line.startswith(name)), f"{name} not run yet{' |' * 9}")
         if not counts.collected:
             lines.append(row)
             continue
         values = row.split("|")[-2].strip()
-        if again.run:
-            if not fewer and again.run < (ran := int(values.partition(" ")[0] or 0)):
-                lost.append(f"{suite.package} {again.run}, not {ran}")
-            values = f"{again.run} run, {len(again.ours)}"
+        if ran := again.passed + len(again.ours):
+            if not fewer and ran < (earlier := int(values.partition(" ")[0] or 0)):
+                lost.append(f"{suite.package} {ran}, not {earlier}")
+            values = f"{ran} run, {len(again.ours)}"
         lines.append(
             f"{name} {counts.collected} | {counts.run} | {counts.passed} | {len(counts.ours)} | {counts.of(THEIRS)} | "
-            f"{counts.of(LIMIT)} | {counts.skipped} | {values} |"
+            f"{counts.of(LIMIT)} | {counts.skipped} | {counts.reached} | {values} |"
         )
     if lost:
         raise ValueError(f"values of fewer tests than on the page: {'; '.join(lost)}. --fewer-values takes them")

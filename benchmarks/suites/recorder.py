@@ -90,6 +90,23 @@ def more_data(size: int) -> Iterator[None]:
             torch.spirv.empty_cache()
 
 
+class Launches:
+    """How often code launches a kernel that is not one of this device's own operations, without those in functions
+    that torch compiles. The counter stays in Triton."""
+
+    def __init__(self) -> None:
+        from triton.runtime.jit import JITFunction
+
+        self.count, run = 0, JITFunction.run
+
+        def counted(function: Any, *args: Any, grid: Any, warmup: bool, **keywords: Any) -> Any:
+            launched = run(function, *args, grid=grid, warmup=warmup, **keywords)
+            self.count += not (warmup or function.fn.__module__.startswith("triton.backends.spirv."))
+            return launched
+
+        JITFunction.run = counted
+
+
 class Recorder:
     """``tests`` tests, spread over the files, at random, without those that ``output`` has a line of: several processes
     may share them. A test that takes longer than ``seconds`` of processor time ends the process; one that needs more
@@ -108,7 +125,7 @@ class Recorder:
         more: dict[str, Any] | None = None,
     ) -> None:
         self.output, self.tests, self.seed, self.seconds, self.only = output, tests, seed, seconds, only
-        self.memory, self.largest, self.more = memory, largest, more or {}
+        self.memory, self.largest, self.more, self.launches = memory, largest, more or {}, Launches()
         self.found = (PASSED, "")
         self.places: list[str] = []
 
@@ -126,7 +143,7 @@ class Recorder:
 
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
         """Chooses, or takes the choice of the process that came first, with more where that chose fewer than it should.
-        Each begins at another place."""
+        Each has an order of its own, so that those who are ended early have a sample."""
         with self._rows() as rows:
             chosen: set[str] = set(rows[COLLECTED]["chosen"]) if COLLECTED in rows else set()
             wanted = chosen if self.only is None else self.only
@@ -135,9 +152,8 @@ class Recorder:
             if COLLECTED not in rows or wanted != chosen:
                 self._write(COLLECTED, COLLECTED, str(len(items)), chosen=sorted(wanted))
         left = wanted - rows.keys()
-        found = [test for test in items if test.nodeid in left]
-        start = random.Random().randrange(len(found) + 1)
-        items[:] = found[start:] + found[:start]
+        items[:] = [test for test in items if test.nodeid in left]
+        random.Random().shuffle(items)
 
     def _choice(self, items: list[pytest.Item], before: set[str]) -> Iterator[str]:
         yield from before
@@ -158,6 +174,7 @@ class Recorder:
                 return True
             self._write(item.nodeid, NOT_ENDED, process=os.getpid())
         self.found, self.places, began = (PASSED, ""), [], time.process_time()
+        self.launches.count = 0
         with ending_after(self.seconds), more_data(self.memory):
             # What its module and its class prepare is taken down, too: the next test here may be of another one.
             runtestprotocol(item, log=False, nextitem=None)
@@ -165,8 +182,9 @@ class Recorder:
                 vars(sys).pop(name, None)  # they refer to a failure's tensors
         if torch := sys.modules.get("torch"):
             torch.set_default_device(None)  # tests run in another order than the library's
-        more = {"at": self.places} if self.places else {}
-        self._write(item.nodeid, *self.found, seconds=round(time.process_time() - began, 1), **more)
+        more: dict[str, Any] = {"at": self.places} if self.places else {}
+        more["seconds"] = round(time.process_time() - began, 1)
+        self._write(item.nodeid, *self.found, launches=self.launches.count, **more)
         return True
 
     @pytest.hookimpl(wrapper=True)

@@ -37,12 +37,15 @@ def test_endless():
 def test_large(): bytes(3 << 30)
 def test_killed(): os.kill(os.getpid(), signal.SIGKILL)
 def test_after_it():
-    import torch
-    assert torch.zeros(1, device="cuda").is_cuda
+    import torch, a_library
+    filled = torch.ones(1, device="cuda").exp()
+    for warmup in (False, False, True): a_library.fill.run(filled, grid=(1,), warmup=warmup)
+    assert filled.is_cuda and filled.item() == 7
 """
 FILES = {
     "tests/test_outcomes.py": OUTCOMES,
-    "a_library.py": "def refuse(): assert False",
+    "a_library.py": "import triton\ndef refuse(): assert False\n"
+    "@triton.jit\ndef fill(place): triton.language.store(place, 7.0)",
     "tests/test_broken.py": "import there.is_none\ndef test(): pass",
     "tests/test_other.py": "assert False",
     "tests/test_left_out.py": "def test_never(): assert False",
@@ -66,7 +69,7 @@ def test_what_becomes_of_tests(tmp_path: Path, capsys: pytest.CaptureFixture[str
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
     options = argparse.Namespace(sources=tmp_path, output=tmp_path / "out", resume=False, values=False, within=300.0)
-    vars(options).update(tests=22, seed=1, each=2.0, jobs=2, memory=1)
+    vars(options).update(tests=22, seed=1, each=4.0, jobs=2, memory=1)
 
     def run() -> suites.Rows:
         suites.run([SUITE], options)
@@ -84,6 +87,7 @@ def test_what_becomes_of_tests(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert len(many) == 11
     assert {row["commit"] for row in rows.values()} == {suites.commit()}
     counts = suites.counted(SUITE, rows)
+    assert rows["tests/test_outcomes.py::test_after_it"]["launches"] == 2 and counts.reached == "1 of 13"
     assert not suites.report(SUITE, counts)
     shown = capsys.readouterr().out
     assert "a-library 1.0: 61 collected, 22 run: 13 passed, 6 ours, 1 theirs, 2 limits; 1 skipped" in shown
@@ -132,16 +136,20 @@ def test_a_page_keeps_what_was_not_run_again(tmp_path: Path) -> None:
     lines = [json.dumps({"test": test, "outcome": outcome, "message": said}) for test, outcome, said in rows]
     (tmp_path / f"{SUITES[0].package}.jsonl").write_text("\n".join(lines))
     after = suites.page(tmp_path, before)
-    assert f"| {SUITES[0].package} {SUITES[0].version} | 9 | 1 | 1 | 0 | 0 | 0 | 0 |  |" in after
+    assert f"| {SUITES[0].package} {SUITES[0].version} | 9 | 1 | 1 | 0 | 0 | 0 | 0 |  |  |" in after
     assert "whose commit is not known: 1." in after and f"{row} 7 |" in after and "`test/of_then.py`" in after
     assert after.count("\n## ") == before.count("\n## ") == len(SUITES) + 1
+    again = {"test": "a", "outcome": "passed", "message": "", "commit": "of its values", "launches": 2}
+    (tmp_path / f"{SUITES[0].package}.values.jsonl").write_text(json.dumps(again))
+    after = suites.page(tmp_path)
+    assert "| 9 | 1 | 1 | 0 | 0 | 0 | 0 | 1 of 1 | 1 run, 0 |" in after and "whose commit" not in after
 
 
 def test_a_page_keeps_values_of_more_tests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before, ran = suites.page(tmp_path), list(zip(SUITES[:4], (1, 2, 0, 1), strict=True))
     for suite, count in ran:
         name = f"| {suite.package} {suite.version} |"
-        before = before.replace(f"{name} not run yet{' |' * 8}", f"{name}{' 5 |' * 7} 2 run, 0 |")
+        before = before.replace(f"{name} not run yet{' |' * 9}", f"{name}{' 5 |' * 8} 2 run, 0 |")
         rows = [("collected", "collected", "9"), *((str(test), "passed", "") for test in range(count))]
         text = "\n".join(json.dumps({"test": test, "outcome": what, "message": said}) for test, what, said in rows)
         for kind in ("", ".values"):
@@ -158,7 +166,7 @@ def test_a_page_keeps_values_of_more_tests(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr("sys.argv", ["suites", "--page", "--output", str(tmp_path), "--fewer-values"])
     assert suites.main() == 0
     for suite, count in ran:
-        row = f"| {suite.package} {suite.version} | 9 |{f' {count} |' * 2}{' 0 |' * 4} {count or 2} run, 0 |"
+        row = f"| {suite.package} {suite.version} | 9 |{f' {count} |' * 2}{' 0 |' * 4}  | {count or 2} run, 0 |"
         assert row in suites._PAGE.read_text()
 
 
