@@ -13,7 +13,8 @@ import re
 import sys
 import time
 import traceback
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,19 @@ def shares(sizes: dict[str, int], total: int) -> dict[str, int]:
         found[name] = min(sizes[name], -(-total // (len(sizes) - done)))
         total -= found[name]
     return found
+
+
+def by_turns(tests: Iterable[str], before: Iterable[str]) -> list[str]:
+    """A cell of each test's in any order, then a second of each. Those ``before`` have had their turn."""
+    turns = Counter(name.partition("[")[0] for name in before)
+
+    def turn(test: str) -> int:
+        turns[test.partition("[")[0]] += 1
+        return turns[test.partition("[")[0]]
+
+    mixed = list(tests)
+    random.Random().shuffle(mixed)
+    return sorted(mixed, key=turn)
 
 
 def elements(test: str) -> int:
@@ -143,7 +157,7 @@ class Recorder:
 
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
         """Chooses, or takes the choice of the process that came first, with more where that chose fewer than it should.
-        Each has an order of its own, so that those who are ended early have a sample."""
+        All have their turn, so that a run that is ended early has some of each."""
         with self._rows() as rows:
             chosen: set[str] = set(rows[COLLECTED]["chosen"]) if COLLECTED in rows else set()
             wanted = chosen if self.only is None else self.only
@@ -152,8 +166,8 @@ class Recorder:
             if COLLECTED not in rows or wanted != chosen:
                 self._write(COLLECTED, COLLECTED, str(len(items)), chosen=sorted(wanted))
         left = wanted - rows.keys()
-        items[:] = [test for test in items if test.nodeid in left]
-        random.Random().shuffle(items)
+        found = {test.nodeid: test for test in items if test.nodeid in left}
+        items[:] = [found[name] for name in by_turns(found, rows)]
 
     def _choice(self, items: list[pytest.Item], before: set[str]) -> Iterator[str]:
         yield from before

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.suites import __main__ as suites
-from benchmarks.suites.recorder import data, elements, more_data, shares
+from benchmarks.suites.recorder import by_turns, data, elements, more_data, shares
 from benchmarks.suites.table import LIMIT, SUITES, THEIRS, Suite
 
 OUTCOMES = """
@@ -44,8 +44,7 @@ def test_after_it():
 """
 FILES = {
     "tests/test_outcomes.py": OUTCOMES,
-    "a_library.py": "import triton\ndef refuse(): assert False\n"
-    "@triton.jit\ndef fill(place): triton.language.store(place, 7.0)",
+    "a_library.py": "import triton as t\ndef refuse(): assert False\n@t.jit\ndef fill(at): t.language.store(at, 7.0)",
     "tests/test_broken.py": "import there.is_none\ndef test(): pass",
     "tests/test_other.py": "assert False",
     "tests/test_left_out.py": "def test_never(): assert False",
@@ -116,9 +115,10 @@ def test_what_a_test_left_is_given_back() -> None:
     assert data() <= before - (1 << 28)  # threads may take more meanwhile
 
 
-def test_files_get_equal_shares() -> None:
+def test_files_and_functions_get_equal_shares() -> None:
     assert shares({"a": 2, "b": 100, "c": 10}, 30) == {"a": 2, "c": 10, "b": 18}
     assert shares({"a": 2, "b": 3}, 30) == {"a": 2, "b": 3}
+    assert {name[0] for name in by_turns(["a[1]", "a[2]", "a[3]", "a[4]", "b", "c"], ["c"])[:2]} == {"a", "b"}
 
 
 def test_names_state_how_large_a_tensor_is() -> None:
