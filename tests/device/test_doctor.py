@@ -68,13 +68,16 @@ def test_another_active_driver(variables: dict[str, str], told: str) -> None:
 import triton
 from registered import OpListBackend, OpListDriver
 from triton.backends.spirv.cli import main
-triton.backends.backends["other"] = triton.backends.Backend(
-    OpListBackend, type("OtherDriver", (OpListDriver,), {"is_active": classmethod(lambda cls: True)}))
+other = type("OtherDriver", (OpListDriver,), {"is_active": classmethod(lambda cls: True)})
+spirv = triton.backends.backends["spirv"]
+triton.backends.backends.clear()
+triton.backends.backends.update(spirv=spirv, other=triton.backends.Backend(OpListBackend, other))
 print(type(triton.runtime.driver.active).__name__)
 main(["doctor"])
 """
     given = {name: value for name, value in os.environ.items() if not name.startswith("TRITON_SPIRV_BACKEND")}
-    given |= {"PYTHONPATH": str(Path(__file__).parents[2] / "examples/plugins"), **variables}
+    paths = [str(Path(__file__).parents[2] / "examples/plugins"), *filter(None, [os.environ.get("PYTHONPATH")])]
+    given |= {"PYTHONPATH": os.pathsep.join(paths), **variables}
     done = subprocess.run([sys.executable, "-c", program], env=given, capture_output=True, text=True, check=False)
     assert f" note  {told}" in done.stdout, done.stdout + done.stderr
     assert done.stdout.splitlines()[0] == ("SPIRVDriver" if variables else "OtherDriver")
