@@ -24,6 +24,8 @@ from .micro_kernels import RegisterBlock, TileKernel, block_of
 
 #: Bytes that are copied at once.
 _COPIED = 64
+#: Words of four times 128, as bytes.
+BIAS = "splat (i32 -2139062144)"
 #: Words of a vector that words are interleaved in.
 _LANES = 16
 
@@ -268,21 +270,14 @@ class ByteKernel(TileKernel):
 
     def _sum_columns(self, panel: str) -> None:
         """Fills the sums: 128 times those of the columns that are at ``panel``."""
-        carried = [(self._vector, "zeroinitializer")] * self._block.vectors
-        loop = self._text.loop(self._product.k, 1, lambda k, totals: self._added(panel, k, totals), carried)
-        self._store_sums(loop)
-
-    def _added(self, panel: str, k: str, totals: list[str]) -> list[str]:
-        """The sums with those of the words of row ``k`` of the panel."""
         text, block = self._text, self._block
-        row = text.element("i32", panel, text.times(k, block.columns))
-        ones = "splat (i32 -2139062144)"  # four times 128, as bytes
-        return [
-            self._multiply_add(ones, self._load(self._vector, row, number * block.lanes), total)
-            for number, total in enumerate(totals)
-        ]
+        numbers = range(0, block.columns, block.lanes)
 
-    def _store_sums(self, totals: list[str]) -> None:
-        for number, total in enumerate(totals):
-            place = self._text.element("i32", self._sums, str(number * self._block.lanes))
-            self._text.do(f"store {self._vector} {total}, ptr {place}, align 4")
+        def row(k: str, totals: list[str]) -> list[str]:
+            words = text.element("i32", panel, text.times(k, block.columns))
+            factors = [self._load(self._vector, words, number) for number in numbers]
+            return [self._multiply_add(BIAS, *each) for each in zip(factors, totals, strict=True)]
+
+        totals = text.loop(self._product.k, 1, row, [(self._vector, "zeroinitializer")] * block.vectors)
+        for number, total in zip(numbers, totals, strict=True):
+            text.do(f"store {self._vector} {total}, ptr {text.element('i32', self._sums, str(number))}, align 4")

@@ -34,10 +34,10 @@ class FunctionText(Code):
         self.declarations.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
         self.do(f"call void @llvm.prefetch.p0(ptr {pointer}, i32 0, i32 {level}, i32 1)")
 
-    def fill(self, pointer: str, size: int) -> None:
-        """Makes so many bytes 0."""
+    def fill(self, pointer: str, size: int, byte: int = 0) -> None:
+        """Makes so many bytes ``byte``."""
         self.declarations.add("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
-        self.do(f"call void @llvm.memset.p0.i64(ptr {pointer}, i8 0, i64 {size}, i1 false)")
+        self.do(f"call void @llvm.memset.p0.i64(ptr {pointer}, i8 {byte}, i64 {size}, i1 false)")
 
     def add(self, value: str, constant: int) -> str:
         """An i64 and a constant."""

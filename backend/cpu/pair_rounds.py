@@ -14,8 +14,7 @@ from __future__ import annotations
 
 from ..abi.tile_products import RoundsProduct
 from .byte_kernels import ByteInstruction
-from .byte_rounds import WORDS, ByteRounds
-from .byte_tiles import Place
+from .byte_rounds import WORDS, ByteRounds, Packed
 from .host import Host
 from .ir_text import FunctionText
 from .micro_kernels import RegisterBlock
@@ -48,6 +47,7 @@ class PairRounds(ByteRounds):
 
     def __init__(self, text: FunctionText, product: RoundsProduct, block: RegisterBlock) -> None:
         super().__init__(text, product, block, _INSTRUCTION)
+        self._meanwhile = False  # how they are multiplied depends on all that is packed
         #: Where what tells the least exponents of copied factors is (_lesser).
         self._least = text.alloca(_BITS, 64)
         self._store_least(_ALL)
@@ -61,12 +61,11 @@ class PairRounds(ByteRounds):
         return _INSTRUCTION.attribute
 
     # -- words --------------------------------------------------------------------------------------------------------
-    def _words_of_rows(self, start: str, count: str, apart: tuple[str, str]) -> Place:
-        """Extends ByteRounds._words_of_rows()."""
+    def _prepare_rows(self, start: str, count: str, apart: tuple[str, str]) -> None:
+        """Extends ByteRounds._prepare_rows()."""
         self._store_least(_ALL)
-        place = super()._words_of_rows(start, count, apart)
+        super()._prepare_rows(start, count, apart)
         self._least_of_a = self._exponent(self._text.value(f"load {_BITS}, ptr {self._least}, align 64"))
-        return place
 
     def _copy(self, source: str, target: str, count: str, flips: bool) -> None:
         """Implements ByteRounds._copy(): halves of words change places. The last word may have one factor."""
@@ -140,11 +139,11 @@ class PairRounds(ByteRounds):
         return text.value(f"select i1 {text.value(f'icmp eq i32 {exponent}, 0')}, i32 -1024, i32 {exponent}")
 
     # -- C ------------------------------------------------------------------------------------------------------------
-    def _multiply(self, row: str, column: str, rows: int, a: Place, words: str) -> None:
+    def _multiply(self, row: str, column: str, rows: int, words: str, packed: Packed | None = None) -> None:
         """Implements ByteRounds._multiply()."""
         text, block, step = self._text, self._block, self._rounds.row
         c = text.element("float", "%c", text.sum(text.times(row, step), column))
-        left = text.element("i32", a[0], text.times(row, WORDS))
+        left = text.element("i32", self._words_of_a, text.times(row, WORDS))
         places = [(i, j) for i in range(rows) for j in range(block.vectors)]
         pointers = [text.element("float", c, str(i * step + j * block.lanes)) for i, j in places]
         initial = [text.value(f"load {_SUMS}, ptr {pointer}, align 4") for pointer in pointers]

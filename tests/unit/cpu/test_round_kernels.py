@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -113,33 +115,35 @@ def test_what_is_not_there_counts_as_zeros_and_is_not_read(
     assert np.signbit(c).all() == (steps == 0)
 
 
+@contextmanager
+def at_the_end(array: np.ndarray[Any, Any]) -> Iterator[int]:
+    """The address of a copy, behind which there is no memory of the process."""
+    with mmap.mmap(-1, (array.nbytes // mmap.PAGESIZE + 2) * mmap.PAGESIZE) as pages:
+        libc, start = ctypes.CDLL(None, use_errno=True), ctypes.addressof(ctypes.c_char.from_buffer(pages))
+        behind = start + len(pages) - mmap.PAGESIZE
+        ctypes.memmove(behind - array.nbytes, array.ctypes.data, array.nbytes)
+        page = ctypes.c_void_p(behind), ctypes.c_size_t(mmap.PAGESIZE)
+        assert libc.mprotect(*page, 0) == 0
+        yield behind - array.nbytes
+        libc.mprotect(*page, 3)
+
+
 @pytest.mark.parametrize("profile", PROFILES_HERE)
 @pytest.mark.parametrize("dtype", ["f16", "f32", "f64"])
 @pytest.mark.parametrize("across", [0, 1, 15, 16, 33, 63])
 def test_columns_that_are_not_there_have_no_memory_behind_the_others(across: int, dtype: str, profile: str) -> None:
     """A tile at the right edge of B: addresses go on, and the next page is none of the process."""
     m, n, k, steps = 8, 64, 32, 33
-    rng, size = np.random.default_rng(across), np.dtype(_DTYPES[dtype]).itemsize
-    left = rng.standard_normal((m, steps)).astype(_DTYPES[dtype])
-    with mmap.mmap(-1, 2 * mmap.PAGESIZE + steps * n * size) as pages:
-        libc, start = ctypes.CDLL(None, use_errno=True), ctypes.addressof(ctypes.c_char.from_buffer(pages))
-        behind = start + (len(pages) - mmap.PAGESIZE) // mmap.PAGESIZE * mmap.PAGESIZE
-        assert libc.mprotect(ctypes.c_void_p(behind), ctypes.c_size_t(mmap.PAGESIZE), 0) == 0
-        try:
-            first = behind - steps * across * size
-            right = np.ctypeslib.as_array((ctypes.c_char * (steps * across * size)).from_address(first))
-            right = right.view(_DTYPES[dtype]).reshape(steps, across)
-            right[:] = rng.standard_normal((steps, across))
-            a_at = (left.ctypes.data + np.arange(m) * left.strides[0]).astype(np.uint64)
-            b_at = (first + np.arange(n) * size).astype(np.uint64)
-            element = "f64" if dtype == "f64" else "f32"
-            c = np.full((m, n), 3.0, _DTYPES[element])
-            one = RoundsProduct(element, m, n, k, n, (dtype, 1), (dtype, 1), False)
-            run(one, profile, c, a_at, b_at, across * size, steps, 1, m, across, m)
-            wide_a, wide_b = left.astype(float), np.zeros((steps, n))
-            wide_b[:, :across] = right
-        finally:
-            libc.mprotect(ctypes.c_void_p(behind), ctypes.c_size_t(mmap.PAGESIZE), 3)
+    rng = np.random.default_rng(across)
+    left, right = (rng.standard_normal(shape).astype(_DTYPES[dtype]) for shape in ((m, steps), (steps, across)))
+    a_at = (left.ctypes.data + np.arange(m) * left.strides[0]).astype(np.uint64)
+    c = np.full((m, n), 3.0, _DTYPES["f64" if dtype == "f64" else "f32"])
+    one = RoundsProduct("f64" if dtype == "f64" else "f32", m, n, k, n, (dtype, 1), (dtype, 1), False)
+    with at_the_end(right) as first:
+        b_at = (first + np.arange(n) * right.itemsize).astype(np.uint64)
+        run(one, profile, c, a_at, b_at, across * right.itemsize, steps, 1, m, across, m)
+    wide_a, wide_b = left.astype(float), np.zeros((steps, n))
+    wide_b[:, :across] = right
     bound = (np.abs(wide_a) @ np.abs(wide_b) + 3) * (steps + 1) * np.finfo(c.dtype).eps
     assert (np.abs(c - 3 - wide_a @ wide_b) <= bound).all()
 
@@ -237,9 +241,9 @@ def test_rows_of_b_that_the_first_block_reads_soon_are_asked_for(b: str, profile
     ["x86-64-v2", "x86-64-v3", "x86-64-v3+avxvnni", "x86-64-v4", "x86-64-v4+avx512vnni", "x86-64-v4+amx-int8"],
 )
 @pytest.mark.parametrize("columns", ["together", "apart", "turned"])
-@pytest.mark.parametrize("steps", [0, 1, 7, 64, 255, 512, 1152])
+@pytest.mark.parametrize("steps", [0, 1, 7, 64, 80, 255, 512, 1152])
 @pytest.mark.parametrize(
-    ("rows", "across", "m", "n"), [(64, 64, 64, 64), (41, 77, 64, 128), (0, 16, 4, 16), (7, 0, 8, 32)]
+    ("rows", "across", "m", "n"), [(64, 64, 64, 64), (41, 77, 64, 128), (0, 16, 4, 16), (7, 0, 8, 32), (1, 64, 16, 64)]
 )
 def test_rounds_of_bytes(rows: int, across: int, m: int, n: int, steps: int, columns: str, processor: str) -> None:
     """Exact, with extreme factors, sums that wrap around, and rows, columns and K that are not there or not needed."""
@@ -263,3 +267,22 @@ def test_rounds_of_bytes(rows: int, across: int, m: int, n: int, steps: int, col
     np.testing.assert_array_equal(c.reshape(m, n)[:needed], expected[:needed])
     np.testing.assert_array_equal(guarded[:_GUARD], before[:_GUARD])
     np.testing.assert_array_equal(guarded[-_GUARD:], before[-_GUARD:])
+
+
+@pytest.mark.parametrize("processor", ["x86-64-v3+avxvnni", "x86-64-v4", "x86-64-v4+avx512vnni"])
+@pytest.mark.parametrize("steps", [64, 77, 80])
+@pytest.mark.parametrize("factor", ["a", "b"])
+def test_nothing_is_read_behind_the_last_bytes(factor: str, steps: int, processor: str) -> None:
+    """Of a factor that ends where memory ends."""
+    level, feature = level_of(processor)
+    if not runs(level, PROFILES[PROFILES_HERE[-1]].processor) or feature not in ("", *FEATURES_HERE):
+        pytest.skip(f"this processor does not run {processor}")
+    m, n, rng = 16, 64, np.random.default_rng(steps)
+    left, right = (rng.integers(-128, 128, shape).astype(np.int8) for shape in ((m, steps), (steps, n)))
+    c, one = np.zeros((m, n), np.int32), RoundsProduct("i32", m, n, 32, n, ("i8", 1), ("i8", 1), False)
+    with at_the_end(left if factor == "a" else right) as first:
+        places = {"a": left.ctypes.data, "b": right.ctypes.data, factor: first}
+        a_at = (places["a"] + np.arange(m) * steps).astype(np.uint64)
+        b_at = (places["b"] + np.arange(n)).astype(np.uint64)
+        run(one, host_of(processor), c, a_at, b_at, n, steps, int(steps % 32 > 0), m, n, m)
+    np.testing.assert_array_equal(c, left.astype(np.int32) @ right)
