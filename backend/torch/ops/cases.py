@@ -47,7 +47,7 @@ def _pow(self: Any, exponent: Any, *, out: torch.Tensor) -> torch.Tensor:
         if not (out.dtype.is_floating_point or out.dtype.is_complex) and exponent < 0:
             raise OnHost("a negative power of integers")
         case = POWERS.get(float(exponent))
-        if case in ("1", "2", "3") or (case is not None and self.dtype.is_floating_point):
+        if case is not None and (self.dtype.is_floating_point or (isinstance(exponent, int) and exponent > 0)):
             return apply(f"pow:{case}", {"self": self}, out)
     return apply("pow:", {"self": self, "exponent": exponent}, out)
 

@@ -183,7 +183,7 @@ BY_TEXT = {
     ),
 }
 
-#: Exponents that have a case of their own.
+#: Exponents that have a case of their own; of integers, 1, 2 and 3 do: to the power 2.0 they are floats.
 POWERS = {1.0: "1", 2.0: "2", 3.0: "3", 0.5: "0.5", -0.5: "-0.5", -1.0: "-1", -2.0: "-2"}
 
 #: Of an operation and a case that cases.py tells apart.
