@@ -109,12 +109,11 @@ def _bags(
     operands: dict[str, Any] = {"begin": begin[:, None], "end": end[:, None], "first": starts[:1, None]}
     operands |= {"self": weight[0].expand(out.shape), "fault": fault_of(weight.device, "embedding_bag")}
     counts = {"rows": weight.shape[0], "step": weight.stride(0), "padding": padding_idx, "count": indices.numel()}
-    for name, tensor in (("indices", indices), ("weights", per_sample_weights)):
+    for name, step, tensor in (("indices", "index_step", indices), ("weights", "weight_step", per_sample_weights)):
         if tensor is not None:
-            operands[name] = tensor.as_strided(out.shape, (0, 0), tensor.storage_offset())
-    counts |= {"index_step": indices.stride(0)}
-    if per_sample_weights is not None:
-        counts["weight_step"] = per_sample_weights.stride(0)
+            places = tensor if tensor.numel() else tensor.new_empty(1)  # of no index none is read
+            operands[name] = places.as_strided(out.shape, (0, 0), places.storage_offset())
+            counts[step] = tensor.stride(0)
     body = Body(
         _TEXT.format(best=_NONE if mode == _MAX else "", segment=_SEGMENT, number=number, action=action, finish=finish),
         frozenset(("begin", "end", "first")),
@@ -193,8 +192,8 @@ def _weights_backward(
 ) -> torch.Tensor:
     """The gradient of each index's weight: its row times that of its bag."""
     check_index(indices, grad)
-    if mode != _SUM or not indices.numel():
-        raise OnHost("weights of a mode that is refused, or no indices")
+    if mode != _SUM:
+        raise OnHost("weights of a mode that is refused")
     rows = {"a": grad.index_select(0, offset2bag.to(torch.int64)), "b": weight.index_select(0, indices)}
     found = reduce("a * b", SUM, rows, (1,), dtype=grad.dtype)
     return found.masked_fill_(indices == padding_idx, 0)

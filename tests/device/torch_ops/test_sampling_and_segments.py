@@ -100,32 +100,31 @@ def test_scatter_reduce_and_index_reduce(how: str) -> None:
 
 def test_scatter_reduce_by_sums() -> None:
     index = torch.randint(0, 4, (6, 7))
-    compare(lambda x, i, s: x.scatter_reduce(0, i, s, "sum"), values(5, 9), index, values(6, 7), tolerance=(1e-5, 1e-5))
-    compare(
-        lambda x, i, s: x.scatter_reduce(0, i, s, "sum", include_self=False), values(5, 9) > 0, index, values(6, 7) > 0
-    )
+    kept, new = (lambda x, i, s, k=k: x.scatter_reduce(0, i, s, "sum", include_self=k) for k in (True, False))
+    compare(kept, values(5, 9), index, values(6, 7), tolerance=(1e-5, 1e-5))
+    compare(new, values(5, 9) > 0, index, values(6, 7) > 0)
 
 
 @pytest.mark.parametrize("mode", ["sum", "mean", "max"])
 def test_embedding_bag_and_its_gradients(mode: str) -> None:
-    """Bags of several, one and no rows, with rows that are left out."""
+    """Bags of several, one and no rows, with rows that are left out; no rows at all."""
     indices, offsets = torch.tensor([1, 9, 4, 4, 0, 2, 9, 7, 3]), torch.tensor([0, 3, 3, 4])
 
     def run(table: torch.Tensor, indices: torch.Tensor, offsets: torch.Tensor) -> Any:
         return _gradients(lambda w: F.embedding_bag(indices, w, offsets, mode=mode, padding_idx=4), table)
 
-    compare(run, values(10, 5), indices, offsets, tolerance=(1e-5, 1e-5))
+    for given in ((indices, offsets), (indices[:0], offsets * 0)):
+        compare(run, values(10, 5), *given, tolerance=(1e-5, 1e-5))
 
 
 def test_embedding_bag_with_weights_and_bad_indices() -> None:
-    def run(table: torch.Tensor, indices: torch.Tensor, offsets: torch.Tensor, weights: torch.Tensor) -> Any:
-        def bags(w: torch.Tensor, s: torch.Tensor) -> torch.Tensor:
-            return F.embedding_bag(indices, w, offsets, mode="sum", per_sample_weights=s, include_last_offset=True)
-
-        return _gradients(bags, table, weights)
+    def run(table: torch.Tensor, index: torch.Tensor, offsets: torch.Tensor, weights: torch.Tensor) -> Any:
+        how: dict[str, Any] = {"mode": "sum", "include_last_offset": True}
+        return _gradients(lambda w, s: F.embedding_bag(index, w, offsets, per_sample_weights=s, **how), table, weights)
 
     given = torch.tensor([1, 9, 4, 4, 0]), torch.tensor([0, 3, 5]), torch.rand(5)
-    compare(run, values(10, 5), *given, tolerance=(1e-5, 1e-5))
+    for few in (given, (given[0][:0], given[1] * 0, given[2][:0])):
+        compare(run, values(10, 5), *few, tolerance=(1e-5, 1e-5))
     F.embedding_bag(torch.tensor([1, 10], device="spirv"), values(10, 5).to("spirv"), torch.tensor([0], device="spirv"))
     with pytest.raises(IndexError, match="embedding_bag"):
         torch.zeros(1, device="spirv").cpu()
