@@ -61,7 +61,8 @@ class ByteRounds(ByteKernel):
         self._lines = FactorLines(text, product, block.lanes, self._zeros)
         self._panel = text.alloca(f"[{WORDS * block.columns} x i32]", 64)
         self._words_of_a = text.alloca(f"[{product.m * WORDS} x i32]", 64)
-        self._words_of_b = text.alloca(f"[{block.columns * WORDS} x i32]", 64) if product.turned else ""
+        #: Columns of B that are contiguous, or rows of columns of which some are not there.
+        self._words_of_b = text.alloca(f"[{block.columns * WORDS} x i32]", 64)
         self._ask = Prefetches(text, product, block, length, _STEPS * instruction.factors)
         #: Whether the first block of rows is multiplied while B is packed.
         self._meanwhile = self._tiles is None
@@ -156,17 +157,34 @@ class ByteRounds(ByteKernel):
             if self._meanwhile:
                 self._multiply("0", column, self._first, words)
 
-        together = self._lines.are_together(column, self._block.columns)
-        if together is None:
+        neighbours = self._lines.are_neighbours(column, self._block.columns)
+        if neighbours is None:
             apart()
         else:
-            text.either(together, lambda: self._pack_together(column, behind, count, words), apart)
+            text.either(neighbours, lambda: self._pack_together(column, behind, count, words), apart)
 
     def _pack_together(self, column: str, behind: str, count: str, words: str) -> None:
-        """Packs columns whose elements are neighbours in memory."""
-        text, block, down = self._text, self._block, self._lines.numbers["down"]
-        first = text.element("i8", self._lines.address("%b", 1, column), behind)
-        factors, bits = self._instruction.factors, self._instruction.bits
+        """Packs columns whose elements are neighbours in memory. Where some are not there, rows of the others are
+        copied before, beside zeros."""
+        text, block, copied, numbers = self._text, self._block, self._words_of_b, self._lines.numbers
+        there = text.intrinsic("usub.sat", "i64", numbers["columns"], column)
+        here = text.element("i8", self._lines.address("%b", 1, column), behind)
+        factors, bits, width = self._instruction.factors, self._instruction.bits, block.columns * self._size
+
+        def copy_row(k: str, _: list[str]) -> None:
+            source = text.element("i8", here, text.value(f"mul i64 {k}, {numbers['down']}"))
+            target, length = text.element("i8", copied, text.times(k, width)), text.times(there, self._size)
+            arguments = [("ptr", target), ("ptr", source), ("i64", length), ("i1", "false")]
+            text.call("llvm.memcpy.p0.p0.i64", "void", arguments)
+
+        def copy() -> None:
+            text.fill(copied, width * self._length)
+            text.counted(count, 1, copy_row)
+
+        whole = text.value(f"icmp uge i64 {there}, {block.columns}")
+        text.either(whole, lambda: None, copy)
+        first = text.value(f"select i1 {whole}, ptr {here}, ptr {copied}")
+        down = text.value(f"select i1 {whole}, i64 {numbers['down']}, i64 {width}")
 
         def group(word: str) -> list[str]:
             starts = []
@@ -202,12 +220,13 @@ class ByteRounds(ByteKernel):
         """Packs columns each of which has an address of its own."""
         text, block, factors = self._text, self._block, self._instruction.factors
         bits, down = self._instruction.bits, self._lines.numbers["down"]
-        target, flips = self._words_of_b or self._panel, self._instruction.flips
+        turned, flips = self._rounds.turned, self._instruction.flips
+        target = self._words_of_b if turned else self._panel
         text.fill(target, block.columns * WORDS * 4, 128 if flips else 0)
 
         def each(number: str, _: list[str]) -> None:
             at = text.sum(column, number)
-            if self._words_of_b:
+            if turned:
                 there = text.element("i32", target, text.times(number, WORDS))
                 self._copy(self._lines.line("%b", at, behind), there, count, flips)
                 return
@@ -227,7 +246,7 @@ class ByteRounds(ByteKernel):
             text.counted(count, 1, element)
 
         text.loop(block.columns, 1, each)
-        if self._words_of_b:
+        if turned:
             self._transposed(self._words_of_b, 1, WORDS)
 
     # -- C ------------------------------------------------------------------------------------------------------------

@@ -271,18 +271,19 @@ def test_rounds_of_bytes(rows: int, across: int, m: int, n: int, steps: int, col
 
 @pytest.mark.parametrize("processor", ["x86-64-v3+avxvnni", "x86-64-v4", "x86-64-v4+avx512vnni"])
 @pytest.mark.parametrize("steps", [64, 77, 80])
-@pytest.mark.parametrize("factor", ["a", "b"])
-def test_nothing_is_read_behind_the_last_bytes(factor: str, steps: int, processor: str) -> None:
+@pytest.mark.parametrize(("factor", "across"), [("a", 64), ("b", 64), ("b", 63), ("b", 1)])
+def test_nothing_is_read_behind_the_last_bytes(factor: str, across: int, steps: int, processor: str) -> None:
     """Of a factor that ends where memory ends."""
     level, feature = level_of(processor)
     if not runs(level, PROFILES[PROFILES_HERE[-1]].processor) or feature not in ("", *FEATURES_HERE):
         pytest.skip(f"this processor does not run {processor}")
     m, n, rng = 16, 64, np.random.default_rng(steps)
-    left, right = (rng.integers(-128, 128, shape).astype(np.int8) for shape in ((m, steps), (steps, n)))
+    left, right = (rng.integers(-128, 128, shape).astype(np.int8) for shape in ((m, steps), (steps, across)))
     c, one = np.zeros((m, n), np.int32), RoundsProduct("i32", m, n, 32, n, ("i8", 1), ("i8", 1), False)
     with at_the_end(left if factor == "a" else right) as first:
         places = {"a": left.ctypes.data, "b": right.ctypes.data, factor: first}
         a_at = (places["a"] + np.arange(m) * steps).astype(np.uint64)
         b_at = (places["b"] + np.arange(n)).astype(np.uint64)
-        run(one, host_of(processor), c, a_at, b_at, n, steps, int(steps % 32 > 0), m, n, m)
-    np.testing.assert_array_equal(c, left.astype(np.int32) @ right)
+        run(one, host_of(processor), c, a_at, b_at, across, steps, int(steps % 32 > 0), m, across, m)
+    np.testing.assert_array_equal(c[:, :across], left.astype(np.int32) @ right)
+    assert not c[:, across:].any()
