@@ -20,16 +20,16 @@ PYBIND11_MODULE(_native_torch, m) {
 
   py::class_<PreparedContext>(m, "PreparedContext", "What prepared operations share; see torch/ops/prepared.py.")
       .def(py::init([](const py::object& exchange, py::tuple tensor_types, py::tuple constant_types, py::object runtime,
-                       py::object default_dtype, py::object from_dlpack, py::object writing, py::object current,
-                       py::object device_type) {
-             return std::make_unique<PreparedContext>(
-                 PreparedContext{TensorReader(exchange), std::move(tensor_types), std::move(constant_types),
-                                 std::move(runtime), std::move(default_dtype), std::move(from_dlpack),
-                                 std::move(writing), std::move(current), std::move(device_type)});
+                       py::object default_dtype, py::object from_dlpack, py::object writing, py::list before_reading,
+                       py::object current, py::object device_type) {
+             return std::make_unique<PreparedContext>(PreparedContext{
+                 TensorReader(exchange), std::move(tensor_types), std::move(constant_types), std::move(runtime),
+                 std::move(default_dtype), std::move(from_dlpack), std::move(writing), std::move(before_reading),
+                 std::move(current), std::move(device_type)});
            }),
            py::kw_only(), py::arg("exchange"), py::arg("tensor_types"), py::arg("constant_types"), py::arg("runtime"),
-           py::arg("default_dtype"), py::arg("from_dlpack"), py::arg("writing"), py::arg("current"),
-           py::arg("device_type"))
+           py::arg("default_dtype"), py::arg("from_dlpack"), py::arg("writing"), py::arg("before_reading"),
+           py::arg("current"), py::arg("device_type"))
       .def("lists_key", &PreparedContext::lists_key, py::arg("lists"),
            "(bytes that stand for the lengths, types, sizes and strides, the addresses) of lists of tensors; None "
            "unless all are of real numbers and on one device.")
@@ -155,7 +155,9 @@ PYBIND11_MODULE(_native_torch, m) {
       .def("add_again", &PreparedPlan::add_again, py::arg("number"))
       .def("add_tensor", &PreparedPlan::add_tensor, py::kw_only(), py::arg("allocation"), py::arg("code"),
            py::arg("bytes"), py::arg("sizes"), py::arg("strides"))
-      .def("set_tuple", &PreparedPlan::set_tuple, py::arg("is_tuple"));
+      .def("set_tuple", &PreparedPlan::set_tuple, py::arg("is_tuple"))
+      .def("set_torchs", &PreparedPlan::set_torchs, py::arg("overload"), py::arg("write"),
+           "Torch's own kernel writes the results: by an overload, or \"\", and by `write`: (args, kwargs, results).");
 
   m.attr("ABI_VERSION") = kAbiVersion;
   m.def("are_aligned", &are_aligned, py::arg("addresses"), py::arg("alignment"),

@@ -524,7 +524,10 @@ py::object Prepared::operator()(const py::args& args, const py::kwargs& kwargs) 
   }
   const PreparedPlan::Memory memory = plan->allocate();
   py::object made = plan->made(*shared_, memory, call.tensors);
-  plan->launch(*shared_, memory, call.key.addresses);
+  if (plan->write())
+    checked(PyObject_CallFunctionObjArgs(plan->write().ptr(), args.ptr(), kwargs.ptr(), made.ptr(), nullptr));
+  else
+    plan->launch(*shared_, memory, call.key.addresses);
   return made;
 }
 

@@ -31,6 +31,7 @@ struct PreparedContext {
   pybind11::object default_dtype;  // torch.get_default_dtype
   pybind11::object from_dlpack;    // torch._C._from_dlpack
   pybind11::object writing;        // tensor_memory.WRITING
+  pybind11::list before_reading;   // tensor_memory.BEFORE_READING
   pybind11::object current;        // () → the current device's index
   pybind11::object device_type;    // torch.device
 
@@ -86,6 +87,13 @@ class PreparedPlan {
                   std::vector<int64_t> strides);
   // Whether the results form one tuple.
   void set_tuple(bool is_tuple) { is_tuple_ = is_tuple; }
+  // Says that torch's own kernel writes the results, which are tensors: by that overload of the operation, or none
+  // where torch's C interface cannot call it, and by `write`: (args, kwargs, results).
+  void set_torchs(std::string overload, pybind11::object write) {
+    overload_ = std::move(overload), write_ = std::move(write);
+  }
+  const std::string& overload() const { return overload_; }
+  const pybind11::object& write() const { return write_; }
 
   struct Result {
     enum class Kind { kConstant, kArgument, kAgain, kTensor };
@@ -105,7 +113,7 @@ class PreparedPlan {
   // The results as Python objects, for these tensors.
   pybind11::object made(const PreparedContext& shared, const Memory& memory,
                         const std::vector<PyObject*>& tensors) const;
-  const Device& device() const { return *device_; }
+  Device& device() const { return *device_; }
   bool is_refused() const;  // a kernel of it, by the device, since it was made
   int index() const { return index_; }
 
@@ -139,6 +147,8 @@ class PreparedPlan {
   std::vector<Result> results_;
   std::vector<pybind11::object> effects_;
   bool is_tuple_ = false;
+  std::string overload_;
+  pybind11::object write_;  // null: the steps do
 };
 
 // The properties of a call that decide its kind, and the values of its numbers.

@@ -32,6 +32,7 @@ bool look_up(TorchInterface& torch) {
   found &= find(c10, "_ZN3c104impl28tls_is_dispatch_key_excludedENS_11DispatchKeyE", torch.is_key_excluded);
   found &= find(c10, "_ZN3c104impl29tls_set_dispatch_key_excludedENS_11DispatchKeyEb", torch.set_key_excluded);
   found &= find(cpu, "_ZN2at6native6is_negERKNS_6TensorE", torch.is_neg);
+  found &= find(cpu, "_ZN2at6native7is_conjERKNS_6TensorE", torch.is_conj);
   found &= find(cpu, "_ZN2at10fromDLPackEP15DLManagedTensorSt8functionIFvPvEE", torch.from_dlpack);
   return found;
 }

@@ -32,6 +32,8 @@ inline constexpr std::uint64_t kVersion = (2ULL << 56) | (10ULL << 48);
   _(torch_delete_string, int, Handle)                                                                                  \
   _(aoti_torch_new_tensor_handle, int, Handle, Handle*)                                                                \
   _(aoti_torch_new_uninitialized_tensor, int, Handle*)                                                                 \
+  _(aoti_torch_create_tensor_from_blob, int, void*, std::int64_t, const std::int64_t*, const std::int64_t*,            \
+    std::int64_t, std::int32_t, std::int32_t, std::int32_t, Handle*)                                                   \
   _(aoti_torch_delete_tensor_object, int, Handle)                                                                      \
   _(aoti_torch_is_defined, int, Handle, bool*)                                                                         \
   _(aoti_torch_get_data_ptr, int, Handle, void**)                                                                      \
@@ -68,6 +70,7 @@ struct TorchInterface {
   bool (*is_key_excluded)(std::uint16_t) = nullptr;         // c10::impl::tls_is_dispatch_key_excluded
   void (*set_key_excluded)(std::uint16_t, bool) = nullptr;  // c10::impl::tls_set_dispatch_key_excluded
   bool (*is_neg)(Handle) = nullptr;                         // at::native::is_neg
+  bool (*is_conj)(Handle) = nullptr;                        // at::native::is_conj
   // at::fromDLPack: takes a DLManagedTensor, and what is called once the tensor is not used any more.
   NewTensor (*from_dlpack)(void*, std::function<void(void*)>) = nullptr;
 };

@@ -234,9 +234,9 @@ class Arguments {
     if (may_be_negated && torch().is_neg(tensor)) return false;
     tensors_.push_back(tensor);
     if (view.dims > 0)
-      tensors_rank_ = std::max(tensors_rank_, view.code == kFloatCode || view.code == kBfloatCode ? 3
+      tensors_rank_ = std::max(tensors_rank_, view.code == kIntCode || view.code == kUnsignedCode ? 2
                                               : view.code == kBoolCode                            ? 1
-                                                                                                  : 2);
+                                                                                                  : 3);
     // A handle is an at::Tensor, which holds one address: that of what torch's tensors for the same object share.
     return key.add_tensor(view, *static_cast<void* const*>(tensor));
   }
@@ -296,7 +296,7 @@ class Arguments {
   const std::vector<PassedType>& types_;
   std::vector<Value> values_;
   std::vector<Handle> tensors_;
-  int tensors_rank_ = 0, numbers_rank_ = 0;  // of the kinds of numbers: floats, integers, bool
+  int tensors_rank_ = 0, numbers_rank_ = 0;  // of the kinds of numbers: floats and complex ones, integers, bool
   bool is_ours_ = false;                     // the call names our device
 };
 
@@ -368,6 +368,7 @@ class Results {
   Results(const Results&) = delete;
   Results& operator=(const Results&) = delete;
 
+  const std::vector<Passed>& made() const { return made_; }
   void give(Passed* stack) {
     if (is_list())
       stack[0] = list_of(made_);
@@ -382,6 +383,35 @@ class Results {
   const std::vector<PassedType>& types_;
   std::vector<Passed> made_;
 };
+
+// A tensor on the CPU over the memory of a tensor of the device, or itself.
+Handle in_host_memory(Handle tensor) {
+  TensorView view{};
+  if (!read(tensor, our_device_type(), view)) return again(tensor);
+  Handle made = nullptr;
+  check(torch().aoti_torch_create_tensor_from_blob(reinterpret_cast<void*>(view.address), view.dims, view.sizes,
+                                                   view.strides, 0, number(torch().aoti_torch_get_dtype, tensor),
+                                                   cpu_device_type(), 0, &made));
+  return made;
+}
+
+// Lets torch's kernel for the CPU write the results of a call, after all that was submitted, which may write to what it
+// reads. False if torch gives an error, or `write` of the plan is to do it.
+bool call_torchs(const TorchOperation& operation, const PreparedPlan& plan, const PreparedContext& shared,
+                 const Arguments& arguments, const Results& results) {
+  if (plan.overload().empty()) return false;
+  const py::int_ index(plan.index());
+  for (const py::handle check : shared.before_reading) checked(PyObject_CallOneArg(check.ptr(), index.ptr()));
+  std::vector<Passed> given;
+  if (!arguments.pass_on(in_host_memory, given)) return false;
+  for (const Passed made : results.made()) given.push_back(passed(in_host_memory(handle(made))));
+  const std::string name = "aten::" + operation.name.substr(0, operation.name.find('.'));
+  const WithoutGil unlocked;
+  plan.device().synchronize();
+  if (torch().torch_call_dispatcher(name.c_str(), plan.overload().c_str(), given.data(), kVersion) != 0) return false;
+  for (std::size_t at = 0; at < results.made().size(); ++at) torch().aoti_torch_delete_tensor_object(handle(given[at]));
+  return true;
+}
 
 // Runs `function`, whose exceptions are thrown as Python's errors: torch knows no others of this module.
 template <typename Function>
@@ -406,16 +436,23 @@ void call(const TorchOperation& operation, Prepared& prepared, bool takes_negate
   const bool is_ready = prepared.is_ready();
   const bool has_key = is_ready && arguments.add_to(key, prepared.shared(), takes_negated);
   const Prepared::Way way = has_key ? prepared.find(key, plan) : Prepared::Way::kPlain;
+  std::optional<Results> results;
   if (way == Prepared::Way::kPlan) {
     const PreparedPlan::Memory memory = plan->allocate();
-    Results results(operation, *plan, memory, arguments.tensors());
-    plan->launch(prepared.shared(), memory, key.addresses);
-    results.give(stack);
-    return;
+    results.emplace(operation, *plan, memory, arguments.tensors());
+    if (!plan->write()) plan->launch(prepared.shared(), memory, key.addresses);
+    if (!plan->write() || call_torchs(operation, *plan, prepared.shared(), arguments, *results))
+      return results->give(stack);
   }
   const py::tuple unpacked = checked(PyObject_CallOneArg(operation.unpack.ptr(), arguments.objects(operation).ptr()));
   const py::args args(unpacked[0]);
   const py::kwargs kwargs(unpacked[1]);
+  if (results) {
+    py::list made;
+    for (const Passed one : results->made()) made.append(Arguments::object(operation, handle(one)));
+    checked(PyObject_CallFunctionObjArgs(plan->write().ptr(), args.ptr(), kwargs.ptr(), made.ptr(), nullptr));
+    return results->give(stack);
+  }
   py::object result;
   if (way == Prepared::Way::kRecord && unpacked[2].ptr() == Py_True)
     result = prepared.record(key, args, kwargs, arguments.tensors(operation));

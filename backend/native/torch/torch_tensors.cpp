@@ -38,6 +38,7 @@ bool read(Handle tensor, int32_t device_type, TensorView& view) {
   const int32_t type = number(torch().aoti_torch_get_dtype, tensor);
   for (const ElementType& one : kElementTypes) {
     if (one.torch != type) continue;
+    if (one.code == kComplexCode && torch().is_conj(tensor)) return false;
     view.code = one.code;
     view.bytes = one.bytes;
     view.device = number(torch().aoti_torch_get_device_index, tensor);

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import torch
@@ -26,12 +26,10 @@ from .tensor_memory import (
     before_reading,
     context_of,
     copy_of_host,
-    empty_strided,
     host_view,
     in_host_memory,
     is_dense,
     is_ours,
-    is_plain,
     shares_host_memory,
     window,
     write_back,
@@ -40,9 +38,6 @@ from .tensor_memory import (
 #: Operations that ran on the CPU, with copies both ways, by name.
 FALLBACKS: Counter[str] = Counter()
 
-#: Sizes, strides and types of large results, by the operation and the forms of its arguments.
-_forms: dict[Any, list[tuple[Any, Any, torch.dtype]]] = {}
-_MOST_FORMS, _LARGE = 4096, 1 << 18
 _warned: set[str] = set()
 _log = logging.getLogger(f"{__name__.rsplit('.', 2)[0]}.registration")
 _LARGEST_ELEMENT = 16  # bytes: a copy begins at a multiple of it
@@ -63,9 +58,6 @@ _OVERWRITING = frozenset(
         "aten::randperm.generator_out",
     )
 )
-
-#: Operations whose outputs have sizes that depend on values, or are copied to by torch.
-_WITHOUT_OUTPUTS = frozenset(("aten::linalg_lstsq", "aten::_fft_c2c", "aten::_fft_c2r", "aten::_fft_r2c"))
 
 #: Arguments that operations write though their schemas do not say so.
 _UNDECLARED = dict.fromkeys(
@@ -93,18 +85,13 @@ def _may_be_elsewhere(operation: str, argument: str) -> bool:
 @dataclass(frozen=True, slots=True)
 class _Signature:
     """What calls of an operation need to know of it; ``arguments`` are (name, whether it is written, whether it is a
-    tensor) in their order. ``resizes``: it may, of outputs that it is given. ``is_short``: it writes no argument, and
-    takes no list of tensors. ``outs``, ``with_outs``: the names of the outputs that torch's kernel for the CPU can be
-    given, and the overload that takes them."""
+    tensor) in their order. ``resizes``: it may, of outputs that it is given."""
 
     name: str
     full_name: str
     arguments: tuple[tuple[str, bool, bool], ...]
     overwrites: bool
     resizes: bool
-    is_short: bool
-    outs: tuple[str, ...]
-    with_outs: Any
 
 
 @cache
@@ -120,26 +107,35 @@ def _signature(op: Any) -> _Signature:
         for argument in schema.arguments
     )
     full_name = schema.name + ("." + schema.overload_name if schema.overload_name else "")
-    is_short = not any(writes for _, writes, _ in arguments) and not any(
-        "List[" in str(one.type) and "Tensor" in str(one.type) for one in schema.arguments
-    )
-    outs, with_outs = _outputs(op)
     overwrites, resizes = op.name() in _OVERWRITING, any(one.is_out for one in schema.arguments)
-    return _Signature(schema.name, full_name, arguments, overwrites, resizes, is_short, outs, with_outs)
+    return _Signature(schema.name, full_name, arguments, overwrites, resizes)
 
 
-def _outputs(op: Any) -> tuple[tuple[str, ...], Any]:
-    """``outs`` and ``with_outs``; none where the sizes of results depend on values."""
-    if torch.Tag.dynamic_output_shape in op.tags or op._schema.name in _WITHOUT_OUTPUTS:
-        return (), None
-    wanted = [(one.name, str(one.type)) for one in op._schema.arguments]
+@cache
+def with_outputs(op: Any) -> tuple[str, Callable[..., None]] | None:
+    """How torch's kernel for the CPU writes results, which are tensors, on the device's memory: the overload that takes
+    them behind what the operation takes, or "" where torch's C interface cannot call it, and the same as a function of
+    (args, kwargs, results). None where there is none, and where sizes of results depend on values."""
+    if torch.Tag.dynamic_output_shape in op.tags or op._schema.name == "aten::linalg_lstsq":
+        return None
+    wanted = [*((one.name, str(one.type)) for one in op._schema.arguments), *["Tensor"] * len(op._schema.returns)]
     for name in op.overloadpacket.overloads():
         overload = getattr(op.overloadpacket, name)
-        outs = tuple(one.name for one in overload._schema.arguments if one.is_out)
-        taken = [(one.name, str(one.type)) for one in overload._schema.arguments if not one.is_out]
-        if outs and taken == wanted and torch._C._dispatch_has_kernel_for_dispatch_key(overload.name(), "CPU"):
-            return outs, overload
-    return (), None
+        taken = [str(one.type) if one.is_out else (one.name, str(one.type)) for one in overload._schema.arguments]
+        has = partial(torch._C._dispatch_has_kernel_for_dispatch_key, overload.name())
+        if taken == wanted and (has("CPU") or has("CompositeExplicitAutograd")):
+            break
+    else:
+        return None
+    outs = [one.name for one in overload._schema.arguments if one.is_out]
+
+    def write(args: tuple[Any, ...], kwargs: dict[str, Any], results: Any) -> None:
+        given = *args, *kwargs.values(), *((results,) if isinstance(results, torch.Tensor) else results)
+        values = _in_place(given)
+        overload(*values[: len(args)], **dict(zip((*kwargs, *outs), values[len(args) :], strict=True)))
+
+    # torch 2.13 passes lists of SymInt as lists of another kind than its kernels take.
+    return "" if "SymInt[" in str(op._schema) else name, write
 
 
 def fallback(op: Any, *args: Any, **kwargs: Any) -> Any:
@@ -148,63 +144,43 @@ def fallback(op: Any, *args: Any, **kwargs: Any) -> Any:
     Raises RuntimeError if tensors are on several devices, the CPU's with one element and no dimensions left out, or
     TRITON_SPIRV_TORCH_FALLBACK is ``error``.
     """
-    signature = _signature(op)
-    return _run(op, signature, _read(signature, args, kwargs), args, kwargs, counts=True)
+    return _run(op, args, kwargs, counts=True)
 
 
 def by_torchs_kernel(op: Any, *args: Any, **kwargs: Any) -> Any:
     """Does the same where the device shares_host_memory(), and counts nothing: torch's kernel is the device's own.
-
-    Calls that write no argument take a short way. Large results are written into the device's memory, if torch's kernel
-    takes outputs and an earlier call has shown what they are like; others are copied there.
-    """
+    Results are copied to the device's memory; prepared calls write them there (ops/prepared.py)."""
     signature = _signature(op)
     call = _read(signature, args, kwargs)
-    if call.numbers or kwargs or call.is_mixed or not signature.is_short:
-        return _run(op, signature, call, args, kwargs, counts=False)
-    tensors = call.tensors.values()
-    device, outs = _common_device(signature.name, tensors, (), ()), signature.outs
-    key = (op, torch.get_default_dtype(), *map(_form, args)) if outs else None
-    made = [empty_strided(size, stride, dtype=dtype, device=device) for size, stride, dtype in _forms.get(key, ())]
-    hosts = in_host_memory([*tensors, *made])
-    by_id = dict(zip(call.tensors, hosts, strict=False))
-    taken = [by_id.get(id(x), x) for x in args]
-    if made:
-        signature.with_outs(*taken, **dict(zip(outs, hosts[len(by_id) :], strict=True)))
-        return made[0] if len(made) == 1 else tuple(made)
-    results = op(*taken)
-    every = (results,) if isinstance(results, torch.Tensor) else results
-    if outs and sum(x.nbytes for x in every) >= _LARGE and all(is_plain(x) and is_dense(x) for x in every):
-        if len(_forms) >= _MOST_FORMS:
-            _forms.clear()
-        _forms[key] = [(x.size(), x.stride(), x.dtype) for x in every]
-    brought = tuple(copy_of_host(x, device) if isinstance(x, torch.Tensor) else x for x in every)
-    return brought[0] if isinstance(results, torch.Tensor) else brought
+    if call.written or call.numbers or kwargs:
+        return _run(op, args, kwargs, counts=False)
+    device = _common_device(signature.name, call.tensors.values(), (), call.others)
+    results = op(*_in_place(args))
+    return _each(lambda x: copy_of_host(x, device) if isinstance(x, torch.Tensor) else x, results)
 
 
-def _form(value: Any) -> Any:
-    """All of an argument that the sizes, strides and type of results follow from."""
-    if isinstance(value, torch.Tensor):
-        return value.dtype, value.size(), value.stride()
-    return type(value), tuple(value) if isinstance(value, list) else value
+def _in_place(values: tuple[Any, ...]) -> Any:
+    """These, with CPU tensors on the memory of those of the device."""
+    leaves = [leaf for one in values for leaf in (one if isinstance(one, (list, tuple)) else (one,)) if is_ours(leaf)]
+    hosts = dict(zip(map(id, leaves), in_host_memory(leaves), strict=True))
+    return _each(lambda value: hosts.get(id(value), value), values)
 
 
 @dataclass(slots=True)
 class _Call:
     """A call's arguments. ``device``: the one that is named, if one is; ``tensors`` of the device, and what is
-    ``written``, by their ids; ``others``: tensors elsewhere that may not be there; ``is_mixed``: whether a tensor is
-    elsewhere; ``numbers``: names of arguments that are numbers in the place of tensors."""
+    ``written``, by their ids; ``others``: tensors elsewhere that may not be there; ``numbers``:
+    names of arguments that are numbers in the place of tensors."""
 
     device: torch.device | None
     tensors: dict[int, torch.Tensor]
     written: dict[int, torch.Tensor]
     others: list[torch.Tensor]
-    is_mixed: bool
     numbers: set[str]
 
 
 def _read(signature: _Signature, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Call:
-    call = _Call(None, {}, {}, [], False, set())
+    call = _Call(None, {}, {}, [], set())
     for position, (name, writes, is_tensor) in enumerate(signature.arguments):
         value = args[position] if position < len(args) else kwargs.get(name)
         if is_tensor and isinstance(value, (int, float, complex)):
@@ -216,7 +192,6 @@ def _read(signature: _Signature, args: tuple[Any, ...], kwargs: dict[str, Any]) 
                 if is_ours(leaf):
                     call.tensors[id(leaf)] = leaf
                     continue
-                call.is_mixed = True
                 if leaf.dim() and not writes and not _may_be_elsewhere(signature.name, name):
                     call.others.append(leaf)
             elif isinstance(leaf, torch.device) and leaf.type == NAME:
@@ -224,7 +199,9 @@ def _read(signature: _Signature, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     return call
 
 
-def _run(op: Any, signature: _Signature, call: _Call, args: Any, kwargs: dict[str, Any], counts: bool) -> Any:
+def _run(op: Any, args: Any, kwargs: dict[str, Any], counts: bool) -> Any:
+    signature = _signature(op)
+    call = _read(signature, args, kwargs)
     device, tensors, written = call.device, call.tensors, call.written
     if tensors:
         device = _common_device(signature.name, tensors.values(), written.values(), call.others)

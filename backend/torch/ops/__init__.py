@@ -13,7 +13,7 @@ from typing import Any
 #: The modules whose ``TABLE`` says which functions do which operations.
 _FAMILIES = (
     "batch_norm cases complex_numbers ctc embedding_bags fourier grid_sampling histograms "
-    "indexing linear_algebra losses matrix_functions norms optimizers pooling random rearranging reductions "
+    "indexing linear_algebra losses norms optimizers pooling random rearranging reductions "
     "resampling rms_norm scans searching segments selection softmax sorting transformer weight_norm"
 ).split()
 

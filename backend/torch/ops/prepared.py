@@ -13,6 +13,7 @@ What an operation does must depend only on its arguments, their addresses modulo
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 from threading import get_ident
@@ -24,7 +25,7 @@ from triton import knobs
 from ... import runtime
 from ...runtime import LaterLauncher, native
 from ..device import native_kernels
-from ..device.cpu_fallback import FALLBACKS
+from ..device.cpu_fallback import FALLBACKS, with_outputs
 from ..device.native_module import torch_native
 from ..device.random_state import GENERATOR
 from ..device.tensor_memory import BEFORE_READING, DLPACK_CODES, WATCHERS, WRITING, allocate, context_of, extent
@@ -47,6 +48,7 @@ def _shared() -> Any:
         default_dtype=torch.get_default_dtype,
         from_dlpack=torch._C._from_dlpack,
         writing=WRITING,
+        before_reading=BEFORE_READING,
         current=runtime.current_device,
         device_type=torch.device,
     )
@@ -73,7 +75,7 @@ def tensors_like(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
 
 def prepared(run: _Operation) -> _Operation:
     """The operation ``run``, whose calls are done like earlier ones where they can be."""
-    made: _Operation = _shared().prepared(run, _recording(run), False)
+    made: _Operation = _shared().prepared(run, _recording(run, None), False)
     return made
 
 
@@ -89,18 +91,18 @@ def enter(
     read its tensors' addresses in device memory, so that an earlier call is one with the same addresses. ``few``: what
     does copies of a few elements before (a native FewElements)."""
     operation = native_kernels.operation(op)
-    how: dict[str, Any] = {"run": run, "record": _recording(run), "by_address": by_address}
+    how: dict[str, Any] = {"run": run, "record": _recording(run, op), "by_address": by_address}
     if operation is None or not _shared().enter(
         operation=operation, takes_negated=native_kernels.takes_negated(op), few=few, **how
     ):
         library.impl(op.name().removeprefix("aten::"), _shared().prepared(**how), _KEY)
 
 
-def _recording(run: _Operation) -> Callable[..., tuple[Any, Any]]:
+def _recording(run: _Operation, op: torch._ops.OpOverload | None) -> Callable[..., tuple[Any, Any]]:
     """``run`` of (args, kwargs), which are recorded: what it gives, and the native plan of such a call or None."""
 
     def record(args: tuple[Any, ...], kwargs: dict[str, Any], tensors: list[torch.Tensor]) -> tuple[Any, Any]:
-        recorder = _Recorder(tensors)
+        recorder = _Recorder(tensors, op, args)
         for watchers in (_RECORDERS, WATCHERS):
             watchers.append(recorder)
         BEFORE_READING.append(recorder.reading)
@@ -121,6 +123,12 @@ def note_launch(launch: Any, function: int, grid: tuple[int, int, int], argument
         recorder.launched(launch, function, grid, arguments, kept)
 
 
+def note_torchs_kernel(op: torch._ops.OpOverload, args: tuple[Any, ...], result: Any) -> None:
+    """Tell that torch's own kernel did an operation on the memory of its arguments."""
+    for recorder in _RECORDERS:
+        recorder.left_to_torch(op, args, result)
+
+
 def note_staying(tensor: torch.Tensor, effect: Callable[[], Any] | None = None) -> None:
     """Tell that an operation's kernels use a tensor that is not among its arguments, and stays as long as calls like
     this one are prepared. ``effect`` is called for each of its calls."""
@@ -131,7 +139,9 @@ def note_staying(tensor: torch.Tensor, effect: Callable[[], Any] | None = None) 
 class _Recorder:
     """What a call does. ``tensors``: those among its arguments, which are of this device."""
 
-    def __init__(self, tensors: list[torch.Tensor]) -> None:
+    def __init__(self, tensors: list[torch.Tensor], op: Any, args: tuple[Any, ...]) -> None:
+        self._op, self._args = op, args
+        self._torchs: tuple[str, Callable[..., None]] | None = None  # how torch's kernel does all of it
         self._thread = get_ident()
         self._tensors = tensors
         self._forms = [_form(tensor) for tensor in tensors]
@@ -169,6 +179,13 @@ class _Recorder:
         if get_ident() == self._thread:
             self._steps.append(("launch", (launch, function, grid, tuple(arguments), kept)))
 
+    def left_to_torch(self, op: torch._ops.OpOverload, args: tuple[Any, ...], result: Any) -> None:
+        """Notes what note_torchs_kernel() tells."""
+        results = result if isinstance(result, tuple) else (result,)
+        is_all = op is self._op and len(args) == len(self._args) and all(map(operator.is_, args, self._args))
+        if get_ident() == self._thread and is_all and all(isinstance(one, torch.Tensor) for one in results):
+            self._torchs = with_outputs(op)
+
     def uses(self, tensor: torch.Tensor, effect: Callable[[], Any] | None) -> None:
         """Notes a tensor that stays, as note_staying() does."""
         if get_ident() == self._thread:
@@ -183,7 +200,8 @@ class _Recorder:
     def plan(self, result: Any) -> Any:
         """The native plan of a call that gave ``result``, or None."""
         same = all(_form(tensor) == form for tensor, form in zip(self._tensors, self._forms, strict=True))
-        if not self._is_plain or not same or self._done() != self._before:
+        is_plain = self._is_plain and self._done() == self._before
+        if not same or not (is_plain or self._torchs):
             return None
         if any(share_memory(made, tensor) for made, _ in self._memory for tensor in self._staying):
             return None  # made by this call, the first that uses it
@@ -212,6 +230,8 @@ class _Recorder:
         for effect in self._effects:
             plan.add_effect(effect)
         plan.set_tuple(isinstance(result, tuple))
+        if self._torchs:
+            plan.set_torchs(*self._torchs)
         return plan
 
     def _add_step(self, plan: Any, ranges: list[Any], context: Any, kind: str, step: tuple[Any, ...]) -> bool:
@@ -252,7 +272,7 @@ class _Recorder:
                 if value is tensor:
                     add(place)
                     return True
-        if value.dtype not in DLPACK_CODES or value.dtype.is_complex or value.is_neg() or value.storage_offset():
+        if value.dtype not in DLPACK_CODES or value.is_conj() or value.is_neg() or value.storage_offset():
             return False
         if any(isinstance(one, torch.Tensor) and share_memory(one, value) for one in results[:number]):
             return False

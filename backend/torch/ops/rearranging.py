@@ -265,33 +265,6 @@ def _distances_backward(
     return reduce(text, SUM, operands, (-2,), dtype=x1.dtype)
 
 
-def _pair_numbers(count: int, device: torch.device) -> list[torch.Tensor]:
-    """The two numbers of each pair of different rows, in torch's order."""
-    return [numbers.to(device) for numbers in torch.triu_indices(count, count, 1).unbind()]
-
-
-def _distances_in(self: torch.Tensor, p: float = 2.0) -> torch.Tensor:
-    """aten::_pdist_forward: the distance of each pair of rows."""
-    if self.dim() != 2 or not self.shape[1] or self.dtype.itemsize < 4:
-        raise OnHost("vectors that are refused")
-    if self.shape[0] < 2:
-        return self.new_empty(0)
-    one, other = _pair_numbers(self.shape[0], self.device)
-    return _distances(self, self, p, None)[one, other]
-
-
-def _distances_in_backward(grad: torch.Tensor, self: torch.Tensor, p: float, pdist: torch.Tensor) -> torch.Tensor:
-    if not grad.numel() or not self.shape[1]:
-        return torch.zeros_like(self)
-    one, other = _pair_numbers(self.shape[0], self.device)
-    square = []
-    for line in (grad, pdist):
-        whole = torch.zeros((self.shape[0], self.shape[0]), dtype=self.dtype, device=self.device)
-        whole.index_put_((one, other), line)
-        square.append(whole + whole.t())
-    return _distances_backward(square[0], self, self, p, square[1])
-
-
 def _unfold_backward(grad_in: torch.Tensor, input_sizes: Sequence[int], dim: int, size: int, step: int) -> torch.Tensor:
     """The gradient of Tensor.unfold: windows that overlap are added one element of each at a time."""
     out = torch.zeros(list(input_sizes), dtype=grad_in.dtype, device=grad_in.device)
@@ -346,8 +319,6 @@ TABLE: dict[str, Callable[..., Any]] = {
     "addbmm_": lambda self, *args, **how: _addbmm(self, *args, **how, out=self),
     "_cdist_forward": _distances,
     "_cdist_backward": _distances_backward,
-    "_pdist_forward": _distances_in,
-    "_pdist_backward": _distances_in_backward,
     "unfold_backward": _unfold_backward,
     "trace": _trace,
     "renorm.out": _renorm,

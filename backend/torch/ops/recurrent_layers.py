@@ -2,8 +2,8 @@
 
 torch composes such a layer of steps (RNN.cpp). Each step multiplies its input and adds to the gradients of all
 parameters. Here one product takes the inputs of all steps, as on the CPU, and one product gives each parameter's
-gradient. Torch's own composition handles the rest: packed sequences, projections, traced tensors, autocast, and
-derivatives other than a plain backward pass.
+gradient. Where the device is the processor, LSTMs are oneDNN's, as torch's are. Torch's own composition handles the
+rest: packed sequences, projections, traced tensors, autocast, and derivatives other than a plain backward pass.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ import torch
 from torch.autograd import forward_ad
 from torch.nn import functional
 
+from ..device.cpu_fallback import fallback
 from ..device.substitutes import _gru_cell, _lstm_cell
+from . import prepared, processor
 from .dtypes import known
 from .library import ON_DEVICE, aten
 
@@ -30,6 +32,8 @@ def enter_recurrent_layers(library: torch.library.Library) -> None:
         for key in ("PrivateUse1", "AutogradPrivateUse1"):
             library.impl(f"{name}.input", functools.partial(call, op), key)
         ON_DEVICE[f"{name}.input"] = call
+    for op in (aten.mkldnn_rnn_layer.default, aten.mkldnn_rnn_layer_backward.default):
+        prepared.enter(library, op, processor.or_torchs(op, functools.partial(fallback, op)))
 
 
 class _Lstm(torch.autograd.Function):
@@ -138,6 +142,16 @@ def _lstm(op: Any, x: Any, hx: Any, params: Any, biases: bool, layers: int, drop
         # one_layer_lstm of torch 2.11's decompositions squeezes the batch instead of the steps.
         return out, *(state.reshape(first.shape) for state, first in zip(states, hx, strict=True))
 
+    if torch.backends.mkldnn.is_available() and x.dtype in processor.fast_types() and processor.is_torchs(x):
+        trains = torch.is_grad_enabled() and any(t.requires_grad for t in (x, *hx, *params))
+
+        def whole(given: Any, n: int, weight: Any, bias: Any, back: bool) -> Any:
+            tensors = *given, weight, *(bias or [weight.new_zeros(len(weight))] * 2), hx[0][n], hx[1][n]
+            form: Any = ([], 2, weight.shape[1], 1, biases, False, False, trains)  # 2: an LSTM (RNN.cpp)
+            return aten.mkldnn_rnn_layer(*(t.contiguous() for t in tensors), back, *form)[:3]
+
+        return _stacked(x, params, biases, layers, dropout, how, lambda *given: given[:2], whole)
+
     def layer(gates: Any, n: int, weight: Any, bias: Any, back: bool) -> Any:
         return _Lstm.apply(gates, weight, None, back, hx[0][n], hx[1][n])  # type: ignore[no-untyped-call]
 
@@ -199,7 +213,7 @@ def _stacked(
     layers: int,
     dropout: float,
     how: Sequence[bool],
-    gates: Callable[..., torch.Tensor],
+    gates: Callable[..., Any],
     layer: Callable[..., Sequence[torch.Tensor]],
 ) -> tuple[torch.Tensor, ...]:
     """(outputs, the last states of all layers and directions …). ``how``: train, bidirectional, batch_first."""
