@@ -48,18 +48,23 @@ struct Fill {
   uint32_t word;
 };
 
+// A function of its own: mingw's GCC 12 ends with an internal error where one of System V's convention calls several
+// others.
+[[gnu::noinline]] void fill_bytes(std::byte* to, uint64_t bytes, uint32_t word) {
+  const uint64_t some = std::min(bytes, kFilled);
+  if (word == (word & 0xFF) * 0x01010101u) {
+    std::memset(to, static_cast<int>(word & 0xFF), bytes);
+    return;
+  }
+  std::fill_n(reinterpret_cast<uint32_t*>(to), some / 4, word);
+  for (uint64_t done = some; done < bytes; done += some) std::memcpy(to + done, to, std::min(some, bytes - done));
+}
+
 TRITON_SPIRV_SYSTEM_V void run_fill(const std::byte* block, uint64_t first, uint64_t last, const uint32_t*, std::byte*,
                                     const int32_t*) {
   const Fill& fill = *reinterpret_cast<const Fill*>(block);
-  const uint64_t begin = first * kPiece, end = std::min(last * kPiece, fill.bytes);
-  std::byte* const to = fill.to + begin;
-  const uint64_t bytes = end - begin, some = std::min(bytes, kFilled);
-  if (fill.word == (fill.word & 0xFF) * 0x01010101u) {
-    std::memset(to, static_cast<int>(fill.word & 0xFF), bytes);
-    return;
-  }
-  std::fill_n(reinterpret_cast<uint32_t*>(to), some / 4, fill.word);
-  for (uint64_t done = some; done < bytes; done += some) std::memcpy(to + done, to, std::min(some, bytes - done));
+  const uint64_t begin = first * kPiece;
+  fill_bytes(fill.to + begin, std::min(last * kPiece, fill.bytes) - begin, fill.word);
 }
 
 const cpu::Kernel copying(run_copy);
