@@ -1,5 +1,6 @@
 """embedding_bag: sums, means and maxima of rows of a table, a bag of indices each, and their gradients."""
 
+# mypy: allow-untyped-defs
 from __future__ import annotations
 
 import functools
@@ -7,52 +8,83 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+import triton
+import triton.language as tl
 
 from ..device.tensor_memory import is_ours
-from .bounds import CHECK, CHECK_SEGMENT, SEGMENT, fault_of, note_outside
-from .dtypes import IN_SOURCE, NAMES, OnHost, computed_in, require
-from .elementwise import Body, run
+from . import bounds
+from .bounds import fault_of, note_outside
+from .dtypes import OnHost, require
 from .indexing import added_at, added_in, by_frequency, check_index, lines_added
+from .launching import grid_of, launch
 from .reducing import SUM, reduce
 from .searching import places_in
 
 _SUM, _MEAN, _MAX = 0, 1, 2  # torch's EmbeddingBagMode
+INDEX, SEGMENT = tl.constexpr(bounds.INDEX), tl.constexpr(bounds.SEGMENT)
 _Optional = torch.Tensor | None
-#: Rows of a tile go through the indices of their bags; of equal numbers the first is the greatest, as is NaN. A row
-#: that is no bag has bounds of no meaning, which are within the indices, too, once they were looked at.
-_TEXT = """out = zero.to({number})
-{best}size = count
-{segment}size = rows
-n = begin * 0
-left = tl.max(tl.where(mask, end - begin, (end - begin) * 0))
-at = begin
-while left > 0:
-    there = at < end
-    index = tl.load(indices + at * index_step, mask=there, other=0).to(tl.int64)
-    __CHECK__
-    taken = there & (index != padding) & (bad == 0)
-    use = mask & taken
-    value = tl.load(self + index * step + zero, mask=use, other=0).to({number})
-    {action}
-    n += taken.to(tl.int64)
-    at += 1
-    left -= 1
-{finish}"""
-#: The first bag begins with the first index.
-_SEGMENT = CHECK_SEGMENT.replace("(end > size)", "(end > size) | (first != 0)")
-_OF_ROWS = CHECK.replace("fault + zero", "fault + at * 0").replace("mask & bad", "there & bad")
-_TEXT = _TEXT.replace("    __CHECK__\n", "".join(f"    {line}\n" for line in _OF_ROWS.splitlines()))
-_NONE = "best = zero.to(tl.int64) - 1\n"
-_ADDED = "out += value"
-_WEIGHTED = "out += value * tl.load(weights + at * weight_step, mask=there, other=0).to({number})"
-_GREATEST = (
-    "better = use & ((best < 0) | (value > out) | ((value != value) & (out == out)))\n"
-    "    out = tl.where(better, value, out)\n"
-    "    best = tl.where(better, index, best)"
-)
+_BLOCK = 256  # columns of a program
+
+
+@triton.jit
+def bag_kernel(
+    out, sizes, best, weight, indices, offsets, weights, fault, bags, width, rows, count, padding, stride_row,
+    stride_column, stride_index, stride_weight, MODE: tl.constexpr, WEIGHTED: tl.constexpr, LAST: tl.constexpr,
+    WIDE: tl.constexpr, BLOCK: tl.constexpr
+):  # fmt: skip
+    """A bag's columns. Of equal numbers the first is the greatest, as is NaN."""
+    program = tl.program_id(1) * tl.num_programs(0) + tl.program_id(0)
+    blocks = (width + BLOCK - 1) // BLOCK
+    bag, first = program // blocks, program % blocks * BLOCK
+    there = bag < bags
+    begin = tl.load(offsets + bag, mask=there, other=0).to(tl.int64)
+    end = tl.load(offsets + bag + 1, mask=there & (LAST | (bag + 1 < bags)), other=count).to(tl.int64)
+    wrong = (begin < 0) | (end < begin) | (end > count) | (tl.load(offsets) != 0)
+    tl.store(fault, SEGMENT, mask=there & wrong)
+    end = tl.where(there & (wrong == 0), end, begin)
+    column = first + tl.arange(0, BLOCK)
+    mask = column < width
+    total = tl.zeros([BLOCK], tl.float64 if WIDE else tl.float32)
+    chosen = tl.zeros([BLOCK], tl.int64) - 1
+    n = begin * 0
+    for at in range(begin, end):
+        index = tl.load(indices + at * stride_index).to(tl.int64)
+        bad = (index < 0) | (index >= rows)
+        tl.store(fault, INDEX, mask=bad)
+        taken = (index != padding) & (bad == 0)
+        place = weight + tl.where(bad, 0, index) * stride_row + column * stride_column
+        value = tl.load(place, mask=mask & taken, other=0).to(total.dtype)
+        if MODE == 2:
+            better = taken & ((chosen < 0) | (value > total) | ((value != value) & (total == total)))
+            total = tl.where(better, value, total)
+            chosen = tl.where(better, index, chosen)
+        elif WEIGHTED:
+            total += value * tl.load(weights + at * stride_weight).to(total.dtype)
+        else:
+            total += value
+        n += taken.to(tl.int64)
+    if MODE == 1:
+        total = total / tl.maximum(n, 1).to(total.dtype)
+    place = bag.to(tl.int64) * width + column
+    tl.store(out + place, total.to(out.dtype.element_ty), mask=mask & there)
+    tl.store(sizes + bag, n, mask=there & (first == 0))
+    if MODE == 2:
+        tl.store(best + place, chosen, mask=mask & there)
 
 
 def _embedding_bag(
+    weight: torch.Tensor, indices: torch.Tensor, offsets: torch.Tensor, *how: Any, trains: bool = True
+) -> tuple[torch.Tensor, ...]:
+    """(bags, the bag of each index if it ``trains``, indices that are in each bag, the rows of maxima)."""
+    try:
+        return _bags(weight, indices, offsets, *how, trains=trains)
+    except OnHost:
+        if is_ours(offsets) and not offsets.dtype.is_floating_point:
+            note_outside(offsets, 0, indices.numel(), bounds.SEGMENT, "embedding_bag")
+        raise
+
+
+def _bags(
     weight: torch.Tensor,
     indices: torch.Tensor,
     offsets: torch.Tensor,
@@ -63,25 +95,6 @@ def _embedding_bag(
     include_last_offset: bool = False,
     padding_idx: int = -1,
     *,
-    trains: bool = True,
-) -> tuple[torch.Tensor, ...]:
-    """(bags, the bag of each index if it ``trains``, indices that are in each bag, the rows of maxima)."""
-    try:
-        return _bags(weight, indices, offsets, mode, per_sample_weights, include_last_offset, padding_idx, trains)
-    except OnHost:
-        if is_ours(offsets) and not offsets.dtype.is_floating_point:
-            note_outside(offsets, 0, indices.numel(), SEGMENT, "embedding_bag")
-        raise
-
-
-def _bags(
-    weight: torch.Tensor,
-    indices: torch.Tensor,
-    offsets: torch.Tensor,
-    mode: int,
-    per_sample_weights: _Optional,
-    include_last_offset: bool,
-    padding_idx: int,
     trains: bool,
 ) -> tuple[torch.Tensor, ...]:
     for index in (indices, offsets):
@@ -95,36 +108,22 @@ def _bags(
         per_sample_weights.dtype != weight.dtype or per_sample_weights.shape != indices.shape
     ):
         raise OnHost("weights that are refused")
-    starts = offsets.to(torch.int64)
-    end = starts[1:] if include_last_offset else torch.cat((starts[1:], starts.new_full((1,), indices.numel())))
-    begin = starts[:-1] if include_last_offset else starts
-    compute, count = computed_in(weight.dtype), begin.numel()
-    number = IN_SOURCE[NAMES[compute]]
-    out = torch.empty((count, weight.shape[1]), dtype=weight.dtype, device=weight.device)
-    results = {"out": out, "n": torch.empty(out.shape, dtype=torch.int64, device=weight.device)}
-    if mode == _MAX:
-        results["best"] = torch.empty_like(results["n"])
-    action = _GREATEST if mode == _MAX else _ADDED if per_sample_weights is None else _WEIGHTED.format(number=number)
-    finish = f"out = out / tl.maximum(n, 1).to({number})" if mode == _MEAN else ""
-    operands: dict[str, Any] = {"begin": begin[:, None], "end": end[:, None], "first": starts[:1, None]}
-    operands |= {"self": weight[0].expand(out.shape), "fault": fault_of(weight.device, "embedding_bag")}
-    counts = {"rows": weight.shape[0], "step": weight.stride(0), "padding": padding_idx, "count": indices.numel()}
-    for name, step, tensor in (("indices", "index_step", indices), ("weights", "weight_step", per_sample_weights)):
-        if tensor is not None:
-            places = tensor if tensor.numel() else tensor.new_empty(1)  # of no index none is read
-            operands[name] = places.as_strided(out.shape, (0, 0), places.storage_offset())
-            counts[step] = tensor.stride(0)
-    body = Body(
-        _TEXT.format(best=_NONE if mode == _MAX else "", segment=_SEGMENT, number=number, action=action, finish=finish),
-        frozenset(("begin", "end", "first")),
-        frozenset(("self", "fault", "indices", "weights")),
-    )
-    run(body, results, operands, compute, counts)
-    sizes = results["n"][:, 0].contiguous()
-    bags = best = sizes.new_empty(0)
+    bags, width = offsets.numel() - include_last_offset, weight.shape[1]
+    out, sizes = weight.new_empty((bags, width)), offsets.new_empty(bags, dtype=torch.int64)
+    best = offsets.new_empty(out.shape if mode == _MAX else 0, dtype=torch.int64)
+    weights = weight if per_sample_weights is None else per_sample_weights  # no weights are read
+    given = indices if indices.numel() else sizes  # of no index none is read
+    tensors = out, sizes, best, weight, given, offsets.contiguous(), weights, fault_of(weight.device, "embedding_bag")
+    numbers = bags, width, weight.shape[0], indices.numel(), padding_idx
+    form = {"MODE": mode, "WEIGHTED": per_sample_weights is not None, "LAST": include_last_offset}
+    form |= {"WIDE": weight.dtype == torch.float64, "BLOCK": min(_BLOCK, triton.next_power_of_2(width))}
+    grid, strides = grid_of(bags * -(-width // form["BLOCK"])), (*weight.stride(), given.stride(0), weights.stride(0))
+    launch(bag_kernel, grid, (*tensors, *numbers, *strides), form, num_warps=1)
+    of_index = sizes.new_empty(0)
     if trains:
-        bags = places_in(starts[:count], torch.arange(indices.numel(), device=weight.device), True) - 1
-    return out, bags, sizes, results.get("best", best)
+        starts = offsets[:bags].to(torch.int64)
+        of_index = places_in(starts, torch.arange(indices.numel(), device=weight.device), True) - 1
+    return out, of_index, sizes, best
 
 
 def _dense_backward(
