@@ -292,14 +292,11 @@ def _helper(
         f"  %{name} = load {type_}, ptr %to{name}, align {size}\n"
         for name in spread
     )
-    split = f"  %at = extractelement {type_of_places} {places}, i64 INDEX\n" + "".join(
-        f"  %{name} = extractelement {vector} %{name}s, i64 INDEX\n" for name in spread
-    )
-    wide = "%at" if number == "i64" else "%wide"
-    pointer = "" if number == "i64" else f"  %wide = {extension} {number} %at to i64\n"
-    pointer += f"  %bytes = mul i64 {wide}, {step}\n  %number = add i64 %base, %bytes\n"
+    values = "".join(f"  %{name} = extractelement {vector} %{name}s, i64 INDEX\n" for name in spread)
+    taken += "" if number == "i64" else f"  %wide = {extension} {number} %at to i64\n"
+    pointer = f"  %bytes = mul i64 {'%at' if number == 'i64' else '%wide'}, {step}\n  %number = add i64 %base, %bytes\n"
     pointer += "  %place = inttoptr i64 %number to ptr\n"
-    common = {"base", "places", "results", "all", *shared}
+    common = {"base", "places", "results", "all", "pairs", *shared, *(f"pair{lane}" for lane in range(0, lanes, 2))}
     common |= {text for name in spread for text in (f"at{name}", f"{name}s")}
 
     def one(text: str, index: str, mark: str) -> str:
@@ -312,8 +309,11 @@ def _helper(
         begin, looped = way, f"{taken}{pointer}{body}\n{kept}"
         if way == "plain":
             begin = "some"
-            parts = (f"{split}{pointer}", f"{body}\n{kept}")
-            every = "".join(one(part, str(lane), str(lane)) for part in parts for lane in range(lanes))
+            splits = [_split(places, form, lane, lanes) + values + pointer for lane in range(lanes)]
+            parts = [*splits, *[f"{body}\n{kept}"] * lanes]
+            every = "".join(one(part, str(at % lanes), str(at % lanes)) for at, part in enumerate(parts))
+            if number == "i32":
+                every = f"  %pairs = bitcast {type_of_places} {places} to <{lanes // 2} x i64>\n{every}"
             blocks += f"""plain:
   %full = icmp eq {bits} %active, -1
   br i1 %full, label %every, label %some
@@ -347,6 +347,24 @@ entry:
 {begun}{blocks}done:
 {final}
 }}"""
+
+
+def _split(places: str, form: tuple[str, str, int], lane: int, lanes: int) -> str:
+    """What takes the number of a lane's place from the vector. Those of 32 bits leave it by twos, for a processor takes
+    one element of a vector to its other registers at a time: LLVM is not told what a pair is made of, or it would take
+    both. Scatter add of 2^18 elements takes 107 µs instead of 125."""
+    number, extension, _ = form
+    if number != "i32":
+        return f"  %at = extractelement <{lanes} x {number}> {places}, i64 INDEX\n" + (
+            "" if number == "i64" else f"  %wide = {extension} {number} %at to i64\n"
+        )
+    if lane % 2:
+        return f"  %wide = {'ashr' if extension == 'sext' else 'lshr'} i64 %pair{lane - 1}, 32\n"
+    return f"""  %both = extractelement <{lanes // 2} x i64> %pairs, i64 {lane // 2}
+  %pair{lane} = call i64 asm "", "=r,0"(i64 %both)
+  %low = trunc i64 %pair{lane} to i32
+  %wide = {extension} i32 %low to i64
+"""
 
 
 @translates("OpControlBarrier", "OpMemoryBarrier")
