@@ -7,7 +7,8 @@ rounds it (of 64 million random sums on a Zen 5 each had those bits), so the fir
 It takes subnormal numbers for zeros: factors, sums and results. All nonzero factors of A are multiples of 2^(a-134),
 those of B of 2^(b-134), where a and b are the least biased exponents. If a + b is _LEAST_PRODUCT at least, products are
 multiples of 2^-126, the least normal number. If each nonzero sum in C has a biased exponent of _LEAST_SUM at least, so
-are all sums, and rounding keeps that. Words of which that is not known are multiplied by FMA.
+are all sums, and rounding keeps that. Words of which that is not known are multiplied by FMA:
+those of the first rows, which are multiplied while B is packed, once more.
 """
 
 from __future__ import annotations
@@ -47,12 +48,11 @@ class PairRounds(ByteRounds):
 
     def __init__(self, text: FunctionText, product: RoundsProduct, block: RegisterBlock) -> None:
         super().__init__(text, product, block, _INSTRUCTION)
-        self._meanwhile = False  # how they are multiplied depends on all that is packed
         #: Where what tells the least exponents of copied factors is (_lesser).
         self._least = text.alloca(_BITS, 64)
         self._store_least(_ALL)
-        #: The least exponent of A's words, and whether all sums of products are multiples of 2^-126.
-        self._least_of_a = self._are_exact = ""
+        #: The least exponent of A's words; where it is whether all sums of products are multiples of 2^-126, an i1.
+        self._least_of_a, self._are_exact = "", text.alloca("i1", 1)
 
     def write(self) -> str:
         """Writes everything between the head of the function and its return; the attributes that it needs."""
@@ -107,18 +107,16 @@ class PairRounds(ByteRounds):
         """Implements ByteRounds._within()."""
         return self._text.value(f"xor i64 {super()._within(k)}, 1")
 
-    def _pack(self, column: str, start: str, count: str, words: str) -> None:
-        """Extends ByteRounds._pack()."""
+    def _pack_apart(self, column: str, behind: str, count: str) -> None:
+        """Extends ByteRounds._pack_apart()."""
         text = self._text
-        super()._pack(column, start, count, words)
+        super()._pack_apart(column, behind, count)
 
         def vector(at: str, least: list[str]) -> list[str]:
             value = text.value(f"load {_BITS}, ptr {text.element('i32', self._panel, at)}, align 64")
             return [self._lesser(least[0], value)]
 
-        least = text.counted(text.times(words, self._block.columns), _LANES, vector, [(_BITS, _ALL)])[0]
-        total = text.value(f"add i32 {self._exponent(least)}, {self._least_of_a}")
-        self._are_exact = text.value(f"icmp sge i32 {total}, {_LEAST_PRODUCT}")
+        self._note(text.loop(WORDS * self._block.columns, _LANES, vector, [(_BITS, _ALL)])[0])
 
     # -- exponents ----------------------------------------------------------------------------------------------------
     def _store_least(self, value: str) -> None:
@@ -130,6 +128,12 @@ class PairRounds(ByteRounds):
         text = self._text
         value = text.value(f"add {_BITS} {text.value(f'add {_BITS} {factors}, {factors}')}, splat (i16 -1)")
         return text.intrinsic("umin", _BITS, least, value)
+
+    def _note(self, least: str) -> None:
+        """Notes whether all sums are exact, by what tells the least exponent of B."""
+        text = self._text
+        total = text.value(f"add i32 {self._exponent(least)}, {self._least_of_a}")
+        text.do(f"store i1 {text.value(f'icmp sge i32 {total}, {_LEAST_PRODUCT}')}, ptr {self._are_exact}, align 1")
 
     def _exponent(self, least: str) -> str:
         """The least biased exponent, an i32: for a subnormal factor one that is too small for any other."""
@@ -155,21 +159,38 @@ class PairRounds(ByteRounds):
         least = text.call("llvm.vector.reduce.umin.v16i32", "i32", [(_WORDS, least)])
         exact = text.value(f"icmp uge i32 {least}, {(_LEAST_SUM << 24) - 1}")
 
-        def products(pairs: bool) -> None:
-            def body(k: str, totals: list[str]) -> list[str]:
-                below = text.element("i32", self._panel, text.times(k, block.columns))
-                columns = [self._load(_WORDS, below, j * block.lanes) for j in range(block.vectors)]
+        def products(pairs: bool, packed: Packed | None = None) -> list[str]:
+            """The sums; those of what is packed meanwhile, and what tells its least exponent."""
+
+            def body(k: str, found: list[str]) -> list[str]:
+                if packed:
+                    columns = packed(k)
+                else:
+                    below = text.element("i32", self._panel, text.times(k, block.columns))
+                    columns = [self._load(_WORDS, below, j * block.lanes) for j in range(block.vectors)]
                 beside = text.element("i32", left, k)
                 spread = [self._spread(self._load("i32", beside, i * WORDS)) for i in range(rows)]
                 add = self._add_pair if pairs else self._add_apart
-                return [add(spread[i], columns[j], total) for (i, j), total in zip(places, totals, strict=True)]
+                totals = [add(spread[i], columns[j], total) for (i, j), total in zip(places, found, strict=False)]
+                for least in found[len(places) :]:
+                    for column in columns:
+                        least = self._lesser(least, self._cast(column, _WORDS, _BITS))
+                    totals.append(least)
+                return totals
 
-            totals = text.counted(words, 1, body, [(_SUMS, value) for value in initial])
+            carried = [*((_SUMS, value) for value in initial), *([(_BITS, _ALL)] if packed else [])]
+            return text.counted(words, 1, body, carried)
+
+        def store(totals: list[str]) -> None:
             for pointer, total in zip(pointers, totals, strict=True):
                 text.do(f"store {_SUMS} {total}, ptr {pointer}, align 4")
 
-        both = text.value(f"and i1 {exact}, {self._are_exact}")
-        text.either(both, lambda: products(True), lambda: products(False))
+        # They may turn out not to be exact, and are done again then.
+        totals = products(True, packed) if packed else []
+        if packed:
+            self._note(totals.pop())
+        both = text.value(f"and i1 {exact}, {text.value(f'load i1, ptr {self._are_exact}, align 1')}")
+        text.either(both, lambda: store(totals or products(True)), lambda: store(products(False)))
 
     def _add_pair(self, left: str, right: str, total: str) -> str:
         """Adds the products of words to sums."""
