@@ -35,7 +35,7 @@ from typing import Any
 from benchmarks.outcomes import FAILURES, NOT_ENDED, PASSED, SKIPPED
 
 from .recorder import COLLECTED
-from .table import LIMIT, OUT_OF_TIME, SUITES, THEIRS, Suite
+from .table import LIMIT, OF_ALL, OUT_OF_TIME, SUITES, THEIRS, Suite
 
 Rows = dict[str, dict[str, Any]]
 _ROOT = Path(__file__).parents[2]
@@ -248,7 +248,7 @@ def counted(suite: Suite, rows: Rows) -> Counts:
         elif outcome == NOT_ENDED and row.get("process"):
             continue  # it was under way when the run ended
         elif outcome in FAILURES:
-            known = (*suite.known, (OUT_OF_TIME, LIMIT, "it takes more processor time than a test may"))
+            known = (*suite.known, *OF_ALL)
             whose = next(((whose, why) for pattern, whose, why in known if re.search(pattern, said)), None)
             if whose:
                 counts.reasons[whose].append(test)

@@ -19,6 +19,11 @@ _NOT_BUILT = "it needs what the library's build for a GPU adds"
 _CUDA_ALONE = "it calls an operation that torch has for CUDA alone"
 _MEMORY = "it takes more memory than a test may"
 _NO_MEMORY = r".*(is out of memory\. |can't allocate memory: you tried|Unable to allocate .* for an array)"
+#: What is known of tests of any library; the second of those whose launches are compared, with copies in float64.
+OF_ALL = (
+    (OUT_OF_TIME, LIMIT, "it takes more processor time than a test may"),
+    (r"MemoryError: .*\((differences|host_copies)\.py", LIMIT, _MEMORY),
+)
 _LOADS = "it loads a model"
 _NOT_TUNED = "it expects tuning, which the run leaves out"
 
