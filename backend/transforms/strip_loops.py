@@ -70,10 +70,10 @@ class Run:
         return {**found, **dict.fromkeys(zip(self.sinks, self.dims, strict=True))}
 
 
-def roll(block: Block, run: Run, strips: int, arrays: dict[Key, Value], rows: bool = False) -> None:
-    """Puts ``run`` into a loop instead of its last sink. ``arrays``: the arrays that hold values of the block already;
-    new ones are added. ``rows``: arrays are in the order of rows, ROWS in the place of their dimension; what comes from
-    before the block is put into one where it is computed."""
+def roll(block: Block, run: Run, strips: int, arrays: dict[Key, Value], rows: bool = False) -> Operation:
+    """The loop that ``run`` is put into, instead of its last sink. ``arrays``: those that hold values of the block
+    already; new ones are added. ``rows``: arrays are in the order of rows, ROWS in the place of their dimension; what
+    comes from before the block is put into one where it is computed."""
     chosen = run.operations
     last = run.sinks[-1]
     extent = max(_extent(run, sink, dim) for sink, dim in zip(run.sinks, run.dims, strict=True))
@@ -125,6 +125,7 @@ def roll(block: Block, run: Run, strips: int, arrays: dict[Key, Value], rows: bo
     for reduction in run.folds:
         reduce_tiles(rewriter, reduction, [next(results) for _ in reduction.operands])
     erase_unused([operation for operation, _ in chosen if operation not in run.folds])
+    return loop
 
 
 def _kept(dim: int, rows: bool) -> int:

@@ -146,6 +146,8 @@ class _Strips:
         self._whole: set[Operation] = set()
         self._waiting: dict[Operation, bool] = {}
         self._cuttable: dict[Operation, bool] = {}
+        #: The loops that were made, and the pointers that they store to.
+        self._stored: list[tuple[Operation, list[Value]]] = []
         #: Operation → the number of its group, in the block that is rewritten.
         self._group: dict[Operation, int] = {}
 
@@ -273,7 +275,8 @@ class _Strips:
         # One of them may be in the loop of another, whose place it gives.
         if any([load in block.operations and self._cut_run(block, [load]) for load in apart]):
             return self._cut_run(block, sinks) or True
-        roll(block, run, most, self._arrays, self._rows)
+        pointers = [store["ptr"] for store in run.stores]
+        self._stored.append((roll(block, run, most, self._arrays, self._rows), pointers))
         return True
 
     def _dims(self, sinks: list[Operation], rank: int) -> list[int]:
@@ -303,7 +306,7 @@ class _Strips:
             if not all(self._trace(value, dim, run, whole) for value in last):
                 return None
             outside = self._outputs(block, run, places)
-            past, stored = self._past_waits(block, run, places), self._stored_to(run)
+            past, stored = self._past_waits(block, run, places), self._stored_to(run, places)
             if past is None or stored is None:
                 return None
             before = dict.fromkeys((*past, *stored))
@@ -392,8 +395,7 @@ class _Strips:
 
     def _past_waits(self, block: Block, run: Run, places: dict[Operation, int]) -> list[Operation] | None:
         """The loads that would go down past a wait, behind which somebody may write what they load. None for a store
-        that would, and for what would go up past the wait of a reduction in the run, which is behind the loop.
-        """
+        that would, and for what would go up past the wait of a reduction in the run, which is behind the loop."""
         first_fold = min([places[reduction] for reduction in run.folds], default=len(places))
         if any(places[access] > first_fold for access in (*run.loads, *run.stores)):
             return None
@@ -435,13 +437,19 @@ class _Strips:
             for place, operation in enumerate(block.operations[first:last], first)
         )
 
-    def _stored_to(self, run: Run) -> list[Operation] | None:
-        """The loads of what another strip may store; None for two stores that may meet so."""
+    def _stored_to(self, run: Run, places: dict[Operation, int]) -> list[Operation] | None:
+        """The loads of what another strip, or a loop behind them, may store; None for two stores that may meet so."""
         pointers = [store["ptr"] for store in run.stores]
         for number, pointer in enumerate(pointers):
             if any(self._meet(pointer, other) for other in pointers[:number]):
                 return None
-        return [load for load in run.loads if any(self._meet(load["ptr"], pointer) for pointer in pointers)]
+        loops = [(places[loop], pointer) for loop, stored in self._stored if loop in places for pointer in stored]
+        return [
+            load
+            for load in run.loads
+            if any(self._meet(load["ptr"], pointer) for pointer in pointers)
+            or any(places[load] < place and may_share(load["ptr"], pointer, self._roots) for place, pointer in loops)
+        ]
 
     def _meet(self, pointer: Value, other: Value) -> bool:
         """Whether an element of one may be another element of the other."""
