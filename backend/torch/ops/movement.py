@@ -19,7 +19,7 @@ from .elementwise import Body, numbers_along
 from .library import aten, enter_by_name
 from .pointwise import number, of_type, output_strides, single
 from .splitting import parts, split
-from .strided_shapes import resized, share_memory
+from .strided_shapes import resized, share_memory, touch
 
 COPY = Body.of("self")
 _FILL = Body.of("value")
@@ -115,11 +115,11 @@ def _cat(tensors: Sequence[torch.Tensor], dim: int = 0, *, out: torch.Tensor) ->
 
 
 def _joined(tensors: Sequence[torch.Tensor], dim: int) -> list[torch.Tensor]:
-    """The tensors with those that follow one another in memory along ``dim`` as one."""
+    """The tensors; as one those that overlap, by which prepared calls differ, and go on along ``dim``, like columns."""
     found: list[torch.Tensor] = []
     for tensor in tensors:
         last = found[-1] if found else None
-        if last is None or last.dtype != tensor.dtype or not share_memory(last, tensor):
+        if last is None or last.dtype != tensor.dtype or not share_memory(last, tensor) or not touch(last, tensor):
             found.append(tensor)
             continue
         apart = tensor.storage_offset() - last.storage_offset()
