@@ -66,9 +66,11 @@ def _has_mask(x: torch.Tensor, args: tuple[Any, ...]) -> bool:
 
 
 def _joins(x: torch.Tensor, args: tuple[Any, ...]) -> bool:
-    """Whether the tensors are as many as prepared calls may have, and in the order of memory: torch turns no tiles."""
-    many = len(args[0]) <= 16 and sum(one.numel() for one in args[0]) >= _MANY
-    return many and all(one.is_contiguous() for one in args[0])
+    """Whether the tensors are as many as prepared calls may have, and in the order of memory, as torch turns no tiles.
+    Of less than four elements in a row each, such as stack's last dimension, torch copies one by one."""
+    rows = prod(x.shape[: args[1] % max(1, x.dim())]) if len(args) > 1 else 1
+    many = sum(one.numel() for one in args[0]) >= max(_MANY, 4 * len(args[0]) * rows)
+    return many and len(args[0]) <= 16 and all(one.is_contiguous() for one in args[0])
 
 
 #: Elements of a result from which torch's way pays where both only move them.
