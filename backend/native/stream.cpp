@@ -8,11 +8,21 @@
 namespace triton_spirv {
 namespace {
 
-// Of a thread, at most one for each device.
-thread_local std::vector<std::shared_ptr<Stream>> current_streams;
+using Streams = std::vector<std::shared_ptr<Stream>>;
 
-auto of_device(const Device& device) {
-  return std::find_if(current_streams.begin(), current_streams.end(),
+// Of this thread, at most one for each device.
+Streams& current_streams() {
+#ifdef _WIN32
+  // The list outlives its thread: mingw-w64's runtime frees what is thread_local before it calls its destructors.
+  thread_local Streams& streams = *new Streams;
+#else
+  thread_local Streams streams;
+#endif
+  return streams;
+}
+
+auto of_device(const Streams& streams, const Device& device) {
+  return std::find_if(streams.begin(), streams.end(),
                       [&](const std::shared_ptr<Stream>& stream) { return stream->is_of(device); });
 }
 
@@ -28,15 +38,17 @@ void Stream::go_on(const Device& device) {
 }
 
 std::shared_ptr<Stream> Stream::current(const Device& device) {
-  const auto found = of_device(device);
-  return found == current_streams.end() ? nullptr : *found;
+  const Streams& streams = current_streams();
+  const auto found = of_device(streams, device);
+  return found == streams.end() ? nullptr : *found;
 }
 
 void Stream::make_current(const Device& device, std::shared_ptr<Stream> stream) {
-  if (const auto found = of_device(device); found != current_streams.end()) current_streams.erase(found);
+  Streams& streams = current_streams();
+  if (const auto found = of_device(streams, device); found != streams.end()) streams.erase(found);
   if (!stream) return;
   stream->go_on(device);
-  current_streams.push_back(std::move(stream));
+  streams.push_back(std::move(stream));
 }
 
 }  // namespace triton_spirv
