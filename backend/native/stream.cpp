@@ -22,8 +22,7 @@ Streams& current_streams() {
 }
 
 auto of_device(const Streams& streams, const Device& device) {
-  return std::find_if(streams.begin(), streams.end(),
-                      [&](const std::shared_ptr<Stream>& stream) { return stream->is_of(device); });
+  return std::find_if(streams.begin(), streams.end(), [&](const auto& stream) { return stream->is_of(device); });
 }
 
 }  // namespace

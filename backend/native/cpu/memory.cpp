@@ -63,8 +63,7 @@ struct Fill {
 TRITON_SPIRV_SYSTEM_V void run_fill(const std::byte* block, uint64_t first, uint64_t last, const uint32_t*, std::byte*,
                                     const int32_t*) {
   const Fill& fill = *reinterpret_cast<const Fill*>(block);
-  const uint64_t begin = first * kPiece;
-  fill_bytes(fill.to + begin, std::min(last * kPiece, fill.bytes) - begin, fill.word);
+  fill_bytes(fill.to + first * kPiece, std::min(last * kPiece, fill.bytes) - first * kPiece, fill.word);
 }
 
 const cpu::Kernel copying(run_copy);

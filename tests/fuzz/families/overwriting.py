@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.fuzz.steps import Array, Family, Writer, place
+from tests.fuzz.steps import Array, Family, Value, Writer, place
 
 MEMORY, LENGTH = "p0", 600
 _SHAPES = ((8,), (32,), (128,), (4, 8), (16, 16), (2, 64), (64, 1))
+#: Of these tiles are cut in strips; they lie in two arguments of their own.
+_LARGE, _TURNS = ((1024,), (16, 128), (64, 64), (128, 32)), ("p1", "p2")
 
 
 def _start(writer: Writer) -> None:
-    writer.pointer(writer.numbers.integers(-50, 50, LENGTH).astype(np.int32))
+    for length in (LENGTH, 5000, 5000):
+        writer.pointer(writer.numbers.integers(-50, 50, length).astype(np.int32))
 
 
 def _offsets(writer: Writer, shape: tuple[int, ...]) -> tuple[str, Array]:
@@ -97,8 +100,34 @@ def _loop(writer: Writer) -> None:
     writer.add(f"{tile} + 0", found)
 
 
+def _turns(writer: Writer) -> None:
+    """Large tiles and rows' first elements of two arguments, loaded and overwritten turn about."""
+    rng, shape = writer.rng, writer.rng.choice(_LARGE)
+    at = np.arange(np.prod(shape)).reshape(shape)
+    rows = f"tl.arange(0, {shape[0]})[:, None] * {shape[-1]}"
+    tiles: list[Value] = []
+    written: set[str] = set()
+    for _ in range(rng.randint(4, 9)):
+        name, first, act = rng.choice(_TURNS), rng.randrange(40), rng.choice(("load", "column", "store", "store"))
+        memory = writer.expected[name]
+        if name in written:
+            writer.line("tl.debug_barrier()", kept=True)
+            written.clear()
+        if act == "store" and tiles:
+            x, y = rng.choice(tiles), rng.choice(tiles)
+            total, wide = x.array + y.array, f"tl.broadcast_to({x.name} + {y.name}, {list(shape)})"
+            writer.line(f"tl.store({name} + {first} + {place(shape)}, {wide})", kept=True)
+            memory[first + at] = total
+            written.add(name)
+        else:  # of no value of the kernel's, so that it is where its uses are
+            column = act == "column" and len(shape) == 2
+            text, places = (rows, at[:, :1]) if column else (place(shape), at)
+            tiles.append(Value(writer.name(), memory[first + places]))
+            writer.line(f"{tiles[-1].name} = tl.load({name} + {first} + {text})", kept=True)
+
+
 def _step(writer: Writer) -> None:
-    writer.rng.choice((_number, _tile, _tile, _loop))(writer)
+    writer.rng.choice((_number, _tile, _tile, _loop, _turns))(writer)
     writer.line("tl.debug_barrier()", kept=True)
 
 
