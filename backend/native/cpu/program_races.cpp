@@ -7,6 +7,7 @@
 
 #include "cpu/faults.h"
 #include "cpu/pool.h"
+#include "triton_spirv/symbols.hpp"
 
 namespace triton_spirv::cpu {
 namespace {
@@ -41,12 +42,11 @@ void touch(const uint64_t* places, const uint8_t* active, uint32_t lanes, uint32
   }
 }
 
-// Code of kernels calls these.
-void watch_program(const uint64_t* places, const uint8_t* active, uint32_t lanes, uint32_t bytes, uint32_t access) {
+// What functions of System V's convention call is not part of them: Windows' compiler takes no cleaning up there.
+[[gnu::noinline]] void watch(const uint64_t* places, const uint8_t* active, uint32_t lanes, uint32_t bytes, Access kind,
+                             uint64_t place) {
   ProgramRaces* const here = watching;
   if (here == nullptr) return;
-  const Access kind = static_cast<Access>(access);
-  const uint64_t place = reinterpret_cast<uint64_t>(__builtin_return_address(0)) - 1;
   if (kind == Access::kCompareExchange || (here->undoes() && writes(kind))) touch(places, active, lanes, bytes);
   bool goes_on = true;
   {
@@ -56,7 +56,14 @@ void watch_program(const uint64_t* places, const uint8_t* active, uint32_t lanes
   if (!goes_on) raise_fault("waits for another program", 0);
 }
 
-void order_program() {
+// Code of kernels calls these, the first from the place of the access.
+TRITON_SPIRV_SYSTEM_V void watch_program(const uint64_t* places, const uint8_t* active, uint32_t lanes, uint32_t bytes,
+                                         uint32_t access) {
+  const uint64_t after = reinterpret_cast<uint64_t>(__builtin_return_address(0));
+  watch(places, active, lanes, bytes, static_cast<Access>(access), after - 1);
+}
+
+[[gnu::noinline]] void order_program() {
   if (watching == nullptr) return;
   const Unguarded held;
   watching->fence();
@@ -534,7 +541,7 @@ void ProgramRaces::fence() {
 
 uint64_t program_races_function(std::string_view name) {
   if (name == "triton_spirv_watch_program") return reinterpret_cast<uint64_t>(watch_program);
-  if (name == "triton_spirv_order_program") return reinterpret_cast<uint64_t>(order_program);
+  if (name == "triton_spirv_order_program") return detail::address<order_program>();
   return 0;
 }
 
