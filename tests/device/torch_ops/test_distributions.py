@@ -51,8 +51,8 @@ def test_numbers_of_words(name: str) -> None:
     lines = [f"{word} = {word}.to(tl.uint32, bitcast=True)" for word in names]
     out = torch.empty(len(rows), device="spirv")
     run(Body("\n".join((*lines, f"out = draw.{name}({', '.join(names)})"))), {"out": out}, given, torch.int32)
-    mpmath.mp.prec = 120
-    exact = np.array([float(_EXACT[name](*row)) for row in rows])
+    with mpmath.workprec(120):
+        exact = np.array([float(_EXACT[name](*row)) for row in rows])
     np.testing.assert_allclose(out.cpu().numpy(), exact, rtol=2e-6, atol=1e-37)
     assert torch.isfinite(out).all()
 

@@ -17,7 +17,8 @@ from typing import Any
 import mpmath
 from mpmath import mpf
 
-mpmath.mp.dps = 80
+DIGITS = 80
+mpmath.mp.dps = DIGITS
 TOLERANCE = {32: mpf(2) ** -27, 64: mpf(2) ** -58}
 Real = Any
 

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import mpmath
 import numpy as np
 import pytest
 from triton.backends.spirv.lowering.numerics.coefficients import POLYNOMIALS, TWO_OVER_PI
 
-from tests.unit.math.derive_coefficients import FITS, TOLERANCE, evaluate, fit
+from tests.unit.math.derive_coefficients import DIGITS, FITS, TOLERANCE, evaluate, fit
+
+
+@pytest.fixture(autouse=True)
+def _digits() -> Iterator[None]:
+    """Other tests of the process set mpmath's precision, too."""
+    with mpmath.workdps(DIGITS):
+        yield
 
 
 def test_the_two_name_the_same_polynomials():
@@ -39,8 +48,5 @@ def test_printed_coefficients_meet_the_tolerance(name):
 
 
 def test_two_over_pi():
-    mpmath.mp.dps, digits = 400, mpmath.mp.dps
-    try:
+    with mpmath.workdps(400):
         assert int(2 / mpmath.pi * mpmath.mpf(2) ** 1248) == TWO_OVER_PI
-    finally:
-        mpmath.mp.dps = digits
