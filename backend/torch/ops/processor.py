@@ -93,7 +93,7 @@ _CONDITIONS: dict[str, _Condition] = {
     "cumsum": lambda x, args: x.is_complex() or (not x.is_floating_point() and _along(True, 1 << 11)(x, args)),
     "_cummax_helper _cummin_helper": _along(True, 1 << 16, place=3),
     "_softmax _log_softmax": _along(False, 1 << 13),
-    "index_select": lambda x, args: x.dim() > 0 and x.numel() // max(1, x.shape[args[1]]) * args[2].numel() >= _MANY,
+    "index_select": lambda x, a: x.dim() > 0 and x.numel() * a[2].numel() >= _MANY * x.shape[a[1] % x.dim()] > 0,
     "cat": _joins,
     "native_group_norm": lambda x, args: x.numel() >= (1 << 12 if args[1] is not None else 1 << 14),
     "native_group_norm_backward": lambda x, args: x.numel() >= 1 << 12 and all(args[-1]),

@@ -160,8 +160,9 @@ def test_errors_are_torchs() -> None:
         rows, table = torch.arange(307, device=device), torch.rand(307, 149, device=device)
         for _ in range(3):
             assert torch.equal(table.index_select(0, rows), table)
-        with pytest.raises(IndexError, match="out of range"):
-            table.index_select(0, rows + 1)
+        for told, dim, wrong in (("^index", 0, rows + 1), ("^Dimension", 2, rows)):
+            with pytest.raises(IndexError, match=f"{told} out of range"):
+                table.index_select(dim, wrong)
         assert torch.equal(table.index_select(0, rows), table)
 
 
