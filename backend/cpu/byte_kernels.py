@@ -6,8 +6,8 @@ a row, a word of B neighbours of a column. Where they are not neighbours in memo
 that are contiguous are transposed as for other elements, word by word.
 
 VPDPBUSD takes one factor of four as unsigned. A is copied with 128 added to each element, which flips its sign bit, and
-128 times the sum of each column of B is taken from the results. Sums wrap around, so this is exact. AMX multiplies
-whole tiles of such words (byte_tiles.py).
+128 times the sum of each column of B is taken from the results; in rounds it is B, and the rows of A (byte_rounds.py).
+Sums wrap around, so this is exact. AMX multiplies whole tiles of such words (byte_tiles.py).
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ _LANES = 16
 @dataclass(frozen=True)
 class ByteInstruction:
     """What multiplies and adds words. ``factors``: of a word; ``name``: LLVM's, with the number of a vector's bits;
-    ``adds``: whether it adds to sums; ``flips``: whether the sign bits of A are flipped; ``features``: what LLVM is to
-    use for it beyond the host's level; ``tiles``: whether it multiplies tiles, not vectors."""
+    ``adds``: whether it adds to sums; ``flips``: whether one factor's sign bits are flipped; ``features``: what LLVM is
+    to use for it beyond the host's level; ``tiles``: whether it multiplies tiles, not vectors."""
 
     factors: int
     name: str = ""
