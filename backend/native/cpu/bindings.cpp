@@ -120,9 +120,9 @@ void bind_cpu(py::module_& m) {
         "From now on the subgroups of emulated devices run in another order; 0: ascending.");
   m.def("set_counted_banks", set_counted_banks, py::arg("banks"),
         "What kernels of emulated devices do is counted from now on, with so many banks of shared memory; 0: no more.");
-  py::class_<Sharing>(m, "CpuSharing", "Whether one thread is faster than several, as a kernel's launches tell.")
-      .def(py::init<>())
-      .def_property_readonly("alone", &Sharing::alone)
+  py::class_<Sharing>(m, "CpuSharing", "How many threads are fastest, as a kernel's launches tell.")
+      .def(py::init<unsigned>(), py::arg("threads"))
+      .def_property_readonly("threads", &Sharing::threads)
       .def("add", &Sharing::add, py::arg("ns"));
   py::class_<Watch>(m, "CpuWatch", "How a kernel is watched for races between its programs (kernel.h).")
       .def(py::init([](bool twice, bool equal, uint32_t shift, uint32_t reports, uint32_t part, uint32_t bytes,

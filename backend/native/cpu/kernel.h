@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -56,8 +57,12 @@ class Kernel {
   float program_ns() const { return program_ns_.load(std::memory_order_relaxed); }
   void set_program_ns(float ns) const { program_ns_.store(ns, std::memory_order_relaxed); }
 
-  // Of launches that are worth sharing. The pool alone has it, for one launch at a time.
-  Sharing& sharing() const { return sharing_; }
+  // Of launches of about so many programs that are worth sharing. A pool alone has it, for one launch at a time.
+  Sharing& sharing(uint64_t programs, unsigned threads) const {
+    int size = 0;
+    while (programs >>= 1) ++size;
+    return sharing_.try_emplace({threads, size}, threads).first->second;
+  }
 
   // What its launches did that have ended, as far as that was counted.
   Counts counts() const {
@@ -76,7 +81,7 @@ class Kernel {
   Watch watch_;
   bool contends_ = false;
   mutable std::atomic<float> program_ns_{0};
-  mutable Sharing sharing_;
+  mutable std::map<std::pair<unsigned, int>, Sharing> sharing_;
   mutable std::array<std::atomic<uint64_t>, kCounts> counts_{};
 };
 

@@ -17,11 +17,11 @@ constexpr float kWorthWaking = 50e3f;
 // Launches that follow each other and together took as long keep helpers awake: one that is expected to take longer
 // than this is shared, too.
 constexpr float kWorthSharing = 5e3f;
-// One thread is tried (sharing.h) for kernels whose programs may wait for each other alone: while another library's
-// threads look for work on the other processors, one thread seems to be as fast. It gets help once it has taken as many
-// times longer than threads that share take in all. Then it is not the faster way, and a trial costs little however
-// long the launch is.
-constexpr float kLongerAlone = 2;
+// Fewer threads are tried (sharing.h) for kernels whose programs may wait for each other alone: while another library's
+// threads look for work on the other processors, one thread seems to be as fast. They get help once they have taken as
+// many times longer than all threads take. Then they are not the faster way, and a trial costs little however long the
+// launch is.
+constexpr float kMostLonger = 2;
 // A thread that may get help looks at its time after such a part of what is left.
 constexpr uint64_t kLooks = 8;
 // A range takes at least this long, in nanoseconds, so that taking it (0.1 µs, more if threads contend) does not show.
@@ -108,7 +108,7 @@ Pool::~Pool() {
     const std::lock_guard<std::mutex> lock(mutex_);
     ends_ = true;
   }
-  woken_.notify_all();
+  for (Group& group : groups_) group.woken.notify_all();
   for (const auto& seat : helpers_) pthread_join(seat->thread, nullptr);
 }
 
@@ -127,10 +127,12 @@ void Pool::run(Launch& launch) {
   const float expected = launch.kernel->program_ns() * static_cast<float>(programs_);
   const bool shares =
       threads_ > 1 && launch.races == nullptr && expected >= (together_ < kWorthWaking ? kWorthWaking : kWorthSharing);
-  const bool learns = shares && launch.kernel->contends();
-  const bool alone = !shares || (learns && launch.kernel->sharing().alone());
-  most_ns_ = learns && alone ? kLongerAlone * launch.kernel->sharing().shared_ns() * static_cast<float>(programs_) : 0;
-  if (!alone) wake_helpers();
+  Sharing* const learns = shares && launch.kernel->contends() ? &launch.kernel->sharing(programs_, threads_) : nullptr;
+  const unsigned threads = learns != nullptr ? learns->threads() : shares ? threads_ : 1;
+  const bool alone = threads == 1;
+  called_ = 1;
+  most_ns_ = learns != nullptr ? kMostLonger * learns->shared_ns() * static_cast<float>(programs_) : 0;
+  if (!alone) share(threads);
   const Share share = [&] {
     const FloatMode mode;
     return work(0, scratch, alone);
@@ -141,7 +143,7 @@ void Pool::run(Launch& launch) {
   const auto took = static_cast<float>(std::chrono::nanoseconds(ended_ - begin).count());
   together_ += took;
   if (launch.stopped() != Stop::kNo) return;
-  if (learns) launch.kernel->sharing().add(took / static_cast<float>(programs_));
+  if (learns != nullptr) learns->add(took / static_cast<float>(programs_));
   if (share.programs == 0) return;
   const float now = std::max(1e-3f, static_cast<float>(share.nanoseconds) / static_cast<float>(share.programs));
   const float before = launch.kernel->program_ns();
@@ -226,11 +228,15 @@ Pool::Share Pool::work(unsigned thread, std::byte* scratch, bool alone) {
     if (ending.fault.signal != 0 || ending.interrupted) break;
     share.programs += call.last - call.first;
     share.nanoseconds = static_cast<uint64_t>(std::chrono::nanoseconds(Clock::now() - begin).count());
-    if (!alone || call.last == programs_ || threads_ == 1) continue;
-    const float left = static_cast<float>(programs_ - call.last) / static_cast<float>(share.programs);
     const auto spent = static_cast<float>(share.nanoseconds);
-    if (left * spent < kWorthWaking || spent < most_ns_) continue;
-    wake_helpers();
+    if (thread != 0 || called_ == threads_ || spent < most_ns_) continue;
+    if (!alone) {
+      if (most_ns_ > 0) this->call(threads_);
+      continue;
+    }
+    const float left = static_cast<float>(programs_ - call.last) / static_cast<float>(share.programs);
+    if (call.last == programs_ || left * spent < kWorthWaking) continue;
+    this->share(threads_);
     alone = call.alone = false;
   }
   return share;
@@ -264,21 +270,24 @@ void Pool::close() {
   left_.wait(lock, empty);
 }
 
-void Pool::wake_helpers() {
+void Pool::share(unsigned threads) {
   if (!started_) start_helpers();
   const uint64_t first = ours_[0].next.load(std::memory_order_relaxed), left = programs_ - first;
-  divide(first, std::clamp<uint64_t>(left, 1, helpers_.size() + 1));
+  divide(first, std::clamp<uint64_t>(left, 1, std::min<uint64_t>(threads, helpers_.size() + 1)));
   inside_.store(0, std::memory_order_release);
-  calls_.fetch_add(1);
-  const uint32_t asleep = asleep_.load();
-  if (asleep == 0) return;
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-  }
-  if (left >= asleep) {
-    woken_.notify_all();
-  } else {
-    for (uint64_t count = 0; count < left; ++count) woken_.notify_one();
+  // Fewer programs than that, and no other thread will find any.
+  call(left < threads ? static_cast<unsigned>(left) : threads);
+}
+
+void Pool::call(unsigned threads) {
+  called_ = threads;
+  calls_.store(((calls_.load(std::memory_order_relaxed) >> 32) + 1) << 32 | threads);
+  for (unsigned group = 0; (1u << group) < threads; ++group) {
+    if (groups_[group].asleep.load() == 0) continue;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+    }
+    groups_[group].woken.notify_all();
   }
 }
 
@@ -307,17 +316,22 @@ void* Pool::begin_helper(void* argument) {
 }
 
 void Pool::help(unsigned thread, Scratch& scratch) {
-  uint32_t seen = 0;
+  uint64_t seen = 0;
+  Group* group = groups_;
+  for (unsigned rest = thread; rest > 1; rest /= 2) ++group;
   for (;;) {
-    const auto called = [&] { return calls_.load() != seen; };
+    const auto called = [&] {
+      const uint64_t call = calls_.load();
+      return call >> 32 != seen && thread < static_cast<uint32_t>(call);
+    };
     if (!spin(kHelperSpin, called)) {
       std::unique_lock<std::mutex> lock(mutex_);
-      asleep_.fetch_add(1);
-      woken_.wait(lock, [&] { return ends_ || called(); });
-      asleep_.fetch_sub(1);
+      group->asleep.fetch_add(1);
+      group->woken.wait(lock, [&] { return ends_ || called(); });
+      group->asleep.fetch_sub(1);
       if (ends_) return;
     }
-    seen = calls_.load();
+    seen = calls_.load() >> 32;
     if (!enter()) continue;
     if (std::byte* const memory = scratch.get(launch_->kernel->scratch()); memory != nullptr)
       work(thread, memory, false);

@@ -77,9 +77,11 @@ class Pool {
   static void* begin_helper(void* seat);
   void help(unsigned thread, Scratch& scratch);
   void start_helpers();
-  // Divides what is left of the launch, and wakes them.
-  void wake_helpers();
-  // Runs ranges of programs on this thread until there are none. `alone`: no helper was woken yet.
+  // Divides what is left of the launch, and calls so many threads with the caller.
+  void share(unsigned threads);
+  // Has so many threads, with the caller, look for programs, and wakes those that sleep.
+  void call(unsigned threads);
+  // Runs ranges of programs on this thread until there are none. `alone`: no helper was called yet.
   Share work(unsigned thread, std::byte* scratch, bool alone);
   // Takes the next range of the thread's part, or of another one. Returns false if there is none.
   bool take(unsigned thread, const Share& share, bool alone, uint64_t& first, uint64_t& last);
@@ -102,20 +104,26 @@ class Pool {
   // The launch that is running. Helpers look at it while they are inside.
   Launch* launch_ = nullptr;
   uint64_t programs_ = 0;
-  float most_ns_ = 0;  // of the caller alone, where it has a limit
+  unsigned called_ = 1;  // threads that look for its programs
+  float most_ns_ = 0;    // then all do, if it is not 0
   std::atomic<bool> faulted_{false};
   uint64_t parts_ = 1;
   uint64_t stripe_ = 0;                 // programs of a stripe; 0: each part is one range of programs
   std::atomic<uint64_t> absent_{0};     // parts of stripes whose threads are not there yet
   const std::unique_ptr<Part[]> ours_;  // one for each thread
-  // How many helpers are inside; with kClosed, no other may enter. None does before helpers are woken: until then the
-  // caller is alone, and one that was woken for an earlier launch would take a program of this one.
+  // How many helpers are inside; with kClosed, no other may enter. None does before helpers are called: until then the
+  // caller is alone, and one that was called for an earlier launch would take a program of this one.
   alignas(64) std::atomic<uint32_t> inside_{kClosed};
   static constexpr uint32_t kClosed = 1u << 31;
-  alignas(64) std::atomic<uint32_t> calls_{0};  // how often helpers were woken
-  std::atomic<uint32_t> asleep_{0};
+  // How often helpers were called, in the upper half, and for how many threads.
+  alignas(64) std::atomic<uint64_t> calls_{0};
   std::mutex mutex_;
-  std::condition_variable woken_;
+  // Helpers sleep in groups: 1, 2 and 3, 4 to 7, …
+  struct Group {
+    std::condition_variable woken;
+    std::atomic<uint32_t> asleep{0};
+  };
+  Group groups_[32];
   std::condition_variable left_;
   bool ends_ = false;
 };

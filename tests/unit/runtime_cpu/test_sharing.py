@@ -1,6 +1,8 @@
-"""Whether threads share a kernel's launches: what its earlier launches took decides, each way."""
+"""How many threads share a kernel's launches: what its earlier launches took decides."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,37 +13,41 @@ from .objects import block, compiled, program_loop
 from .programs import DELAY, FOREVER, NATIVE, Kernel, address
 
 
-def alone(shared: float, one: float, launches: int, noise: float = 0.0, seed: int = 0) -> np.ndarray:
-    """Which of so many launches one thread runs, where a program takes so many nanoseconds either way. ``noise``: the
-    part of launches that take up to a hundred times as long."""
-    random, sharing, found = np.random.default_rng(seed), NATIVE.CpuSharing(), []
+def chosen(
+    times: dict[int, float], launches: int, noise: float = 0, spread: float = 0.1, sharing: Any = None
+) -> np.ndarray:
+    """How many threads run each of so many launches, where a program takes so many nanoseconds with each number.
+    ``noise``: the part of launches that take up to a hundred times as long, ``spread``: how much longer others do."""
+    random, sharing, found = np.random.default_rng(0), sharing or NATIVE.CpuSharing(max(times)), []
     for _ in range(launches):
-        found.append(sharing.alone)
-        longer = random.uniform(2, 100) if random.random() < noise else random.uniform(1, 1.1)
-        sharing.add((one if found[-1] else shared) * longer)
+        found.append(sharing.threads)
+        longer = random.uniform(2, 100) if random.random() < noise else random.uniform(1, 1 + spread)
+        sharing.add(times[found[-1]] * longer)
     return np.array(found)
 
 
 @pytest.mark.parametrize("ratio", [1.2, 2, 8, 50])
 @pytest.mark.parametrize("noise", [0, 0.1])
-@pytest.mark.parametrize("alone_is_faster", [False, True])
-def test_most_launches_run_the_faster_way(ratio: float, noise: float, alone_is_faster: bool) -> None:
-    ways = alone(*((ratio, 1) if alone_is_faster else (1, ratio)), launches=20_000, noise=noise)
-    slower = ways != alone_is_faster
-    assert not ways[:8].any(), "threads share the first launches"
-    assert slower[1_000:].any(), "the slower way is tried again"
-    assert slower[8:].sum() * (ratio - 1) < (0.2 if noise else 0.03) * ways.size
+@pytest.mark.parametrize(
+    ("fastest", "threads"), [(1, 2), (2, 2), (1, 16), (4, 16), (16, 16), (4, 12), (12, 12), (5, 5)]
+)
+def test_most_launches_run_the_fastest_way(ratio: float, noise: float, fastest: int, threads: int) -> None:
+    numbers = [*(number for number in (1, 2, 4, 8) if number < threads), threads]
+    ways = chosen({number: 1 if number == fastest else ratio for number in numbers}, 40_000, noise)
+    slower = ways != fastest
+    assert (ways[:8] == threads).all(), "all threads share the first launches"
+    assert set(ways[1_000:]) == set(numbers), "slower ways are tried again"
+    assert slower[100:].sum() * (ratio - 1) < (0.2 if noise else 0.03) * ways.size
+
+
+def test_fewer_threads_are_taken_where_more_gain_nothing() -> None:
+    assert (chosen({1: 3.0, 2: 2.0, 4: 1.0, 8: 1.0, 16: 1.0}, 1_000, spread=0.01)[100:] == 4).mean() > 0.9
 
 
 def test_what_changes_is_found_again() -> None:
-    sharing, times = NATIVE.CpuSharing(), {False: 3.0, True: 1.0}
-    for _ in range(1_000):
-        sharing.add(times[sharing.alone])
-    times[True], ways = 10.0, []
-    for _ in range(1_000):
-        ways.append(sharing.alone)
-        sharing.add(times[sharing.alone])
-    assert np.mean(ways[500:]) < 0.1
+    sharing = NATIVE.CpuSharing(4)
+    assert (chosen({1: 1.0, 2: 2.0, 4: 3.0}, 1_000, sharing=sharing)[20:] == 1).mean() > 0.9
+    assert (chosen({1: 10.0, 2: 2.0, 4: 3.0}, 4_000, sharing=sharing)[2_000:] == 2).mean() > 0.9
 
 
 #: out[program] = which program of the launch it was to begin, with the arguments out, counter, begun. Programs 0 and 32
@@ -150,6 +156,39 @@ def test_one_thread_is_tried_for_kernels_with_atomics_alone(has_atomics: bool) -
 def test_one_thread_that_is_slower_gets_help() -> None:
     first, last = ran_alone(True)[:, [0, -1]].T
     assert first.any() and not last[first == 1].any()
+
+
+def test_each_size_of_launch_has_its_number_of_threads() -> None:
+    """One thread is faster for few programs, which say nothing of many."""
+    device, kernel = NATIVE.CpuDevice(threads=2, timeout_ns=FOREVER), contending(ALONE)
+    for size in (300, 4_000):
+        found = np.full((14, size), -1)
+        for out in found:
+            device.launch(kernel._kernel, block(address(out)), (out.size, 1, 1), name="k", waits=True)
+        assert not found[1:8].any() and found[8:, 0].any(), size
+
+
+#: out[program] = the scratch memory of its thread, with the arguments out, turns: how long a program takes.
+WHO = program_loop(f"""
+  %out = load ptr, ptr %block
+  %own = ptrtoint ptr %scratch to i64
+  %at = getelementptr i64, ptr %out, i64 %program
+  store i64 %own, ptr %at
+  br label %begin
+begin:
+{DELAY.replace("%body", "%begin")}
+  br label %next""")
+
+
+def test_numbers_of_threads_between_are_tried() -> None:
+    device, kernel = NATIVE.CpuDevice(threads=4, timeout_ns=FOREVER), contending(WHO)
+    took = []
+    for _ in range(30):
+        out = np.zeros(3_000, np.int64)
+        device.launch(kernel._kernel, block(address(out)), (out.size, 1, 1), name="k", waits=True)
+        assert out.all()
+        took.append(len({*out}))
+    assert max(took) <= 4 and {1, 2} <= {*took[9:]}
 
 
 def test_each_thread_begins_with_its_own_part() -> None:
