@@ -6,7 +6,8 @@ import math
 import threading
 from collections.abc import Callable, Sequence
 from functools import cache, partial
-from typing import Any, Protocol
+from types import CodeType
+from typing import Any, Protocol, TypeVar
 
 import torch
 
@@ -33,6 +34,7 @@ _ACROSS = 1 << 20
 _CPU = torch.device("cpu")
 _LARGEST = 2**63 - 1  # bytes and elements, which torch counts in 64 bits
 _aten = torch.ops.aten
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 #: What kernels do where memory is not moved as it is, entered from outside this package: "copy" (from one tensor of a
 #: device to another) and "fill" (of a tensor with a number). Each returns whether it did it.
 KERNELS: dict[str, Callable[[torch.Tensor, Any], bool]] = {}
@@ -58,6 +60,16 @@ WATCHERS: list[Watcher] = []
 #: Held while memory is written, and from reading on where what lies between a view's elements is written with them, so
 #: that threads can write views that interleave.
 WRITING = threading.RLock()
+
+
+#: Code that asks for addresses and storages of tensors, and whose answers follow from what tells prepared calls apart.
+ANSWERED_BY_KEYS: set[CodeType] = set()
+
+
+def answered_by_keys(function: _Function) -> _Function:
+    """Enters a function there."""
+    ANSWERED_BY_KEYS.add(function.__code__)  # type: ignore[attr-defined]
+    return function
 
 
 def context_of(tensor: torch.Tensor) -> Context:
@@ -252,11 +264,13 @@ def resize(self: torch.Tensor, size: Sequence[int], *, memory_format: Any = None
 # ---- Copies ----------------------------------------------------------------------------------------------------------
 
 
+@answered_by_keys
 def window(tensor: torch.Tensor) -> tuple[int, int]:
     """(device address, bytes) of the memory from the tensor's first to its last element."""
     return tensor.data_ptr(), extent(tensor.size(), tensor.stride()) * tensor.element_size()
 
 
+@answered_by_keys
 def host_view(tensor: torch.Tensor, memory: torch.Tensor, start: int) -> torch.Tensor:
     """The tensor over ``memory``, bytes on the host that stand for the device's from address ``start`` on, which
     lies a multiple of the element size below the tensor. It has the tensor's pending conjugation and negation."""
@@ -272,6 +286,7 @@ def shares_host_memory(context: Context) -> bool:
     return context.native.host_addresses and context.device.api == "CPU"
 
 
+@answered_by_keys
 def in_host_memory(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     """CPU tensors on the memory of ``tensors``, which are of one device that shares_host_memory(). All work that was
     submitted is done, so that no kernel writes to it. Those with one storage have one storage."""
@@ -359,6 +374,7 @@ def copies_bytes(one: torch.Tensor, other: torch.Tensor) -> bool:
     )
 
 
+@answered_by_keys
 def copy_from(self: torch.Tensor, dst: torch.Tensor, non_blocking: bool = False) -> torch.Tensor:
     """aten::_copy_from: copies ``self`` to ``dst``, as copy_() asks for it. The device copies from and to pinned memory
     by itself; with ``non_blocking`` nobody waits for that."""

@@ -21,7 +21,7 @@ from .device_facts import DeviceFacts, kind_of
 from .dtypes import IN_SOURCE, NAMES, converted
 from .kept import Kept
 from .launching import OperationKernel, grid_of
-from .strided_shapes import Dims, broadcast, power_of_two, same_view, share_memory, touch
+from .strided_shapes import Dims, broadcast, overlap, power_of_two, same_view
 
 #: Elements of a program's tile.
 TILE = 1024
@@ -82,9 +82,8 @@ def run(
     for output in outputs.values():
         for name, tensor in given.tensors.items():
             unread = name in body.places or name in body.numbered
-            if tensor is not output and not unread and share_memory(tensor, output):
-                if not same_view(tensor, output) and touch(tensor, output):
-                    given.tensors[name] = tensor.clone()
+            if tensor is not output and not unread and overlap(tensor, output) and not same_view(tensor, output):
+                given.tensors[name] = tensor.clone()
     plan = _plan(body, given, compute)
     if plan is not None:
         plan.launch(given, body.places)

@@ -175,9 +175,7 @@ def _sizes(input: torch.Tensor, count: int) -> dict[str, int]:  # noqa: A002
 
 def _image(tensor: torch.Tensor, shape: Sequence[int]) -> torch.Tensor:
     """The first element of each image and channel, as of (N, C, …) elements."""
-    return tensor.as_strided(
-        list(shape), (*tensor.stride()[:2], *(0,) * (len(shape) - 2)), tensor.storage_offset()
-    )  # fmt: skip
+    return tensor.as_strided(list(shape), (*tensor.stride()[:2], *(0,) * (len(shape) - 2)))
 
 
 def _forward(count: int) -> Callable[..., torch.Tensor]:
@@ -224,7 +222,7 @@ def _backward(count: int) -> Callable[..., tuple[torch.Tensor | None, torch.Tens
         shape = grid.shape[:-1]
         operands = {**_operands(grid, count), "grads": grad_output.select(1, 0)}
         steps = (input.stride(0), *(0,) * count)
-        operands["image"] = input.as_strided(shape, steps, input.storage_offset())
+        operands["image"] = input.as_strided(shape, steps)
         counts = {"channels": input.shape[1], "image_step": input.stride(1), "grads_step": grad_output.stride(1)}
         body = _body(_grid_text(count, how, IN_SOURCE[NAMES[compute]]), "grads")
         run(body, outs, operands, compute, {**_sizes(input, count), **counts})

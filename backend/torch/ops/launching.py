@@ -16,10 +16,13 @@ from ...launching import typed_kernels
 from ...notices import tell_once
 from ...runtime import NAME
 from ..device.native_module import torch_native
-from ..device.tensor_memory import BEFORE_READING, WRITING
+from ..device.tensor_memory import BEFORE_READING, WRITING, answered_by_keys
 from .dtypes import NAMES, OnHost
 from .kept import Kept
 from .prepared import note_launch
+
+for _asking in (typed_kernels.TypedKernel.launch, typed_kernels.KernelOfType.__call__):
+    answered_by_keys(_asking)  # whether an address is a multiple of 16, and what a launch passes on
 
 #: Workgroups along one axis of a grid that every Vulkan device takes (maxComputeWorkGroupCount).
 _GRID_LIMIT = 65535

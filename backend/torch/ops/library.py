@@ -15,7 +15,7 @@ from triton.runtime.errors import OutOfResources
 from ..device.cpu_fallback import fallback
 from . import prepared, processor
 from .dtypes import OnHost
-from .strided_shapes import resized, share_memory, touch
+from .strided_shapes import overlap, resized
 
 _KEY = "PrivateUse1"
 _COMPOSITE = ("CompositeExplicitAutogradNonFunctional", "CompositeExplicitAutograd")
@@ -170,7 +170,7 @@ def _apart(op: torch._ops.OpOverload, function: Callable[..., Any]) -> Callable[
 
 
 def _meets(out: torch.Tensor, values: Sequence[Any]) -> bool:
-    found = any([share_memory(one, out) and touch(one, out) for one in values if isinstance(one, torch.Tensor)])
+    found = any([overlap(one, out) for one in values if isinstance(one, torch.Tensor)])
     return found or any([_meets(out, one) for one in values if isinstance(one, (list, tuple))])
 
 

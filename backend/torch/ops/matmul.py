@@ -18,7 +18,7 @@ from .library import enter_by_name
 from .pointwise import number
 from .reducing import SUM, reduce
 from .splitting import parts
-from .strided_shapes import power_of_two, resized, same_view, share_memory
+from .strided_shapes import overlap, power_of_two, resized, same_view
 from .tiles import SHORTEST, Tile, fastest, shared, tiles_for
 
 #: In which type products are summed; integers of fewer bits than 64, which wrap, in 32.
@@ -204,7 +204,7 @@ def product(
     if a.shape[-1] == 0 and out.numel():
         return _of_nothing(out, c if used else None, beta)
     for operand in (a, b, c):
-        if operand is not None and share_memory(operand, out) and not (operand is c and same_view(c, out)):
+        if operand is not None and overlap(operand, out) and not (operand is c and same_view(c, out)):
             return out.copy_(product(torch.empty_like(out), a, b, c, alpha, beta))
     added = c if used and c is not None else out
     floating = out.dtype.is_floating_point

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 
 from .dtypes import OnHost
-from .strided_shapes import resized
+from .strided_shapes import resized, same_view
 
 
 def in_order_of_columns(out: torch.Tensor, shape: Sequence[int]) -> torch.Tensor:
@@ -23,8 +23,7 @@ def put(out: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
     """Copy matrices into an output, of which they may be the memory. Raises OnHost for an output of another type."""
     _check(out, value)
     in_order_of_columns(out, value.shape)
-    same = out.data_ptr() == value.data_ptr() and out.stride() == value.stride()
-    return out if same and value.numel() else out.copy_(value)
+    return out if same_view(out, value) else out.copy_(value)
 
 
 def put_numbers(out: torch.Tensor, value: torch.Tensor) -> torch.Tensor:

@@ -19,7 +19,7 @@ from .elementwise import Body, numbers_along
 from .library import aten, enter_by_name
 from .pointwise import number, of_type, output_strides, single
 from .splitting import parts, split
-from .strided_shapes import resized, share_memory, touch
+from .strided_shapes import distance, overlap, resized
 
 COPY = Body.of("self")
 _FILL = Body.of("value")
@@ -119,10 +119,10 @@ def _joined(tensors: Sequence[torch.Tensor], dim: int) -> list[torch.Tensor]:
     found: list[torch.Tensor] = []
     for tensor in tensors:
         last = found[-1] if found else None
-        if last is None or last.dtype != tensor.dtype or not share_memory(last, tensor) or not touch(last, tensor):
+        if last is None or last.dtype != tensor.dtype or not overlap(last, tensor):
             found.append(tensor)
             continue
-        apart = tensor.storage_offset() - last.storage_offset()
+        apart = distance(last, tensor)
         step = apart // last.shape[dim] if last.shape[dim] else 0
         like = (*(s for d, s in enumerate(tensor.stride()) if d != dim),)
         same = like == (*(s for d, s in enumerate(last.stride()) if d != dim),)
@@ -133,7 +133,7 @@ def _joined(tensors: Sequence[torch.Tensor], dim: int) -> list[torch.Tensor]:
             shape = [*last.shape]
             shape[dim] += tensor.shape[dim]
             strides = [step if d == dim else stride for d, stride in enumerate(last.stride())]
-            found[-1] = last.as_strided(shape, strides, last.storage_offset())
+            found[-1] = last.as_strided(shape, strides)
         else:
             found.append(tensor)
     return found

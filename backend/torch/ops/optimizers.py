@@ -16,6 +16,7 @@ from . import lists
 from .dtypes import OnHost, computed_in, known
 from .elementwise import Body
 from .lists import List
+from .strided_shapes import are_apart
 
 _Optional = torch.Tensor | None
 
@@ -78,7 +79,7 @@ def _step_of_any(
         raise OnHost(f"a step in {kind}")
     written = {id(tensor): tensor for tensors in outputs.values() for tensor in tensors}
     several = len(parameters) > 1
-    if not several or len({tensor.untyped_storage().data_ptr() for tensor in written.values()}) == len(written):
+    if not several or are_apart(written.values()):
         copies: dict[int, torch.Tensor] = {}
         for tensors in given:
             for tensor, parameter in zip(tensors, parameters, strict=True):

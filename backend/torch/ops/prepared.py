@@ -7,35 +7,39 @@ which says what a kind is). An operation that reads values on the host, draws ra
 tensor or passes its own memory always takes the full path; so does a call while launches are profiled or recorded as a
 graph.
 
-What an operation does must depend only on its arguments, their addresses modulo 16, and torch's default element type.
+What an operation does must depend only on its arguments' types, sizes, strides and numbers, on their addresses modulo
+16, on which overlap and how far apart those are, and on torch's default element type. A call that asks for more is not
+repeated: Python code that asks for an address or a storage is seen, unless it is entered in ANSWERED_BY_KEYS.
 """
 
 from __future__ import annotations
 
 import math
 import operator
+import sys
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 from threading import get_ident
 from typing import Any
 
 import torch
+from torch.overrides import TorchFunctionMode
 from triton import knobs
 
 from ... import runtime
 from ...runtime import LaterLauncher, native
-from ..device import native_kernels
+from ..device import native_kernels, tensor_memory
 from ..device.cpu_fallback import FALLBACKS, with_outputs
 from ..device.native_module import torch_native
 from ..device.random_state import GENERATOR
 from ..device.tensor_memory import BEFORE_READING, DLPACK_CODES, WATCHERS, WRITING, allocate, context_of, extent
-from .strided_shapes import share_memory
 
 _KEY = "PrivateUse1"
 
 #: Those that watch calls.
 _RECORDERS: list[_Recorder] = []
 _Operation = Callable[..., Any]
+_share_memory: Callable[[torch.Tensor, torch.Tensor], bool] = torch._C._is_alias_of  # type: ignore[attr-defined]
 
 
 @cache
@@ -57,6 +61,8 @@ def _shared() -> Any:
 def lists_key(lists: tuple[Sequence[torch.Tensor], ...]) -> tuple[bytes, bytes] | None:
     """What tells lists of tensors apart: (lengths, types, device, sizes and strides; addresses). None unless all are
     strided tensors of real numbers on one device."""
+    for recorder in _RECORDERS:
+        recorder.asked(None)
     key: tuple[bytes, bytes] | None = _shared().lists_key(lists)
     return key
 
@@ -75,7 +81,8 @@ def tensors_like(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
 
 def prepared(run: _Operation) -> _Operation:
     """The operation ``run``, whose calls are done like earlier ones where they can be."""
-    made: _Operation = _shared().prepared(run, _recording(run, None), False)
+    run = _watched(run)
+    made: _Operation = _shared().prepared(run, _recording(run, None, False), False)
     return made
 
 
@@ -90,19 +97,19 @@ def enter(
     a native kernel, where torch's C interface passes all that the operation takes and gives. ``by_address``: kernels
     read its tensors' addresses in device memory, so that an earlier call is one with the same addresses. ``few``: what
     does copies of a few elements before (a native FewElements)."""
-    operation = native_kernels.operation(op)
-    how: dict[str, Any] = {"run": run, "record": _recording(run, op), "by_address": by_address}
+    run, operation = _watched(run), native_kernels.operation(op)
+    how: dict[str, Any] = {"run": run, "record": _recording(run, op, by_address), "by_address": by_address}
     if operation is None or not _shared().enter(
         operation=operation, takes_negated=native_kernels.takes_negated(op), few=few, **how
     ):
         library.impl(op.name().removeprefix("aten::"), _shared().prepared(**how), _KEY)
 
 
-def _recording(run: _Operation, op: torch._ops.OpOverload | None) -> Callable[..., tuple[Any, Any]]:
+def _recording(run: _Operation, op: torch._ops.OpOverload | None, by_address: bool) -> Callable[..., tuple[Any, Any]]:
     """``run`` of (args, kwargs), which are recorded: what it gives, and the native plan of such a call or None."""
 
     def record(args: tuple[Any, ...], kwargs: dict[str, Any], tensors: list[torch.Tensor]) -> tuple[Any, Any]:
-        recorder = _Recorder(tensors, op, args)
+        recorder = _Recorder(tensors, op, args, by_address)
         for watchers in (_RECORDERS, WATCHERS):
             watchers.append(recorder)
         BEFORE_READING.append(recorder.reading)
@@ -115,6 +122,35 @@ def _recording(run: _Operation, op: torch._ops.OpOverload | None) -> Callable[..
         return result, recorder.plan(result)
 
     return record
+
+
+#: Questions about a tensor that what tells calls apart does not answer, by the names of torch's methods.
+_QUESTIONS = frozenset("data_ptr const_data_ptr storage_offset untyped_storage storage is_set_to __dlpack__".split())
+
+
+class _Asking(TorchFunctionMode):
+    """Tells recorders of questions that Python code asks. torch leaves the mode within each of its functions, so that
+    operations within an operation are in one of their own."""
+
+    @tensor_memory.answered_by_keys
+    def __torch_function__(self, function: Any, _: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if getattr(function, "__name__", "") in _QUESTIONS:
+            if sys._getframe(1).f_code not in tensor_memory.ANSWERED_BY_KEYS:
+                for recorder in _RECORDERS:
+                    recorder.asked(args[0])
+        return function(*args, **(kwargs or {}))
+
+
+def _watched(run: _Operation) -> _Operation:
+    """``run``, which is watched within calls that are recorded."""
+
+    def watched(*args: Any, **kwargs: Any) -> Any:
+        if not _RECORDERS:
+            return run(*args, **kwargs)
+        with _Asking():
+            return run(*args, **kwargs)
+
+    return watched
 
 
 def note_launch(launch: Any, function: int, grid: tuple[int, int, int], arguments: Sequence[Any], kept: Any) -> None:
@@ -139,8 +175,8 @@ def note_staying(tensor: torch.Tensor, effect: Callable[[], Any] | None = None) 
 class _Recorder:
     """What a call does. ``tensors``: those among its arguments, which are of this device."""
 
-    def __init__(self, tensors: list[torch.Tensor], op: Any, args: tuple[Any, ...]) -> None:
-        self._op, self._args = op, args
+    def __init__(self, tensors: list[torch.Tensor], op: Any, args: tuple[Any, ...], by_address: bool) -> None:
+        self._op, self._args, self._by_address = op, args, by_address
         self._torchs: tuple[str, Callable[..., None]] | None = None  # how torch's kernel does all of it
         self._thread = get_ident()
         self._tensors = tensors
@@ -149,7 +185,7 @@ class _Recorder:
         self._staying: list[torch.Tensor] = []
         self._effects: list[Callable[[], Any]] = []
         self._steps: list[tuple[str, tuple[Any, ...]]] = []
-        self._is_plain = True
+        self._is_plain, self._has_asked = True, False
         self._before = self._done()
 
     def _done(self) -> tuple[int, ...]:
@@ -197,13 +233,18 @@ class _Recorder:
         if get_ident() == self._thread:
             self._is_plain = False
 
+    def asked(self, tensor: torch.Tensor | None) -> None:
+        """Notes a question about a tensor, which matters if an argument has its storage, or about all addresses."""
+        if get_ident() == self._thread and not (tensor is None and self._by_address):
+            self._has_asked |= tensor is None or any(_share_memory(tensor, one) for one in self._tensors)
+
     def plan(self, result: Any) -> Any:
         """The native plan of a call that gave ``result``, or None."""
         same = all(_form(tensor) == form for tensor, form in zip(self._tensors, self._forms, strict=True))
         is_plain = self._is_plain and self._done() == self._before
-        if not same or not (is_plain or self._torchs):
+        if not same or self._has_asked or not (is_plain or self._torchs):
             return None
-        if any(share_memory(made, tensor) for made, _ in self._memory for tensor in self._staying):
+        if any(_share_memory(made, tensor) for made, _ in self._memory for tensor in self._staying):
             return None  # made by this call, the first that uses it
         every = (*self._tensors, *(made for made, _ in self._memory))
         if not every or any(tensor.device != every[0].device for tensor in every):
@@ -274,11 +315,11 @@ class _Recorder:
                     return True
         if value.dtype not in DLPACK_CODES or value.is_conj() or value.is_neg() or value.storage_offset():
             return False
-        if any(isinstance(one, torch.Tensor) and share_memory(one, value) for one in results[:number]):
+        if any(isinstance(one, torch.Tensor) and _share_memory(one, value) for one in results[:number]):
             return False
         bytes_ = extent(value.size(), value.stride()) * value.element_size()
         # A result that was resized has other memory than it was made with.
-        places = [place for place, (made, size) in enumerate(memory) if size == bytes_ and share_memory(made, value)]
+        places = [place for place, (made, size) in enumerate(memory) if size == bytes_ and _share_memory(made, value)]
         if not places or value.untyped_storage().nbytes() != bytes_:
             return False
         plan.add_tensor(

@@ -93,7 +93,7 @@ def _patches(padded: torch.Tensor, counts: list[int], *how: Sequence[int]) -> to
     kernel, dilation, _, stride = how
     batch, channels, down, right = padded.stride()
     steps = (batch, channels, down * dilation[0], right * dilation[1], down * stride[0], right * stride[1])
-    return padded.as_strided((*padded.shape[:2], *kernel, *counts), steps, padded.storage_offset())
+    return padded.as_strided((*padded.shape[:2], *kernel, *counts), steps)
 
 
 def _unfold(

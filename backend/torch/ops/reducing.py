@@ -219,7 +219,7 @@ def _finishing(what: What, tensors: Mapping[str, torch.Tensor]) -> list[str]:
 def _of_rows(tensor: torch.Tensor, kept: tuple[int, ...], dims: tuple[int, ...]) -> torch.Tensor:
     """An operand that is the same for all that is combined, of shape (*kept, 1)."""
     strides = torch_native().expanded(tensor.shape, tensor.stride(), kept)
-    return tensor.as_strided((*kept, 1), (*strides, 0), tensor.storage_offset())
+    return tensor.as_strided((*kept, 1), (*strides, 0))
 
 
 def _reduction(

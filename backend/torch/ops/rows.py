@@ -18,7 +18,7 @@ from .device_facts import kind_of
 from .dtypes import IN_SOURCE, NAMES, converted
 from .kept import Kept
 from .launching import grid_of
-from .strided_shapes import power_of_two, same_view, share_memory
+from .strided_shapes import overlap, power_of_two, same_view
 
 #: Elements of a program's tile, of a CPU and of a GPU, and of the longest row. An H100 has softmax of 2^27 numbers of
 #: bfloat16 in rows of 512 and 1,024 at 2,583 and 2,598 GB/s so, and at 1,981 and 2,113 with a CPU's tiles.
@@ -51,7 +51,7 @@ def run(
     dims = tuple(sorted({d % len(shape) for d in dims}))
     given.numbers["count"] = float(math.prod([shape[d] for d in dims]))
     for name, tensor in given.tensors.items():
-        if any([share_memory(tensor, output) and not same_view(tensor, output) for output in outputs.values()]):
+        if any([overlap(tensor, output) and not same_view(tensor, output) for output in outputs.values()]):
             given.tensors[name] = tensor.clone()
     _plan(text, given, shape, dims, compute).launch(given)
 

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
+from itertools import pairwise
 from typing import Any
 
 import torch
 import torch._prims_common.wrappers
 from torch._prims_common import suggest_memory_format
 
-from ..device.tensor_memory import extent
+from ..device.tensor_memory import answered_by_keys, window
 
 Dims = tuple[int, ...]
 _torch: Any = torch._C
 _prims: Any = torch._prims_common.wrappers
-#: Whether two tensors are views of one storage.
-share_memory: Callable[[torch.Tensor, torch.Tensor], bool] = _torch._is_alias_of
+#: Whether two tensors are views of one storage, which does not tell prepared calls apart.
+_share_memory: Callable[[torch.Tensor, torch.Tensor], bool] = _torch._is_alias_of
 
 
 def broadcast(*shapes: Sequence[int]) -> torch.Size:
@@ -43,15 +44,24 @@ def to_the_end(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.as_strided((size,), (1,))
 
 
-def touch(one: torch.Tensor, other: torch.Tensor) -> bool:
+def overlap(one: torch.Tensor, other: torch.Tensor) -> bool:
     """Whether the memory between the first and the last elements of two tensors is in part the same."""
-    ends = [
-        (tensor.data_ptr(), tensor.data_ptr() + extent(tensor.shape, tensor.stride()) * tensor.element_size())
-        for tensor in (one, other)
-    ]
-    return ends[0][0] < ends[1][1] and ends[1][0] < ends[0][1]
+    return _share_memory(one, other) and not are_apart((one, other))
 
 
+def are_apart(tensors: Iterable[torch.Tensor]) -> bool:
+    """Whether no two of the tensors overlap()."""
+    windows = sorted(map(window, tensors))
+    return all(start + bytes_ <= after for (start, bytes_), (after, _) in pairwise(windows))
+
+
+@answered_by_keys
+def distance(one: torch.Tensor, other: torch.Tensor) -> int:
+    """How many elements the first of ``other`` is behind that of ``one``, which overlap() and are of one type."""
+    return (other.data_ptr() - one.data_ptr()) // one.element_size()
+
+
+@answered_by_keys
 def same_view(one: torch.Tensor, other: torch.Tensor) -> bool:
     """Whether two tensors have the same elements at the same places."""
     return (

@@ -38,6 +38,7 @@ _EXACT = {torch.float32: 1e-4, torch.bfloat16: 4e-2}
 #: Operators that round the weights of a sum to the type of its numbers, as torch's own kernels do: so many units in the
 #: last place of the largest number in their arguments are the same.
 _WEIGHTS_ROUNDED = {"nn.functional.scaled_dot_product_attention": 2}
+_Call = Callable[..., list[Any]]
 #: The beginning of operators' titles → why the device refuses what the CPU does.
 REFUSALS: dict[str, str] = {
     "sparse.": "sparse tensors have no kernels",
@@ -136,7 +137,7 @@ def call(op: Any, function: Callable[..., Any], sample: Any, device: str, kind: 
     wanted = [t for t in _tensors((first, args, kwargs)) if t.requires_grad]
     given = [t for t in leaves if isinstance(t, torch.Tensor) and t.requires_grad and t.grad_fn is not None]
     if wanted and given:
-        cotangents = [_cotangent(t) for t in given]
+        cotangents = [cotangent(t) for t in given]
         leaves += torch.autograd.grad(given, wanted, cotangents, allow_unused=True)
     return [leaf.detach() if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
 
@@ -150,13 +151,17 @@ def _as(leaf: Any, kind: torch.dtype) -> Any:
     return leaf
 
 
-def _cotangent(tensor: torch.Tensor) -> torch.Tensor:
+def cotangent(tensor: torch.Tensor) -> torch.Tensor:
+    """A gradient of a result."""
     generator = torch.Generator().manual_seed(1)
     return torch.randn(tensor.shape, dtype=tensor.dtype, generator=generator).to(tensor.device)
 
 
-def difference(op: Any, sample: Any, function: Callable[..., Any], expected: list[Any], actual: list[Any]) -> str:
-    """What is wrong with the results on the device; nothing where they are the CPU's, or as close to float64's."""
+def difference(
+    op: Any, sample: Any, function: Callable[..., Any], expected: list[Any], actual: list[Any], call: _Call = call
+) -> str:
+    """What is wrong with the results on the device; nothing where they are the CPU's, or as close to float64's.
+    ``call``: what gave them."""
     if len(expected) != len(actual):
         return f"{len(actual)} results, not {len(expected)}"
     if op.name.startswith(_FIRST_RESULT) and expected[0].dtype != torch.float32:
@@ -178,7 +183,7 @@ def difference(op: Any, sample: Any, function: Callable[..., Any], expected: lis
             continue
         except AssertionError as error:
             problem = f"result {place}: " + " ".join(str(error).split())[:220]
-        if _is_random(op, function, sample, expected):
+        if _is_random(op, function, sample, expected, call):
             return ""
         if not want.dtype.is_floating_point:
             return problem
@@ -206,7 +211,7 @@ def _of_weights(op: Any, sample: Any, kind: torch.dtype) -> float:
     return _WEIGHTS_ROUNDED[op.name] * torch.finfo(kind).eps / 2 * largest
 
 
-def _is_random(op: Any, function: Callable[..., Any], sample: Any, expected: list[Any]) -> bool:
+def _is_random(op: Any, function: Callable[..., Any], sample: Any, expected: list[Any], call: _Call) -> bool:
     """Whether the CPU gives something else with another seed; many of the database's functions set their own."""
     seed = torch.manual_seed
     with mock.patch("torch.manual_seed", lambda number: seed(number + 1)):
@@ -214,6 +219,7 @@ def _is_random(op: Any, function: Callable[..., Any], sample: Any, expected: lis
         again = call(op, function, sample, "cpu")
     return any(
         isinstance(one, torch.Tensor)
+        and isinstance(other, torch.Tensor)
         and one.layout == torch.strided
         and not torch.equal(one.nan_to_num(), other.nan_to_num())
         for one, other in zip(expected, again, strict=True)

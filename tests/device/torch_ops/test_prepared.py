@@ -420,3 +420,43 @@ def test_empty_arguments_are_told_apart() -> None:
             assert torch.cat((x.new_empty(0), x[1:3])).tolist() == [1.0, 2.0]
             assert x[:count].sum().item() == sum(range(count))
             assert (x[3 : 3 + count] * 2).tolist() == [2.0 * (3 + n) for n in range(count)]
+
+
+_ASKED: dict[str, Callable[[torch.Tensor], Any]] = {
+    "address": lambda x: x.data_ptr() // 64 % 2,
+    "address of a view": lambda x: x.view(2, 2).data_ptr() // 64 % 2,
+    "place in the storage": lambda x: x.storage_offset() // 16 % 2,
+    "bytes of the storage": lambda x: x.untyped_storage().nbytes() // 64 % 2,
+    "value": lambda x: int(x.sum().item()) // 64 % 2,
+    "addresses of a list": lambda x: int.from_bytes(prepared.lists_key(([x],))[1], "little") // 64 % 2,
+    "within another operation": lambda x: not x.view(4).resize_((2, 2), memory_format=torch.contiguous_format).dim(),
+    "nothing": lambda x: x.numel() + x.stride(0),
+}
+
+
+@pytest.mark.parametrize("asked", _ASKED)
+def test_what_asks_for_more_than_tells_calls_apart_is_not_repeated(asked: str) -> None:
+    """Whatever an operation asks, and however deep."""
+    _needs_prepared_calls()
+    asks, runs = _ASKED[asked], []
+
+    def add(x: torch.Tensor) -> torch.Tensor:
+        runs.append(x)
+        return x + (1.0 if asks(x) else 2.0)
+
+    again = prepared.prepared(add)
+    memory = [torch.arange(float(n)).to("spirv") for n in (16, 32)]
+    given = [base[start : start + 4] for start in (0, 16, 4, 0, 16) for base in memory[start > 8 :]]
+    for x in given:
+        made, so_far = again(x), len(runs)
+        assert made.tolist() == add(x).tolist()
+        del runs[so_far:]
+    assert len(runs) == (2 if asked == "nothing" else len(given))
+
+
+def test_cat_asks_nothing_that_is_not_repeated(launches: list[Any]) -> None:
+    x = torch.randn(9, 80, device="spirv")
+    for _ in range(_TIMES):
+        launches.clear()
+        joined = torch.cat([x[:3], x[3:5], x[6:]])
+    assert launches == [] and torch.equal(joined.cpu(), torch.cat([x[:5], x[6:]]).cpu())
