@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from triton.backends.spirv.inspection.offline import NEWER_MESA, NoMesa, newer_interpreter
 
-from .checks import assert_tests_pass
 from .newer_mesa import environment, interpreter
 
 APP = Path(__file__).parents[2] / "examples/vulkan_app"
@@ -19,6 +19,20 @@ APP = Path(__file__).parents[2] / "examples/vulkan_app"
 def test_a_folder_without_mesa_is_named(tmp_path: Path) -> None:
     with pytest.raises(NoMesa, match="does not hold the Mesa of a newer Debian"):
         interpreter(tmp_path, tmp_path)
+
+
+def assert_tests_pass(program: str, environment: Mapping[str, str], *tests: str) -> None:
+    """pytest, run by the Python ``program``, passes all ``tests`` (its arguments) and skips none."""
+    done = subprocess.run(
+        [program, "-m", "pytest", "-n0", "-q", "-p", "no:cacheprovider", *tests],
+        env=environment,
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    last = done.stdout.strip().splitlines()[-1:]
+    assert done.returncode == 0 and "skipped" not in "".join(last), done.stdout[-4000:] + done.stderr[-2000:]
 
 
 @pytest.fixture
