@@ -203,10 +203,13 @@ class ByteRounds(ByteKernel):
                 for at in range(0, block.columns, block.lanes)
             ]
 
+        def pack(word: str, _: list[str]) -> None:
+            group(word)
+
         if self._meanwhile:
             self._multiply("0", column, self._first, words, group)
         else:
-            text.counted(words, 1, lambda word, _: group(word) and None)
+            text.counted(words, 1, pack)
 
     def _ordered(self, places: list[str]) -> list[str]:
         """The factors of rows of B, in the order that they have in words."""
