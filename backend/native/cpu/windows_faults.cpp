@@ -32,9 +32,6 @@ struct Guard {
   alignas(16) std::byte landing[kLanding];
 };
 
-// Where a thread's Runner is. The handler may not allocate, as the first use of a thread_local does.
-const DWORD slot = TlsAlloc();
-
 }  // namespace
 
 struct Runner {
@@ -45,15 +42,15 @@ struct Runner {
   Runner() {
     DuplicateHandle(GetCurrentProcess(), GetCurrentThread(), GetCurrentProcess(), &thread, 0, FALSE,
                     DUPLICATE_SAME_ACCESS);
-    TlsSetValue(slot, this);
   }
-  ~Runner() {
-    TlsSetValue(slot, nullptr);
-    if (thread != nullptr) CloseHandle(thread);
-  }
+  ~Runner() { CloseHandle(thread); }
 };
 
 namespace {
+
+// Where a thread's Runner is, which ends with the thread. It is not thread_local: the handler may not allocate, as the
+// first use does, and mingw-w64's runtime frees what is thread_local before it calls its destructors.
+const DWORD slot = FlsAlloc([](void* runner) { delete static_cast<Runner*>(runner); });
 
 // The thread goes on here after a fault or an interrupt, on the stack in its guard.
 [[noreturn]] void land(Guard* here) { __builtin_longjmp(here->back, 1); }
@@ -106,8 +103,8 @@ void describe_access(const EXCEPTION_RECORD& record, uint64_t sp, Fault& fault) 
 }
 
 LONG CALLBACK handle(EXCEPTION_POINTERS* raised) {
-  const DWORD error = GetLastError();  // which TlsGetValue() sets
-  auto* const runner = static_cast<Runner*>(TlsGetValue(slot));
+  const DWORD error = GetLastError();  // which FlsGetValue() sets
+  auto* const runner = static_cast<Runner*>(FlsGetValue(slot));
   SetLastError(error);
   Guard* const here = runner != nullptr ? runner->guard.load(std::memory_order_relaxed) : nullptr;
   if (here == nullptr) return EXCEPTION_CONTINUE_SEARCH;
@@ -152,8 +149,9 @@ bool make_leave(Runner& runner) {
 }  // namespace
 
 Runner& this_runner() {
-  thread_local Runner runner;
-  return runner;
+  auto* runner = static_cast<Runner*>(FlsGetValue(slot));
+  if (runner == nullptr) FlsSetValue(slot, runner = new Runner);
+  return *runner;
 }
 
 // First of those that are there now. One that comes later and in front of it, such as faulthandler's, sees a fault
@@ -164,7 +162,7 @@ void watch_faults() {
 }
 
 void interrupt(Runner& runner) {
-  if (&runner == TlsGetValue(slot)) return;
+  if (&runner == FlsGetValue(slot)) return;
   for (int look = 0; look < kLooks && runner.guard.load(std::memory_order_relaxed) != nullptr; ++look) {
     if (SuspendThread(runner.thread) == static_cast<DWORD>(-1)) return;
     const bool done = make_leave(runner);
