@@ -79,6 +79,7 @@ RUN = (
     Need("a Vulkan driver", ("mesa-vulkan-drivers",), _has_driver),
 )
 TEST = (
+    Need("a C++ compiler for Windows", ("g++-mingw-w64-x86-64-posix",), _on_path("x86_64-w64-mingw32-g++-posix")),
     Need("spirv-val and spirv-dis", ("spirv-tools",), _on_path("spirv-val", "spirv-dis")),
     Need(
         "the Vulkan validation layers",

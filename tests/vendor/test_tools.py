@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import io
 import os
@@ -31,6 +32,9 @@ from tools.project import Lock, Project
 from tools.system import Need
 from tools.verbs import dev as dev_verb
 from tools.verbs import test as test_verb
+
+#: What pytest is given in a run of all tests.
+ALL = ("tests", "--durations=30")
 
 
 def run_tools(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -293,22 +297,30 @@ def test_a_build_that_fails_names_what_the_system_lacks(monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize(
-    ("arguments", "runs"),
+    ("arguments", "runs", "builds"),
     [
-        ([], [["tests", "--each-value"], ["tests", "--each-value", "--vulkan-part"]]),
-        (["--whole", "-x"], [["tests", "-x"], ["tests", "-x", "--vulkan-part"]]),
-        (["tests/lowering", "-k", "dot"], [["tests/lowering", "-k", "dot"]]),
-        (["--fast"], [["tests", "--each-value"]]),
+        ([], [[*ALL, "--each-value"], [*ALL, "--each-value", "--vulkan-part"]], ["win_amd64"]),
+        (["--whole", "-x"], [[*ALL, "-x"], [*ALL, "-x", "--vulkan-part"]], ["win_amd64"]),
+        (["tests/lowering", "-k", "dot"], [["tests/lowering", "-k", "dot"]], []),
+        (["--fast"], [[*ALL, "--each-value"]], []),
     ],
 )
+@pytest.mark.parametrize("compiles", [True, False])
 def test_the_suite_is_run_for_each_value_unless_the_whole_is_asked_for(
-    arguments: list[str], runs: list[list[str]], monkeypatch: pytest.MonkeyPatch
+    arguments: list[str], runs: list[list[str]], builds: list[str], compiles: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Whole runs compile for Windows; where that fails, they fail behind the tests."""
+
     def run(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
         made.append([word for word in command[3:] if word not in workers])
         return subprocess.CompletedProcess(command, 0)
 
-    made: list[list[str]] = []
+    def build_native(_: object, __: Path, system: str) -> None:
+        built.append(system)
+        if not compiles:
+            raise ToolError("it does not compile")
+
+    made, built = list[list[str]](), list[str]()
     workers = ["-n", str(os.cpu_count() or 1), "--dist", "loadfile"]
     monkeypatch.delenv("TRITON_SPIRV_DEVICE", raising=False)
     for name, value in (("ensure_installed", "a.whl"), ("ensure_editable", None), ("_lint", [])):
@@ -316,9 +328,12 @@ def test_the_suite_is_run_for_each_value_unless_the_whole_is_asked_for(
     monkeypatch.setattr(test_verb.system, "ensure", lambda needs: None)
     monkeypatch.setattr(test_verb.check, "run", lambda *_: 0)
     monkeypatch.setattr(test_verb.subprocess, "run", run)
+    monkeypatch.setattr(test_verb, "build_native", build_native)
+    monkeypatch.setattr(test_verb.windows, "refusal", lambda: "")
     monkeypatch.chdir(ROOT)
-    assert test_verb.run(Project(ROOT), arguments) == 0
-    assert made == runs
+    with contextlib.nullcontext() if compiles or not builds else pytest.raises(ToolError, match="for Windows found"):
+        assert test_verb.run(Project(ROOT), arguments) == 0
+    assert (made, built) == (runs, builds)
 
 
 def test_the_tests_of_a_file_have_its_name_or_import_it() -> None:

@@ -1,5 +1,7 @@
 """`test`: set everything up, then run the linters, `check` and the test suite against the installed wheel.
 
+A run of the whole suite compiles the native part for Windows, too, and says which tests took longest.
+
 What tests/vulkan_part.py lists is run twice: on the machine's own device, and on Mesa's CPU driver. Where the arguments
 name tests, or TRITON_SPIRV_DEVICE a device, there is one run.
 
@@ -23,14 +25,19 @@ from backend.settings import DEVICE, WHEEL
 
 from .. import system
 from ..errors import ToolError
+from ..hold import hold
 from ..installed import ensure_editable, ensure_installed
-from ..progress import step
+from ..packaging import windows
+from ..packaging.native import build_native
+from ..packaging.plugins import load_plugin
+from ..progress import note, step
 from ..project import Project
 from . import check
 
 FAST, WHOLE, FOR = "--fast", "--whole", "--for"
 #: pytest's argument, tests/each_value.py.
 EACH_VALUE = "--each-value"
+_SLOWEST = "--durations=30"
 #: The Vulkan device of the second run.
 VULKAN_DEVICE = "llvmpipe"
 #: The tests of C++ files by their folder in backend/native/; of those outside of these, all of them.
@@ -61,6 +68,20 @@ def _lint(project: Project) -> list[str]:
         if done.returncode:
             failed.append(name)
     return failed
+
+
+def _for_windows(project: Project) -> list[str]:
+    """Compile the native part for Windows, none of which is run; returns what found faults."""
+    if reason := windows.refusal():
+        note(f"nothing is compiled for Windows: {reason}")
+        return []
+    try:
+        with hold(project):
+            build_native(load_plugin(project.root), project.build, windows.MACHINE)
+    except ToolError as error:
+        note(str(error))
+        return ["the compiler for Windows"]
+    return []
 
 
 def _names_tests(argument: str) -> bool:
@@ -118,7 +139,10 @@ def run(project: Project, arguments: list[str]) -> int:
         if check.run(project, []):
             failed.append("tools check")
     whole = not any(map(_names_tests, arguments))
-    selection = ["tests", *([] if every_cell else [EACH_VALUE]), *arguments] if whole else arguments
+    if whole and not fast:
+        failed += _for_windows(project)
+    of_all = ["tests", _SLOWEST, *([] if every_cell else [EACH_VALUE])]
+    selection = [*of_all, *arguments] if whole else arguments
     command = [sys.executable, "-m", "pytest", *([] if fast else _workers(arguments)), *selection]
     status = subprocess.run(command, cwd=project.root, env=environment, check=False).returncode
     if whole and not fast and not environment.get(DEVICE.name):
