@@ -25,7 +25,7 @@ from torch.overrides import TorchFunctionMode
 
 from ...autoload.shared_parameters import moved_in_place
 from ...runtime import NAME
-from .cuda_names import CAPABILITY, TYPED, answers, of_elements, renamed, takers
+from .cuda_names import CAPABILITY, GRAPHS, TYPED, answers, of_elements, renamed, takers
 
 __all__ = ["CAPABILITY", "as_cuda"]
 
@@ -232,6 +232,7 @@ def _begin() -> None:
     saving: Any = torch.serialization
     made: list[tuple[Any, str, Any]] = takers()
     made += [(torch.cuda, name, value) for name, value in (answers(getattr(torch, NAME)) | TYPED).items()]
+    made += [(import_module("torch.cuda.graphs"), name, value) for name, value in GRAPHS.items()]
     others = [one.driver for name, one in import_module("triton.backends").backends.items() if name != NAME]
     made += [(driver, "is_active", staticmethod(lambda: False)) for driver in others if driver is not None]
     made += [
@@ -242,6 +243,7 @@ def _begin() -> None:
         (saving, "_get_restore_location", _restoring(saving._get_restore_location)),
         (threading.Thread, "start", _start(threading.Thread.start)),
         (torch.library.Library, "impl", _implementing(torch.library.Library.impl)),
+        (_C, "_CUDAGraph", GRAPHS["CUDAGraph"]),
         (_C, "_cuda_getCurrentRawStream", lambda device: 0),
         (_C, "_cuda_cudaCachingAllocator_is_enabled", lambda: True),
     ]

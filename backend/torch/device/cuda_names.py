@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from ...runtime import NAME, device_index
+from .cuda_graphs import CUDAGraph, graph, graph_pool_handle
 from .random_state import GENERATOR, CudaGenerator, default_generator
 
 _Generator = torch.Generator
@@ -36,7 +37,7 @@ TAKE_DEVICES = (
 #: Functions of torch.cuda that have no meaning here, by the reason: they raise RuntimeError.
 REFUSED: dict[str, str] = {
     "graphs of launches are recorded by triton.backends.spirv.runtime.Graph": """
-        export_dot export_graph_data graph_pool_handle make_graphed_callables
+        export_dot export_graph_data make_graphed_callables
     """,
     "memory comes from this device's own pool": """
         caching_allocator_alloc caching_allocator_delete caching_allocator_disabled caching_allocator_enable
@@ -72,6 +73,9 @@ CONSTANT: dict[str, Any] = {
     "is_tf32_supported": False,
     "ipc_collect": None,
 }
+
+#: Names of torch.cuda and torch.cuda.graphs for graphs.
+GRAPHS = {one.__name__: one for one in (CUDAGraph, graph, graph_pool_handle)}
 
 
 def renamed(value: Any) -> Any:
@@ -153,6 +157,7 @@ def answers(module: Any) -> dict[str, Any]:
     found |= {name: _constant(value) for name, value in CONSTANT.items()}
     found |= {name: _refusing(name, reason) for reason, names in REFUSED.items() for name in names.split()}
     return found | {
+        **GRAPHS,
         "StreamContext": module.stream,
         "_exchange_device": private._accelerator_exchangeDevice,
         "_maybe_exchange_device": private._accelerator_maybeExchangeDevice,

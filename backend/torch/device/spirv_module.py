@@ -165,8 +165,8 @@ class DeviceModule(DeviceInterface):
         return torch_streams.Stream(queue=Queue.first(device))
 
     def is_current_stream_capturing(self) -> bool:
-        """Graphs are captured by ``triton.backends.spirv.runtime.Graph``, not by streams."""
-        return False
+        """Whether this thread captures a graph, which streams do not matter for."""
+        return runtime.capturing(runtime.current()) is not None
 
     def can_device_access_peer(self, device: Any, peer_device: Any) -> bool:
         """Devices do not read each other's memory: copies go through the host."""

@@ -361,6 +361,11 @@ def is_dense(tensor: torch.Tensor) -> bool:
     return True
 
 
+def _is_captured(tensor: torch.Tensor) -> bool:
+    """Whether a graph is captured of the tensor's device, which takes what kernels do."""
+    return runtime.capturing(context_of(tensor)) is not None
+
+
 def copies_bytes(one: torch.Tensor, other: torch.Tensor) -> bool:
     """Whether one's memory, copied as it is, makes the other equal to it."""
     return (
@@ -407,7 +412,7 @@ def copy_from(self: torch.Tensor, dst: torch.Tensor, non_blocking: bool = False)
                 return dst
             if max(source, address) - min(source, address) >= bytes_:
                 context = context_of(dst)
-                kernels_from = context.capabilities.traits.kernel_copies
+                kernels_from = 0 if _is_captured(dst) else context.capabilities.traits.kernel_copies
                 if kernels_from is not None and bytes_ >= kernels_from and "copy" in KERNELS:
                     if KERNELS["copy"](self, dst):
                         return dst
@@ -471,6 +476,10 @@ def few_elements() -> Any:
     )
 
 
+def _takes_words(tensor: torch.Tensor, address: int, bytes_: int) -> bool:
+    return is_dense(tensor) and address % 4 == 0 and bytes_ % 4 == 0 and not (bytes_ and _is_captured(tensor))
+
+
 def _fill_words(tensor: torch.Tensor, address: int, bytes_: int, word: int) -> None:
     with WRITING:
         context_of(tensor).native.fill(address, bytes_, word)
@@ -483,7 +492,7 @@ def fill(self: torch.Tensor, value: Any) -> torch.Tensor:
     if self.numel() == 0:
         return self
     address, bytes_ = window(self)
-    if is_dense(self) and address % 4 == 0 and bytes_ % 4 == 0 and not self.is_conj() and not self.is_neg():
+    if _takes_words(self, address, bytes_) and not self.is_conj() and not self.is_neg():
         one = bytes(torch.full((1,), value, dtype=self.dtype).view(torch.uint8).tolist())
         word = (one * 4)[:4]
         if word * max(1, len(one) // 4) == (one * 4)[: max(4, len(one))]:
@@ -497,7 +506,7 @@ def fill(self: torch.Tensor, value: Any) -> torch.Tensor:
 def zero(self: torch.Tensor) -> torch.Tensor:
     """aten::zero_, of element types that have no numbers, too."""
     address, bytes_ = window(self)
-    if is_dense(self) and address % 4 == 0 and bytes_ % 4 == 0:
+    if _takes_words(self, address, bytes_):
         if bytes_:
             _fill_words(self, address, bytes_, 0)
         return self

@@ -444,7 +444,15 @@ _SPELLINGS = ("cuda", "cuda:0", torch.device("cuda"), torch.device("cuda:0"), 0,
 _OTHERS = {"set_rng_state", "set_rng_state_all", "can_device_access_peer", "manual_seed", "manual_seed_all", "seed"}
 _OTHERS |= {"seed_all", "init", "current_device", "device_count", "stream", "set_stream", "is_bf16_supported"}
 _OTHERS |= {"is_available", "is_initialized", "default_generators", "get_rng_state_all", "initial_seed", "empty_cache"}
-_OTHERS |= {"is_current_stream_capturing", "ExternalStream", "get_stream_from_external", "Event", "device_of"}
+_OTHERS |= {
+    "is_current_stream_capturing",
+    "ExternalStream",
+    "get_stream_from_external",
+    "Event",
+    "device_of",
+    "CUDAGraph",
+    "graph_pool_handle",
+}
 
 
 def _functions() -> list[str]:
@@ -454,6 +462,47 @@ def _functions() -> list[str]:
     return [
         name for name in own if callable(getattr(torch.cuda, name)) and not isinstance(getattr(torch.cuda, name), type)
     ]
+
+
+def test_graphs_of_cuda_are_captured() -> None:
+    """By a block and by hand, in memory that stays."""
+    with torch.spirv.as_cuda():
+        x, graph = torch.arange(6.0, device="cuda"), torch.cuda.CUDAGraph()
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            torch.cat((x * 2, x))
+        with torch.cuda.graph(graph, pool=torch.cuda.graph_pool_handle(), stream=stream):
+            assert torch.cuda.is_current_stream_capturing()
+            y = torch.cat((x * 2, x))
+        other = torch.cuda.graphs.CUDAGraph()
+        other.capture_begin(pool=graph.pool())
+        z = y.clone().zero_() + y
+        other.capture_end()
+        assert not torch.cuda.is_current_stream_capturing()
+        for start in (1.0, 5.0):
+            x.copy_(torch.arange(start, start + 6))
+            graph.replay()
+            other.replay()
+            wanted = [2 * (start + n) for n in range(6)] + [start + n for n in range(6)]
+            assert y.tolist() == z.tolist() == wanted
+        graph.reset()
+        with pytest.raises(RuntimeError, match="nothing was captured"):
+            graph.replay()
+
+
+def test_graphs_of_cuda_that_cannot_be_replayed() -> None:
+    with torch.spirv.as_cuda():
+        x, graph = torch.ones(6, device="cuda"), torch.cuda.CUDAGraph()
+        with pytest.raises(RuntimeError, match="random numbers were drawn"), torch.cuda.graph(graph):
+            torch.rand_like(x)
+        with pytest.raises(RuntimeError, match="nothing was captured"):
+            graph.replay()
+        with pytest.raises(RuntimeError, match="a graph is being captured"), torch.cuda.graph(graph):
+            x.tolist()
+        with pytest.raises(RuntimeError, match="not captured to its end"):
+            graph.replay()
+        assert x.tolist() == [1.0] * 6
 
 
 def test_each_function_of_cuda_answers_or_says_why_not() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -211,6 +211,31 @@ def test_the_first_of_equal_numbers_are_the_largest(dtype: torch.dtype, calls: l
     x = _real(211, 128).to(dtype)
     first = x.float().sort(dim=-1, descending=True, stable=True)[1][:, :8]
     assert torch.equal(x.to("spirv").topk(8)[1].cpu().sort(-1)[0], first.sort(-1)[0]) and calls == []
+
+
+_CAPTURED: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "cat": lambda x: torch.cat((x, x + 1)),
+    "copies": lambda x: torch.empty_like(x).copy_(x).clone(),
+    "bytes": lambda x: torch.cat((x > 0.25, x > 0.5), 1),
+    "complex numbers": lambda x: torch.complex(x, x).clone(),
+    "fills": lambda x: torch.zeros_like(x).fill_(3).add_(x).add_(torch.ones_like(x)),
+    "pads": lambda x: torch.nn.functional.pad(x, (1, 2)),
+    "indices": lambda x: torch.zeros_like(x).scatter_(1, x.argsort(1), x.sort(1).values).masked_fill(x > 0.5, 0.0),
+}
+
+
+@pytest.mark.parametrize("name", _CAPTURED)
+def test_copies_and_fills_are_captured(name: str) -> None:
+    """Those that are the device's own, outside of graphs, too."""
+    x, made = torch.rand(5, 47).to("spirv"), _CAPTURED[name]
+    for _ in range(3):
+        made(x)
+    with (graph := runtime.Graph()).capture():
+        y = made(x)
+    for _ in range(2):
+        x.copy_(torch.rand(5, 47))
+        graph.replay()
+        assert torch.equal(y.cpu(), made(x.cpu()))
 
 
 def test_graphs_and_the_setting_have_them_compiled(calls: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
