@@ -12,6 +12,7 @@ from collections.abc import Collection, Sequence
 
 from ..spirv.opcodes import Scope, StorageClass
 from .decoded_module import ModuleInstruction
+from .delayed_updates import near_type
 from .divergence import Key
 from .errors import Untranslatable
 from .loads_and_stores import base_of, load_neighbours, offsets_of, store_neighbours
@@ -46,7 +47,7 @@ def _update(t: Translation, item: ModuleInstruction) -> None:
     type_ = t.type_name(key)
     operands = [t.keys(item.operands[3])[0]]
     locked = f"  %found = atomicrmw {name} ptr %place, {type_} %value monotonic"
-    if not _adds_neighbours(t, item, name, type_):
+    if not near_type(t.program, t.divergence, item):
         _each_lane(t, item, name, operands, ["value"], locked, _plain_update(t, name, type_))
         return
     code, alone, after = t.code, t.code.name("alone"), t.code.name("after")
@@ -82,24 +83,6 @@ def make_kept(t: Translation, room: bool = False) -> bool:
         t.code.jump(after)
         t.code.label(after)
     return False
-
-
-#: Neighbouring elements of these types are added to by one load, sum and store, where no other thread updates them.
-_TOGETHER = ("i32", "float")
-
-
-def _adds_neighbours(t: Translation, item: ModuleInstruction, name: str, type_: str) -> bool:
-    """Whether neighbouring elements are added to, and what was found is not used."""
-    shape = t.shape(t.keys(item.operands[0])[0])
-    return (
-        name in ("add", "fadd")
-        and type_ in _TOGETHER
-        and t.program.emulation is None
-        and not t.program.watched
-        and item.result not in t.program.mentioned
-        and shape is not None
-        and all(offset - shape.offsets[0] == 4 * lane for lane, offset in enumerate(shape.offsets))
-    )
 
 
 def _near(t: Translation, name: str, type_: str) -> str:

@@ -8,6 +8,9 @@ Programs that add to the same rows have the same sequence of places. What is add
 is next in it is added to the record, and is rounded as a sum of some programs' sums; no record between may be of
 another kind.
 
+Where all updates of a kernel are such sums, of one type, their order is free (summed_updates.py): a table finds the
+record of a place, and 64 locks for as many parts of the memory let threads make theirs at the same time.
+
 No program can see that an update comes late. One would have to learn of it from what an atomic operation returns, an
 atomic load, or a volatile load (docs/cpu.md), or be the program of the update and access device memory after it. A
 kernel with such an atomic operation or load makes its updates at once. A program makes those of its log before it
@@ -16,8 +19,9 @@ accesses device memory, and before each round of a loop: 1,024 rows of 1,000 tha
 loops over strips, whose accesses come before all updates in the kernel, it makes them before the loop, and keeps the
 loop's.
 
-The log is a number of bytes, the launch's grid, the kind of the last record, where those of this kind begin and which
-of them is next, in bytes, and from _FIRST on records: their kind, then their arguments.
+A thread's log holds what its programs of a launch have updated, until there is no room or the last has ended (Updates
+of triton_spirv/processor.hpp). It is a number of bytes, the launch's grid, the kind of the last record, where those of
+this kind begin and which of them is next, in bytes, and from _FIRST on records: their kind, then their arguments.
 """
 
 from __future__ import annotations
@@ -27,6 +31,8 @@ from collections.abc import Sequence
 from ..optional import DELAYED_UPDATES
 from ..spirv.opcodes import MemoryAccess, StorageClass
 from .decoded_module import KernelModule, ModuleInstruction
+from .divergence import Divergence
+from .summed_updates import Sums
 
 #: Where a log's first record is.
 _FIRST = 64
@@ -92,12 +98,38 @@ def _device(program: KernelModule, item: ModuleInstruction) -> bool:
     return any(program.type(pointer).storage == StorageClass.PhysicalStorageBuffer for pointer in pointers)
 
 
+#: Neighbouring elements of these types are added to by one load, sum and store, where no other thread updates them.
+_TOGETHER = {("int", 32): "i32", ("float", 32): "float"}
+
+
+def near_type(program: KernelModule, divergence: Divergence, item: ModuleInstruction) -> str:
+    """The type of the neighbouring elements that an instruction adds to, if what was found there is not used, else
+    ""."""
+    if item.name not in ("OpAtomicIAdd", "OpAtomicFAddEXT") or item.result in program.mentioned:
+        return ""
+    shape = divergence.shape[divergence.keys(item.operands[0])[0]]
+    if program.emulation is not None or program.watched or shape is None:
+        return ""
+    if any(offset - shape.offsets[0] != 4 * lane for lane, offset in enumerate(shape.offsets)):
+        return ""
+    type_ = program.types[item.type]
+    return _TOGETHER.get((type_.kind, type_.bits), "")
+
+
 class DelayedUpdates:
     """The log of a kernel whose vectors have so many lanes. ``most``: how many updates of a program it
-    has; 0: there is no log. ``kept``: the blocks at whose begin it may have some."""
+    has; 0: there is no log. ``kept``: the blocks at whose begin it may have some. ``sums``: its form where all are
+    sums of neighbours."""
 
-    def __init__(self, program: KernelModule, lanes: int) -> None:
+    def __init__(self, program: KernelModule, lanes: int, divergence: Divergence | None = None) -> None:
         self.most, self.kept = _most_kept(program)
+        types = {
+            near_type(program, divergence, item) if divergence is not None else ""
+            for block in program.blocks.values()
+            for item in block.body
+            if self.most and item.name.startswith("OpAtomic") and _device(program, item)
+        }
+        self.sums = Sums(lanes, *types) if len(types) == 1 and "" not in types and self.most <= Sums.MOST else None
         #: Of a program: each update with its kind, its base, its mask, and the places and the values of all lanes.
         self._most_bytes = self.most * (24 + 16 * lanes)
         #: The function that makes the updates of a record, its arguments' types, and the rest of the call, by kind.
@@ -106,12 +138,13 @@ class DelayedUpdates:
     @property
     def bytes(self) -> int:
         """How much scratch memory the log takes."""
-        return _FIRST + max(_ROOM, self._most_bytes) if self.most else 0
+        return self.sums.bytes if self.sums else _FIRST + max(_ROOM, self._most_bytes) if self.most else 0
 
     @property
     def full(self) -> int:
-        """The bytes of records from which on there is no more room for those of a program, or a round of a loop."""
-        return self.bytes - _FIRST - self._most_bytes
+        """The bytes of records, or the sums, from which on there is no more room for those of a program, or a round of
+        a loop."""
+        return self.sums.full(self.most) if self.sums else self.bytes - _FIRST - self._most_bytes
 
     def keep(self, function: str, arguments: Sequence[tuple[str, str]], rest: str, now: str, sum_: str = "") -> str:
         """Lines that write a record to %log and go to %done: a call of ``function`` with these (type, value) and
@@ -119,6 +152,9 @@ class DelayedUpdates:
         %values that adds to neighbours."""
         if not self.most:
             return f"  br label %{now}\n"
+        if self.sums:
+            self._kinds.append((function, [], rest))
+            return self.sums.keep(now, sum_)
         kind, types = len(self._kinds), ["i64", *(type_ for type_, _ in arguments)]
         self._kinds.append((function, types[1:], rest))
         record = _record(types)
@@ -156,23 +192,44 @@ keep:
             return {"begin": "  %log = select i1 false, ptr %scratch, ptr null\n", "before": "", "end": ""}
         return {
             "begin": f"""  %place = getelementptr i8, ptr %scratch, i64 {place}
-  store <8 x i64> <{", ".join(["i64 0"] * 2 + ["i64 -1"] + ["i64 0"] * 5)}>, ptr %place, align 64
   %launch = getelementptr i8, ptr %place, i64 8
   store ptr %grid, ptr %launch, align 8
-  %delays = icmp eq i32 %threads, 2
+  %delays = icmp eq i32 %threads, 3
   %log = select i1 %delays, ptr %place, ptr null
 """,
             "before": f"""  %held = load i64, ptr %place, align 64
-  %asks = icmp ugt i64 %held, {_ASKS_FROM}
-  br i1 %asks, label %ask, label %have
+  %asks = icmp ugt i64 %held, {self.full if self.sums else _ASKS_FROM}
+  %now = and i1 %asks, %delays
+  br i1 %now, label %ask, label %have
 ask:
   %waits = icmp ugt i64 %held, {self.full}
   call void @make_delayed(ptr %place, ptr %stop, i1 %waits)
   br label %have
 have:
 """,
-            "end": "  call void @make_delayed(ptr %place, ptr %stop, i1 true)\n",
+            "end": "",
         }
+
+    def updates(self, name: str, place: int) -> str:
+        """The kernel's function Updates (triton_spirv/processor.hpp)."""
+        if not self._kinds:
+            return ""
+        none = "zeroinitializer" if self.sums else "<i64 0, i64 0, i64 -1, i64 0, i64 0, i64 0, i64 0, i64 0>"
+        return f"""define void @"{name}.updates"(ptr %scratch, ptr %grid, ptr %stop, i32 %begins) nounwind {{
+entry:
+  %place = getelementptr i8, ptr %scratch, i64 {place}
+  %launch = getelementptr i8, ptr %place, i64 8
+  %new = icmp ne i32 %begins, 0
+  br i1 %new, label %begin, label %make
+begin:
+  store <8 x i64> {none}, ptr %place, align 64
+  ret void
+make:
+  store ptr %grid, ptr %launch, align 8
+  call void @make_delayed(ptr %place, ptr %stop, i1 true)
+  ret void
+}}
+"""
 
     def function(self) -> str:
         """The function that makes the updates of a log if it gets the launch's lock. It waits for the lock if it is
@@ -180,6 +237,8 @@ have:
         if not self._kinds:  # the code may have calls where none of its updates is reached
             none = "define internal void @make_delayed(ptr %log, ptr %stop, i1 %waits) {\n  ret void\n}"
             return none if self.most else ""
+        if self.sums:
+            return self.sums.function(self._kinds[0][0])
         kinds, cases, nexts = "", "", []
         for kind, (function, types, rest) in enumerate(self._kinds):
             record = _record(["i64", *types])

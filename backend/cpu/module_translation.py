@@ -87,6 +87,7 @@ def translate(spirv: bytes, host: Host, subgroup: int, emulation: Emulation | No
     entry = _ENTRY.format(
         parameters=_PARAMETERS, name=f'"{program.name}"', vectors=vectors + entered, run=run, frame=frame, **axes
     )
+    entry += t.delayed.updates(program.name, t.shared_bytes + t.own_bytes)
     if emulation is not None:
         entry = subgroups.function() + entry
     parts = [

@@ -64,7 +64,7 @@ class Translation:
         self.places: dict[int, int] = {}
         self.shared_bytes = self._place_shared()
         self.own_bytes = self._place_own()
-        self.delayed = DelayedUpdates(program, self.lanes)
+        self.delayed = DelayedUpdates(program, self.lanes, self.divergence)
         #: Names of the functions that are called and defined elsewhere (tiles.py).
         self.imported: set[str] = set()
         for variable in (*self.places, *program.tables):

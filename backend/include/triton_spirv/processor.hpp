@@ -33,13 +33,23 @@ inline constexpr uint32_t kLaunchVersion = 2;
 // The function that an object defines for a kernel: it runs programs first … last - 1, in that order. Program (x, y, z)
 // has the number (z × grid[1] + y) × grid[0] + x, or (z × grid[0] + x) × grid[1] + y if no program of the kernel can
 // wait for another (backend/cpu/program_order.py). grid[3] is 1 if no other thread accesses what the kernel updates by
-// atomic instructions until it returns: they are plain loads and stores then. It is 2 if only calls of this launch do.
-// Then grid[4] and grid[5] are the address of their lock, an int32_t that is 0 before the first: a call may update
-// later, but before it returns (backend/cpu/delayed_updates.py). `block` is the argument block. `scratch` are bytes of
-// the thread, at a multiple of kScratchAlignment. It returns early once `stop` is not 0, which it looks at before each
-// program and in loops without a constant bound.
+// atomic instructions until it returns: they are plain loads and stores then. It is 3 if only calls of this launch do,
+// and if their threads call Updates before the first and after the last. `block` is the argument block. `scratch` are
+// bytes of the thread, at a multiple of kScratchAlignment. It returns early once `stop` is not 0, which it looks at
+// before each program and in loops without a constant bound.
 using Entry = void(TRITON_SPIRV_SYSTEM_V*)(const std::byte* block, uint64_t first, uint64_t last, const uint32_t* grid,
                                            std::byte* scratch, const int32_t* stop);
+
+// The function of a kernel that may update later what no program sees come late (backend/cpu/delayed_updates.py), by
+// the kernel's name and kUpdates: it empties the thread's log if `begins` is 1, otherwise it makes the updates in it.
+// Behind grid[3] are the address of the launch's kUpdateLocks locks, each an int32_t in a line of its own that is 0
+// before the first call, and the lock that this thread takes first.
+using Updates = void(TRITON_SPIRV_SYSTEM_V*)(std::byte* scratch, const uint32_t* grid, const int32_t* stop,
+                                             int32_t begins);
+
+inline constexpr std::string_view kUpdates = ".updates";
+inline constexpr unsigned kUpdateLocks = 64;
+inline constexpr std::size_t kUpdateLockBytes = 64;
 
 inline constexpr std::size_t kScratchAlignment = 64;
 inline constexpr std::size_t kBlockAlignment = 16;

@@ -39,6 +39,7 @@ class Kernel {
          bool contends)
       : object_(std::move(object)),
         entry_(reinterpret_cast<Entry>(function_of(*object_, function))),
+        updates_(reinterpret_cast<Updates>(object_->function(function + std::string(kUpdates)))),
         scratch_(scratch),
         watch_(watch),
         contends_(contends) {}
@@ -49,6 +50,8 @@ class Kernel {
   // Null for code of this module.
   const Object* object() const { return object_.get(); }
   Entry entry() const { return entry_; }
+  // Null where all updates are made at once.
+  Updates updates() const { return updates_; }
   uint64_t scratch() const { return scratch_; }
   const Watch& watch() const { return watch_; }
   bool contends() const { return contends_; }
@@ -77,6 +80,7 @@ class Kernel {
  private:
   std::shared_ptr<const Object> object_;
   Entry entry_;
+  Updates updates_ = nullptr;
   uint64_t scratch_;
   Watch watch_;
   bool contends_ = false;
@@ -107,10 +111,9 @@ struct Launch {
   alignas(kBlockAlignment) Address address = reinterpret_cast<Address>(block);  // what an indirect block's kernel reads
   uint32_t grid[4];  // as Entry's, of a thread that may not be alone
   std::atomic<int32_t> stop{0};
-  alignas(64) std::atomic<int32_t> updating{0};  // the lock of threads that make delayed updates (backend/cpu)
-  ProgramRaces* races = nullptr;                 // where it is watched
-  bool waits = false;                            // a program that was watched waited for another one at the end
-  Fault fault{};                                 // set once the launch has ended, if a program faulted
+  ProgramRaces* races = nullptr;  // where it is watched
+  bool waits = false;             // a program that was watched waited for another one at the end
+  Fault fault{};                  // set once the launch has ended, if a program faulted
 
   uint64_t programs() const { return uint64_t{grid[0]} * grid[1] * grid[2]; }
   Stop stopped() const { return static_cast<Stop>(stop.load(std::memory_order_relaxed)); }

@@ -30,6 +30,8 @@ constexpr float kShortestRange = 5e3f;
 constexpr uint64_t kRangesOfThread = 4;
 // Programs of a stripe, at least: the locks of neighbours, of four bytes, share a line of a cache.
 constexpr uint64_t kStripe = 16;
+// Programs that are so many apart should be one thread's: they often share a lock.
+constexpr uint64_t kApart = 64;
 // Each thread takes so many stripes, at least.
 constexpr uint64_t kStripesOfThread = 8;
 // How long a helper looks for the next launch before it sleeps. Launches that follow each other save the wake-up.
@@ -52,31 +54,37 @@ bool spin(std::chrono::microseconds time, Condition condition) {
   return false;
 }
 
-struct Call {
+}  // namespace
+
+struct Pool::Call {
   Launch* launch;
-  uint64_t first, last;
   std::byte* scratch;
-  bool alone;
+  struct {
+    uint32_t grid[4];
+    Lock* locks;
+    uint32_t first_lock;
+  } told;
+  uint64_t first, last;
+  const int32_t* stop() const {
+    static_assert(sizeof(launch->stop) == sizeof(int32_t) && std::atomic<int32_t>::is_always_lock_free);
+    return reinterpret_cast<const int32_t*>(&launch->stop);
+  }
 };
 
-void call_entry(void* argument) {
+void Pool::call_entry(void* argument) {
   const Call& call = *static_cast<const Call*>(argument);
   Launch& launch = *call.launch;
   if (launch.races != nullptr) {
     run_watched(launch, call.first, call.last, call.scratch);
     return;
   }
-  static_assert(sizeof(launch.stop) == sizeof(int32_t) && std::atomic<int32_t>::is_always_lock_free);
-  static_assert(sizeof(launch.updating) == sizeof(int32_t));
-  struct {
-    uint32_t grid[4];
-    std::atomic<int32_t>* updating;
-  } const told = {{launch.grid[0], launch.grid[1], launch.grid[2], call.alone ? 1u : 2u}, &launch.updating};
-  launch.kernel->entry()(launch.block, call.first, call.last, told.grid, call.scratch,
-                         reinterpret_cast<const int32_t*>(&launch.stop));
+  launch.kernel->entry()(launch.block, call.first, call.last, call.told.grid, call.scratch, call.stop());
 }
 
-}  // namespace
+void Pool::call_updates(void* argument) {
+  const Call& call = *static_cast<const Call*>(argument);
+  call.launch->kernel->updates()(call.scratch, call.told.grid, call.stop(), 0);
+}
 
 Scratch::~Scratch() {
   if (memory_ != nullptr) pages::unmap(memory_, bytes_);
@@ -142,7 +150,10 @@ void Pool::run(Launch& launch) {
   ended_ = Clock::now();
   const auto took = static_cast<float>(std::chrono::nanoseconds(ended_ - begin).count());
   together_ += took;
-  if (launch.stopped() != Stop::kNo) return;
+  if (launch.stopped() != Stop::kNo) {
+    for (Lock& lock : locks_) lock.taken.store(0, std::memory_order_relaxed);
+    return;
+  }
   if (learns != nullptr) learns->add(took / static_cast<float>(programs_));
   if (share.programs == 0) return;
   const float now = std::max(1e-3f, static_cast<float>(share.nanoseconds) / static_cast<float>(share.programs));
@@ -154,9 +165,10 @@ void Pool::divide(uint64_t first, uint64_t parts) {
   const uint64_t left = programs_ - first, each = left / parts, longer = left % parts;
   const float ns = launch_->kernel->program_ns();
   absent_ = parts_ = parts;
-  stripe_ = parts > 1 && launch_->kernel->contends() ? 1 : 0;
-  while (stripe_ != 0 && 2 * stripe_ * kStripesOfThread <= each &&
-         (stripe_ < kStripe || ns * static_cast<float>(stripe_) < kShortestRange / 2))
+  stripe_ = parts > 1 && launch_->kernel->contends() && launch_->kernel->updates() == nullptr ? 1 : 0;
+  while (
+      stripe_ != 0 && 2 * stripe_ * kStripesOfThread <= each &&
+      ((stripe_ < kStripe && 2 * stripe_ * parts <= kApart) || ns * static_cast<float>(stripe_) < kShortestRange / 2))
     stripe_ *= 2;
   for (uint64_t number = 0; number < parts; ++number) {
     ours_[number].next.store(first, std::memory_order_relaxed);
@@ -217,15 +229,25 @@ bool Pool::take_of(Part& part, const Share& share, bool alone, uint64_t& first, 
 Pool::Share Pool::work(unsigned thread, std::byte* scratch, bool alone) {
   Share share;
   const auto begin = Clock::now();
-  Call call{launch_, 0, 0, scratch, alone};
-  while (launch_->stop.load(std::memory_order_relaxed) == 0 && take(thread, share, alone, call.first, call.last)) {
-    const Ending ending = guarded(launch_->kernel->object(), launch_->stop, call_entry, &call);
+  const Updates updates = launch_->kernel->updates();
+  const uint32_t* const grid = launch_->grid;
+  Call call{launch_, scratch, {{grid[0], grid[1], grid[2], 1}, locks_, thread * kUpdateLocks / threads_}, 0, 0};
+  const auto shares = [&] {
+    call.told.grid[3] = updates == nullptr ? 0 : 3;
+    if (updates != nullptr) updates(scratch, call.told.grid, call.stop(), 1);
+  };
+  const auto runs = [&](void (*function)(void*)) {
+    const Ending ending = guarded(launch_->kernel->object(), launch_->stop, function, &call);
     if (ending.fault.signal != 0) {
       if (!faulted_.exchange(true)) launch_->fault = ending.fault;
       launch_->end(Stop::kFault);
       interrupt();  // others may wait for this program without an end
     }
-    if (ending.fault.signal != 0 || ending.interrupted) break;
+    return ending.fault.signal == 0 && !ending.interrupted;
+  };
+  if (!alone) shares();
+  while (launch_->stop.load(std::memory_order_relaxed) == 0 && take(thread, share, alone, call.first, call.last)) {
+    if (!runs(call_entry)) return share;
     share.programs += call.last - call.first;
     share.nanoseconds = static_cast<uint64_t>(std::chrono::nanoseconds(Clock::now() - begin).count());
     const auto spent = static_cast<float>(share.nanoseconds);
@@ -237,8 +259,10 @@ Pool::Share Pool::work(unsigned thread, std::byte* scratch, bool alone) {
     const float left = static_cast<float>(programs_ - call.last) / static_cast<float>(share.programs);
     if (call.last == programs_ || left * spent < kWorthWaking) continue;
     this->share(threads_);
-    alone = call.alone = false;
+    alone = false;
+    shares();
   }
+  if (!alone && updates != nullptr && launch_->stop.load(std::memory_order_relaxed) == 0) runs(call_updates);
   return share;
 }
 

@@ -81,6 +81,10 @@ class Pool {
   void share(unsigned threads);
   // Has so many threads, with the caller, look for programs, and wakes those that sleep.
   void call(unsigned threads);
+  // What a thread calls of a kernel: Entry, or Updates.
+  struct Call;
+  static void call_entry(void* call);
+  static void call_updates(void* call);
   // Runs ranges of programs on this thread until there are none. `alone`: no helper was called yet.
   Share work(unsigned thread, std::byte* scratch, bool alone);
   // Takes the next range of the thread's part, or of another one. Returns false if there is none.
@@ -111,6 +115,11 @@ class Pool {
   uint64_t stripe_ = 0;                 // programs of a stripe; 0: each part is one range of programs
   std::atomic<uint64_t> absent_{0};     // parts of stripes whose threads are not there yet
   const std::unique_ptr<Part[]> ours_;  // one for each thread
+  // Those of threads that make updates of their logs (Updates). A launch that was stopped may leave them taken.
+  struct alignas(kUpdateLockBytes) Lock {
+    std::atomic<int32_t> taken{0};
+  };
+  Lock locks_[kUpdateLocks];
   // How many helpers are inside; with kClosed, no other may enter. None does before helpers are called: until then the
   // caller is alone, and one that was called for an earlier launch would take a program of this one.
   alignas(64) std::atomic<uint32_t> inside_{kClosed};

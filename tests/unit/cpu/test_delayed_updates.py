@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -36,6 +38,14 @@ def rows(index, x, out, n, rounds, BLOCK: tl.constexpr):
     """Neighbouring elements, from an odd one on."""
     at = tl.arange(0, BLOCK)
     tl.atomic_add(out + 3 + tl.program_id(0) % 37 * n + at, tl.load(x + at, mask=at < n, other=5), mask=at < n)
+
+
+@triton.jit
+def rows_anywhere(index, x, out, n, rounds, other, BLOCK: tl.constexpr):
+    row, at = tl.program_id(0), tl.arange(0, BLOCK)
+    to, value = tl.load(index + row) * n, tl.load(x + row * n + at, mask=at < n, other=5)
+    tl.atomic_add(out + to + at, value, mask=at < n)
+    tl.atomic_add(other + to + at, value + value, mask=at < n)
 
 
 @triton.jit
@@ -140,18 +150,19 @@ def test_updates_that_a_program_could_see_are_made_at_once(kernel: Any) -> None:
 
 
 class _Launches:
-    """Of a kernel on two threads, until its time is known and both take part."""
+    """Of a kernel on several threads, until its time is known and all take part."""
 
-    def __init__(self, profile: str, kernel: Any, arguments: list[Any], block: int) -> None:
+    def __init__(self, profile: str, kernel: Any, arguments: list[Any], block: int, threads: int = 2) -> None:
         made = compiled(profile, kernel, arguments, {"BLOCK": block})
         code = make(made.asm["spv"], PROFILES[profile].subgroup_size, PROFILES[profile].processor)
         self._module, self._block = native(), block_of(arguments)
         self._kernel = self._module.CpuKernel(self._module.CpuObject(code.code), made.metadata.name, code.scratch)
-        self._device = self._module.CpuDevice(threads=2, timeout_ns=20 * 10**9)
+        self._device = self._module.CpuDevice(threads=threads, timeout_ns=60 * 10**9)
 
-    def run(self, programs: int, times: int = 1) -> None:
+    def run(self, programs: int, times: int = 1, arguments: Sequence[Any] = ()) -> None:
+        block = block_of(list(arguments)) if arguments else self._block
         for _ in range(times):
-            self._device.launch(self._kernel, self._block, [programs, 1, 1], name="delayed")
+            self._device.launch(self._kernel, block, [programs, 1, 1], name="delayed")
 
 
 #: One of 4,096 elements is a loop over strips.
@@ -229,6 +240,50 @@ def test_rounds_of_strips_are_independent() -> None:
     assert all(block.merge in DelayedUpdates(program, 16).kept for block in marked)
 
 
+#: More rows than a log holds, or as many, or few; some lie across the parts of memory that have locks of their own.
+@pytest.mark.parametrize("threads", [2, 5, 16])
+@pytest.mark.parametrize(
+    ("n", "places", "count", "overlap", "byte"),
+    [(1, 1, 90_001, 0, 0), (45, 600, 30_001, 7, 2), (64, 9_000, 30_001, 100_000, 0), (61, 3_000, 30_001, 3_001, 1)],
+)
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
+def test_sums_of_rows(
+    profile: str, dtype: str, n: int, places: int, count: int, overlap: int, byte: int, threads: int
+) -> None:
+    index, x = RANDOM.integers(0, places, count).astype(np.int32), RANDOM.integers(-4, 5, (count, n)).astype(dtype)
+    size = places * n
+    out = np.zeros(4 * (size + 100_040) + 4, np.uint8)[byte : byte - 4].view(dtype)
+    out[:] = 7
+    launches = _Launches(profile, rows_anywhere, [index, x, out[9:], n, 0, out[9 + overlap :]], 64, threads)
+    launches.run(count, 10)
+    sums = np.zeros((places, n))
+    np.add.at(sums, index, x.astype(np.float64))
+    expected = np.full(out.size, 7.0)
+    expected[9:][:size] += 10 * sums.ravel()
+    expected[9 + overlap :][:size] += 20 * sums.ravel()
+    assert np.array_equal(out, expected)
+
+
+def test_a_table_finds_the_sums_of_rows_in_any_order(profile: str) -> None:
+    """2²⁴ + 1 is 2²⁴ in fp32, however often."""
+    index, x = RANDOM.integers(0, 37, 74_000).astype(np.int32), np.ones((74_000, 16), np.float32)
+    out = np.full((2, 37, 16), 2.0**24, np.float32)
+    _Launches(profile, rows_anywhere, [index, x, out[0], 16, 0, out[1]], 16).run(74_000, 5)
+    assert (out[0] > 2**24 + 5_000).all() and (out[1] > 2**24 + 10_000).all()
+
+
+def test_launches_of_several_threads_of_the_program(profile: str) -> None:
+    n, places, count = 45, 600, 8_001
+    index, x = RANDOM.integers(0, places, count).astype(np.int32), RANDOM.integers(-4, 5, (count, n)).astype(np.int32)
+    outs = np.zeros((3, 2, places, n), np.int32)
+    launches = _Launches(profile, rows_anywhere, [index, x, outs[0, 0], n, 0, outs[0, 1]], 64, 4)
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(lambda out: launches.run(count, 9, [index, x, out[0], n, 0, out[1]]), outs))
+    sums = np.zeros((places, n), np.int32)
+    np.add.at(sums, index, x)
+    assert all(np.array_equal(out, [9 * sums, 18 * sums]) for out in outs)
+
+
 def test_updates_of_a_program_keep_their_order(profile: str) -> None:
     n = 300_007
     index, x = RANDOM.permutation(n).astype(np.int32), RANDOM.integers(-9, 9, n).astype(np.int32)
@@ -247,14 +302,18 @@ def test_what_programs_add_to_the_same_elements_is_added_up_before(profile: str)
     assert (out[3 : 3 + 37 * 45] > 2**24).all() and (out[3 + 37 * 45 :] == 2**24).all()
 
 
-def test_an_update_outside_is_an_error_and_the_next_launch_works(profile: str) -> None:
-    n = 200_003
-    index, x, out = np.zeros(n, np.int32), np.ones(n, np.int32), np.zeros(9, np.int32)
-    launches = _Launches(profile, scatter, [index, x, out, n, 0], 64)
-    launches.run(-(-n // 64), 3)
-    index[n // 2 :] = -(2**31)
+@pytest.mark.parametrize(("kernel", "n", "programs"), [(scatter, 200_003, 3_126), (rows_anywhere, 1, 200_003)])
+@pytest.mark.parametrize("threads", [2, 5])
+def test_an_update_outside_is_an_error_and_the_next_launch_works(
+    profile: str, kernel: Any, n: int, programs: int, threads: int
+) -> None:
+    count = 200_003
+    index, x, out = np.zeros(count, np.int32), np.ones(count, np.int32), np.zeros(9, np.int32)
+    launches = _Launches(profile, kernel, [index, x, out, n, 0, *[out[1:]] * (kernel is rows_anywhere)], 64, threads)
+    launches.run(programs, 3)
+    index[count // 2 :] = -(2**31)
     with pytest.raises(native().KernelFault, match="no memory of this process"):
-        launches.run(-(-n // 64))
+        launches.run(programs)
     index[:], out[:] = 0, 0
-    launches.run(-(-n // 64), 2)
-    assert out[0] == 2 * n and not out[1:].any()
+    launches.run(programs, 2)
+    assert out[0] == 2 * count and out[1] == (4 * count if kernel is rows_anywhere else 0) and not out[2:].any()

@@ -216,3 +216,83 @@ def test_a_program_may_wait_for_one_of_a_lower_number(threads: int) -> None:
         out = np.zeros(programs, np.int64)
         device.launch(kernel._kernel, block(address(out)), (programs, 1, 1), name="k", waits=True)
         assert np.array_equal(out, np.arange(1, programs + 1))
+
+
+#: Each thread that shares a launch counts its programs in its scratch memory, and adds them to out[0] behind its last;
+#: out[1] are programs that one thread alone had, out[2] threads that ended, out[3] locks that were not free. With the
+#: arguments out, where: whether what is added is (a pointer to it is null otherwise).
+COUNTED = program_loop(
+    f"""
+  %out = load ptr, ptr %block
+  %b = getelementptr i64, ptr %block, i64 1
+  %where = load ptr, ptr %b
+  %g = getelementptr i32, ptr %grid, i64 3
+  %threads = load i32, ptr %g
+  %keeps = icmp eq i32 %threads, 3
+  %alone = getelementptr i64, ptr %out, i64 1
+  %place = select i1 %keeps, ptr %scratch, ptr %alone
+  %old = load i64, ptr %place
+  %new = add i64 %old, 1
+  store i64 %new, ptr %place
+  %kept = insertelement <2 x ptr> <ptr null, ptr poison>, ptr %where, i64 1
+  %both = insertelement <2 x ptr> %kept, ptr %out, i64 0
+  %behind = getelementptr i64, ptr %scratch, i64 1
+  store <2 x ptr> %both, ptr %behind, align 8
+{DELAY.replace("%body", "%body").replace("100000", "3000")}
+  br label %next""",
+    """define void @"k.updates"(ptr %scratch, ptr %grid, ptr %stop, i32 %begins) nounwind {
+entry:
+  %behind = getelementptr i64, ptr %scratch, i64 1
+  %new = icmp ne i32 %begins, 0
+  br i1 %new, label %begin, label %end
+begin:
+  store i64 0, ptr %scratch
+  store ptr null, ptr %behind
+  ret void
+end:
+  %out = load ptr, ptr %behind
+  %none = icmp eq ptr %out, null
+  br i1 %none, label %nothing, label %add
+nothing:
+  ret void
+add:
+  %l = getelementptr i32, ptr %grid, i64 4
+  %locks = load ptr, ptr %l
+  %f = getelementptr i32, ptr %grid, i64 6
+  %number = load i32, ptr %f
+  %lock = getelementptr [16 x i32], ptr %locks, i32 %number
+  %taken = atomicrmw xchg ptr %lock, i32 1 acquire
+  %held = load i64, ptr %scratch
+  %w = getelementptr i64, ptr %scratch, i64 2
+  %where = load ptr, ptr %w
+  %sum = atomicrmw add ptr %where, i64 %held monotonic
+  %ends = getelementptr i64, ptr %out, i64 2
+  %count = atomicrmw add ptr %ends, i64 1 monotonic
+  %wide = zext i32 %taken to i64
+  %busy = getelementptr i64, ptr %out, i64 3
+  %more = atomicrmw add ptr %busy, i64 %wide monotonic
+  store atomic i32 0, ptr %lock release, align 4
+  ret void
+}""",
+)
+
+
+@pytest.mark.parametrize("threads", [2, 5])
+def test_each_thread_makes_its_updates_once(threads: int) -> None:
+    device, kernel = NATIVE.CpuDevice(threads=threads, timeout_ns=FOREVER), contending(COUNTED)
+
+    def run(programs: int, adds: bool = True) -> np.ndarray:
+        out = np.zeros(4, np.int64)
+        arguments = block(address(out), address(out) if adds else 0)
+        device.launch(kernel._kernel, arguments, (programs, 1, 1), name="k", waits=True)
+        return out
+
+    shared = 0
+    for programs in (3_001, 7_000, 3_001, 2, 3_001):
+        out = run(programs)
+        assert out[0] + out[1] == programs and out[2] <= threads and out[3] == 0
+        shared += out[0]
+    assert shared > 0
+    with pytest.raises(NATIVE.KernelFault):
+        run(3_001, adds=False)
+    assert run(3_001)[3] == 0, "a launch that ended with locks taken"
