@@ -38,9 +38,9 @@ def _pairs(operation: Operation) -> bool:
     return False
 
 
-def may_share(pointer: Value, other: Value, roots: Roots) -> bool:
-    """Whether two pointers may come from one argument."""
-    one, two = roots.get(pointer), roots.get(other)
+def may_share(pointer: Value, other: Value | None, roots: Roots) -> bool:
+    """Whether two pointers may come from one argument; None is one of which nothing is known."""
+    one, two = roots.get(pointer), None if other is None else roots.get(other)
     return one is None or two is None or not set(one).isdisjoint(two)
 
 

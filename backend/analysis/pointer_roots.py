@@ -7,7 +7,7 @@ least fixed point is reached after at most one step for each argument of the fun
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from ..ttgir.ir import Function, Operation, Value
 from ..ttgir.operations import Effect, Pointers, definition_of
@@ -72,19 +72,21 @@ def accessed(operation: Operation) -> Value:
     return operation.operands[0]
 
 
+def written_in(operations: Iterable[Operation]) -> Iterator[Value | None]:
+    """The pointers that these operations, among which are those of regions, may write through; None where that is not
+    known."""
+    for operation in operations:
+        known = definition_of(operation)
+        if Effect.WRITES_GLOBAL in known.effects:
+            yield accessed(operation) if known.pointers is Pointers.ACCESSED else None
+
+
 def written_arguments(function: Function) -> list[int] | None:
     """The numbers of the arguments that the function may write through; None if it may write through a pointer of
     unknown origin, or in a way that is not known."""
     roots = pointer_roots(function)
-    found: set[int] = set()
-    for operation in function.walk():
-        known = definition_of(operation)
-        if Effect.WRITES_GLOBAL in known.effects:
-            numbers = roots.get(accessed(operation)) if known.pointers is Pointers.ACCESSED else None
-            if not numbers:
-                return None
-            found.update(numbers)
-    return sorted(found)
+    found = [pointer and roots.get(pointer) for pointer in written_in(function.walk())]
+    return sorted({number for numbers in found for number in numbers or ()}) if all(found) else None
 
 
 def _makes_pointers(operation: Operation) -> bool:

@@ -19,6 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ..analysis.axis_info.hints import of_strip
+from ..analysis.pointer_roots import Roots
 from ..layouts.strip_layouts import ROWS, in_memory
 from ..ttgir.ir import Block, DenseAttr, Operation, Value
 from ..ttgir.types import TensorType, strip_type
@@ -70,10 +71,10 @@ class Run:
         return {**found, **dict.fromkeys(zip(self.sinks, self.dims, strict=True))}
 
 
-def roll(block: Block, run: Run, strips: int, arrays: dict[Key, Value], rows: bool = False) -> Operation:
-    """The loop that ``run`` is put into, instead of its last sink. ``arrays``: those that hold values of the block
-    already; new ones are added. ``rows``: arrays are in the order of rows, ROWS in the place of their dimension; what
-    comes from before the block is put into one where it is computed."""
+def roll(block: Block, run: Run, strips: int, arrays: dict[Key, Value], roots: Roots, rows: bool = False) -> None:
+    """Puts ``run`` into a loop instead of its last sink. ``arrays``: those that hold values of the block already; new
+    ones are added. ``roots``: those of the loop's pointers are added. ``rows``: arrays are in the order of rows, ROWS
+    in the place of their dimension; what comes from before the block is put into one where it is computed."""
     chosen = run.operations
     last = run.sinks[-1]
     extent = max(_extent(run, sink, dim) for sink, dim in zip(run.sinks, run.dims, strict=True))
@@ -106,6 +107,7 @@ def roll(block: Block, run: Run, strips: int, arrays: dict[Key, Value], rows: bo
         ).result
     for operation, dim in _in_order(block, {one: None for one in chosen if one[0] not in run.folds}):
         _copy(body, operation, dim, at, strips, known)
+    roots.update((known[value, dim], roots[value]) for value, dim in run.cut if value in roots)
     for (value, dim), array in made.items():
         place = at(value.tensor.shape[dim])
         body.make("spirv.put", [array, known[value, dim], place], (), {"dim": dim, "strips": strips})
@@ -125,7 +127,6 @@ def roll(block: Block, run: Run, strips: int, arrays: dict[Key, Value], rows: bo
     for reduction in run.folds:
         reduce_tiles(rewriter, reduction, [next(results) for _ in reduction.operands])
     erase_unused([operation for operation, _ in chosen if operation not in run.folds])
-    return loop
 
 
 def _kept(dim: int, rows: bool) -> int:

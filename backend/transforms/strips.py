@@ -17,7 +17,7 @@ stack. A later strip is loaded after an
 earlier one is stored, so accesses that may meet (they come from one argument) must be at one pointer for each element,
 no two of them equal: a tile that is reversed in place is loaded in a loop of its own. No access goes past a wait of the
 workgroup, since arguments may overlap (x[1:] and x[:-1]): where nothing waits between their accesses, that is up to the
-kernel.
+kernel. What a loop stores to is read from its body (analysis/pointer_roots.py), whoever made it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from collections.abc import Iterator, Sequence
 
 from ..analysis.places import may_share, no_two_alike, same_pointer
 from ..analysis.pointer_range import is_pointer
-from ..analysis.pointer_roots import pointer_roots
+from ..analysis.pointer_roots import pointer_roots, written_in
 from ..driver_quirks import Driver
 from ..layouts.distributed import layout_of
 from ..layouts.strip_layouts import ROWS, cut_fits, register_count
@@ -146,8 +146,6 @@ class _Strips:
         self._whole: set[Operation] = set()
         self._waiting: dict[Operation, bool] = {}
         self._cuttable: dict[Operation, bool] = {}
-        #: The loops that were made, and the pointers that they store to.
-        self._stored: list[tuple[Operation, list[Value]]] = []
         #: Operation → the number of its group, in the block that is rewritten.
         self._group: dict[Operation, int] = {}
 
@@ -275,8 +273,7 @@ class _Strips:
         # One of them may be in the loop of another, whose place it gives.
         if any([load in block.operations and self._cut_run(block, [load]) for load in apart]):
             return self._cut_run(block, sinks) or True
-        pointers = [store["ptr"] for store in run.stores]
-        self._stored.append((roll(block, run, most, self._arrays, self._rows), pointers))
+        roll(block, run, most, self._arrays, self._roots, self._rows)
         return True
 
     def _dims(self, sinks: list[Operation], rank: int) -> list[int]:
@@ -306,7 +303,7 @@ class _Strips:
             if not all(self._trace(value, dim, run, whole) for value in last):
                 return None
             outside = self._outputs(block, run, places)
-            past, stored = self._past_waits(block, run, places), self._stored_to(run, places)
+            past, stored = self._past_waits(block, run, places), self._stored_to(block, run, places)
             if past is None or stored is None:
                 return None
             before = dict.fromkeys((*past, *stored))
@@ -433,22 +430,24 @@ class _Strips:
         return all(
             operation in inside
             or not definition_of(operation).effects & ~Effect.READS_GLOBAL
-            and (place < first_store or not definition_of(operation).effects)
+            and (place < first_store or not any(definition_of(one).effects for one in operation.walk()))
             for place, operation in enumerate(block.operations[first:last], first)
         )
 
-    def _stored_to(self, run: Run, places: dict[Operation, int]) -> list[Operation] | None:
-        """The loads of what another strip, or a loop behind them, may store; None for two stores that may meet so."""
+    def _stored_to(self, block: Block, run: Run, places: dict[Operation, int]) -> list[Operation] | None:
+        """The loads of what another strip may store, or a loop that they would go down past; None for two stores that
+        may meet so."""
         pointers = [store["ptr"] for store in run.stores]
         for number, pointer in enumerate(pointers):
             if any(self._meet(pointer, other) for other in pointers[:number]):
                 return None
-        loops = [(places[loop], pointer) for loop, stored in self._stored if loop in places for pointer in stored]
+        loops = [one for one in block.operations[: places[run.sinks[-1]]] if one.regions and run.loads]
+        stored = [(places[loop], pointer) for loop in loops for pointer in written_in(loop.walk())]
         return [
             load
             for load in run.loads
             if any(self._meet(load["ptr"], pointer) for pointer in pointers)
-            or any(places[load] < place and may_share(load["ptr"], pointer, self._roots) for place, pointer in loops)
+            or any(places[load] < place and may_share(load["ptr"], pointer, self._roots) for place, pointer in stored)
         ]
 
     def _meet(self, pointer: Value, other: Value) -> bool:
