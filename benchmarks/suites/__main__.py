@@ -94,7 +94,8 @@ def run_here(root: Path, options: argparse.Namespace) -> int:
     sys.modules.update({name: ModuleType(name) for name in options.absent.split()})
     only = set(json.loads(options.chosen.read_text(encoding="utf-8"))) if options.chosen else None
     memory, more = int(options.memory * (1 << 30)), {"commit": options.commit}
-    recorder = Recorder(options.output, options.tests, options.seed, options.each, memory, only, options.largest, more)
+    sizes = options.tests, options.seed, options.each, memory
+    recorder = Recorder(options.output, *sizes, only, options.largest, more, options.values)
     # Without the library's own settings of pytest, some of which need plugins.
     settings = ["-c", os.devnull, "--rootdir", str(root), "-p", "no:cacheprovider", "--continue-on-collection-errors"]
     settings += ["-q", "--no-header", "--tb=no", *options.arguments.split()]
@@ -146,9 +147,11 @@ class _Runs:
         if options.values:
             chosen = folder / f"{suite.package}.chosen.json"
             rows = results(folder / f"{suite.package}.jsonl")
-            self.passed = [name for name, row in rows.items() if row["outcome"] == PASSED]
+            # Of a test that is known to launch no kernel of the library's, nothing would be compared.
+            passed = [(name, row.get("launches", 1)) for name, row in rows.items() if row["outcome"] == PASSED]
+            self.passed = [name for name, launches in passed if launches]
             chosen.write_text(json.dumps(self.passed), encoding="utf-8")
-            self.options += ["--chosen", str(chosen)]
+            self.options += ["--values", "--chosen", str(chosen)]
             self.environment["TRITON_SPIRV_CHECK_VALUES"] = "1"
 
     def start(self) -> subprocess.Popen[bytes] | None:
@@ -212,7 +215,8 @@ def run(suites: Sequence[Suite], options: argparse.Namespace) -> None:
 class Counts:
     """A row of the table. ``reasons``: (whose, reason) → tests. ``ours``: lines that say which test failed, and how.
     ``unmarked``: of how many results it is not known which commit gave them. ``launches``: of the tests that passed,
-    those whose launches were counted, how many of them each."""
+    those whose launches were counted, how many of them each. ``kernels``: the library's that tests that passed launch,
+    of those whose names are known; ``compared``: kernels with a launch whose values were."""
 
     collected: int = 0
     passed: int = 0
@@ -221,6 +225,8 @@ class Counts:
     launches: list[int] = field(default_factory=list)
     reasons: dict[tuple[str, str], list[str]] = field(default_factory=lambda: defaultdict(list))
     ours: list[str] = field(default_factory=list)
+    kernels: set[str] = field(default_factory=set)
+    compared: set[str] = field(default_factory=set)
 
     def of(self, whose: str) -> int:
         """How many failures are whose."""
@@ -256,6 +262,8 @@ def counted(suite: Suite, rows: Rows) -> Counts:
                 counts.ours.append(f"{outcome}: {said}")
         else:
             counts.passed += outcome == PASSED
+            counts.kernels |= set(row.get("kernels", ()))
+            counts.compared |= row.get("compared", {}).keys()
             counts.launches += [row["launches"]] if outcome == PASSED and "launches" in row else []
             counts.skipped += outcome == SKIPPED
     return counts
@@ -290,26 +298,32 @@ def page(folder: Path, before: str = "", fewer: bool = False) -> str:
         "*kernels*: tests that passed and launch a kernel besides those of the device's own operations, of how many",
         "this is known. *values*: tests that passed and ran again with `TRITON_SPIRV_CHECK_VALUES=1`, and how many of",
         "these differed, except for what is left where terms cancel ([debugging.md](../debugging.md#check-values)).",
+        "*compared*: the library's kernels with a launch whose values were compared, of those that such tests launch.",
+        "Of launches with the same code, grid, numbers and shapes the first is compared. The device's own operations",
+        "are not.",
         "",
-        "| library | collected | run | passed | ours | theirs | limits | skipped | kernels | values |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+        "| library | collected | run | passed | ours | theirs | limits | skipped | kernels | values | compared |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     lost = []
     for suite, counts in found:
         again = counted(suite, results(folder / f"{suite.package}.values.jsonl"))
         name = f"| {suite.package} {suite.version} |"
-        row = next((line for line in before.splitlines() if line.startswith(name)), f"{name} not run yet{' |' * 9}")
+        row = next((line for line in before.splitlines() if line.startswith(name)), f"{name} not run yet{' |' * 10}")
         if not counts.collected:
             lines.append(row)
             continue
-        values = row.split("|")[-2].strip()
+        values, of_kernels = (cell.strip() for cell in row.split("|")[-3:-1])
         if ran := again.passed + len(again.ours):
             if not fewer and ran < (earlier := int(values.partition(" ")[0] or 0)):
                 lost.append(f"{suite.package} {ran}, not {earlier}")
             values = f"{ran} run, {len(again.ours)}"
+            known = again.kernels | counts.kernels
+            of_kernels = f"{len(known & again.compared)} of {len(known)}" if known else ""
         lines.append(
             f"{name} {counts.collected} | {counts.run} | {counts.passed} | {len(counts.ours)} | {counts.of(THEIRS)} | "
-            f"{counts.of(LIMIT)} | {counts.skipped} | {counts.reached} | {values} |"
+            f"{counts.of(LIMIT)} | {counts.skipped} | {counts.reached} | {values} | "
+            f"{of_kernels} |"
         )
     if lost:
         raise ValueError(f"values of fewer tests than on the page: {'; '.join(lost)}. --fewer-values takes them")

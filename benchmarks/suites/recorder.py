@@ -24,6 +24,8 @@ from _pytest.runner import runtestprotocol
 
 from benchmarks.outcomes import FAILED, NOT_ENDED, PASSED, SKIPPED, WRONG, ending_after, of_error
 
+from .launches import Comparisons, Launches
+
 #: The row that counts what was collected.
 COLLECTED = "collected"
 #: How many places of a failure its line names.
@@ -104,28 +106,12 @@ def more_data(size: int) -> Iterator[None]:
             torch.spirv.empty_cache()
 
 
-class Launches:
-    """How often code launches a kernel that is not one of this device's own operations, without those in functions
-    that torch compiles. The counter stays in Triton."""
-
-    def __init__(self) -> None:
-        from triton.runtime.jit import JITFunction
-
-        self.count, run = 0, JITFunction.run
-
-        def counted(function: Any, *args: Any, grid: Any, warmup: bool, **keywords: Any) -> Any:
-            launched = run(function, *args, grid=grid, warmup=warmup, **keywords)
-            self.count += not (warmup or function.fn.__module__.startswith("triton.backends.spirv."))
-            return launched
-
-        JITFunction.run = counted
-
-
 class Recorder:
     """``tests`` tests, spread over the files, at random, without those that ``output`` has a line of: several processes
     may share them. A test that takes longer than ``seconds`` of processor time ends the process; one that needs more
     than ``memory`` bytes besides what the process has gets an error. ``only``: these tests, if not None. ``largest``:
-    not those whose name states more elements, if not 0. ``more``: what each line has besides."""
+    not those whose name states more elements, if not 0. ``more``: what each line has besides. ``values``: whether
+    launches are compared (launches.py)."""
 
     def __init__(
         self,
@@ -137,9 +123,15 @@ class Recorder:
         only: set[str] | None = None,
         largest: int = 0,
         more: dict[str, Any] | None = None,
+        values: bool = False,
     ) -> None:
         self.output, self.tests, self.seed, self.seconds, self.only = output, tests, seed, seconds, only
         self.memory, self.largest, self.more, self.launches = memory, largest, more or {}, Launches()
+        self.comparisons: Comparisons | None = None
+        if values:
+            with self._rows() as rows:
+                compared = [row.get("compared", {}).values() for row in rows.values()]
+                self.comparisons = Comparisons({one for found in compared for digests in found for one in digests})
         self.found = (PASSED, "")
         self.places: list[str] = []
 
@@ -188,7 +180,9 @@ class Recorder:
                 return True
             self._write(item.nodeid, NOT_ENDED, process=os.getpid())
         self.found, self.places, began = (PASSED, ""), [], time.process_time()
-        self.launches.count = 0
+        self.launches.begin()
+        if self.comparisons:
+            self.comparisons.begin()
         with ending_after(self.seconds), more_data(self.memory):
             # What its module and its class prepare is taken down, too: the next test here may be of another one.
             runtestprotocol(item, log=False, nextitem=None)
@@ -198,7 +192,11 @@ class Recorder:
             torch.set_default_device(None)  # tests run in another order than the library's
         more: dict[str, Any] = {"at": self.places} if self.places else {}
         more["seconds"] = round(time.process_time() - began, 1)
-        self._write(item.nodeid, *self.found, launches=self.launches.count, **more)
+        more |= {"launches": self.launches.count, "kernels": sorted(self.launches.kernels)}
+        if self.comparisons:
+            more["compared"] = {name: sorted(found) for name, found in self.comparisons.compared.items()}
+            more["not_compared"] = self.comparisons.not_compared
+        self._write(item.nodeid, *self.found, **more)
         return True
 
     @pytest.hookimpl(wrapper=True)

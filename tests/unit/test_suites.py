@@ -100,10 +100,13 @@ def test_what_becomes_of_tests(tmp_path: Path, capsys: pytest.CaptureFixture[str
     more = run()
     assert [more.pop(name)["outcome"] for name in [*many, *(more.keys() - rows.keys())]] == ["passed"] * 13
     assert more == {name: row for name, row in rows.items() if name in more} | {"collected": more["collected"]}
-    # With each launch compared, only what passed runs.
+    # With launches compared, only what passed and launches a kernel runs.
     options.values = True
-    again = suites.counted(SUITE, run())
-    assert (again.run, again.passed, suites.report(SUITE, again)) == (15, 15, True)
+    rows, launching = run(), "tests/test_outcomes.py::test_after_it"
+    again = suites.counted(SUITE, rows)
+    assert (again.run, again.passed, suites.report(SUITE, again)) == (1, 1, True)
+    # Of two equal launches the first is compared, and operations of the device's are not.
+    assert {*rows[launching]["compared"]} == {*rows[launching]["kernels"]} == again.compared == {"a_library.fill"}
 
 
 def test_what_a_test_left_is_given_back() -> None:
@@ -136,20 +139,21 @@ def test_a_page_keeps_what_was_not_run_again(tmp_path: Path) -> None:
     lines = [json.dumps({"test": test, "outcome": outcome, "message": said}) for test, outcome, said in rows]
     (tmp_path / f"{SUITES[0].package}.jsonl").write_text("\n".join(lines))
     after = suites.page(tmp_path, before)
-    assert f"| {SUITES[0].package} {SUITES[0].version} | 9 | 1 | 1 | 0 | 0 | 0 | 0 |  |  |" in after
+    assert f"| {SUITES[0].package} {SUITES[0].version} | 9 | 1 | 1 | 0 | 0 | 0 | 0 |  |  |  |" in after
     assert "whose commit is not known: 1." in after and f"{row} 7 |" in after and "`test/of_then.py`" in after
     assert after.count("\n## ") == before.count("\n## ") == len(SUITES) + 1
     again = {"test": "a", "outcome": "passed", "message": "", "commit": "of its values", "launches": 2}
+    again |= {"kernels": ["one", "two"], "compared": {"one": ["1"], "of torch's compiler": ["2"]}}
     (tmp_path / f"{SUITES[0].package}.values.jsonl").write_text(json.dumps(again))
     after = suites.page(tmp_path)
-    assert "| 9 | 1 | 1 | 0 | 0 | 0 | 0 | 1 of 1 | 1 run, 0 |" in after and "whose commit" not in after
+    assert "| 9 | 1 | 1 | 0 | 0 | 0 | 0 | 1 of 1 | 1 run, 0 | 1 of 2 |" in after and "whose commit" not in after
 
 
 def test_a_page_keeps_values_of_more_tests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before, ran = suites.page(tmp_path), list(zip(SUITES[:4], (1, 2, 0, 1), strict=True))
     for suite, count in ran:
         name = f"| {suite.package} {suite.version} |"
-        before = before.replace(f"{name} not run yet{' |' * 9}", f"{name}{' 5 |' * 8} 2 run, 0 |")
+        before = before.replace(f"{name} not run yet{' |' * 10}", f"{name}{' 5 |' * 8} 2 run, 0 |  |")
         rows = [("collected", "collected", "9"), *((str(test), "passed", "") for test in range(count))]
         text = "\n".join(json.dumps({"test": test, "outcome": what, "message": said}) for test, what, said in rows)
         for kind in ("", ".values"):
@@ -166,7 +170,7 @@ def test_a_page_keeps_values_of_more_tests(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr("sys.argv", ["suites", "--page", "--output", str(tmp_path), "--fewer-values"])
     assert suites.main() == 0
     for suite, count in ran:
-        row = f"| {suite.package} {suite.version} | 9 |{f' {count} |' * 2}{' 0 |' * 4}  | {count or 2} run, 0 |"
+        row = f"| {suite.package} {suite.version} | 9 |{f' {count} |' * 2}{' 0 |' * 4}  | {count or 2} run, 0 |  |"
         assert row in suites._PAGE.read_text()
 
 
