@@ -14,8 +14,10 @@ _DIGITS = 12
 
 
 def name_of(function: Any) -> str:
-    """Where a kernel is, and what it is called; empty for one of the device's own operations."""
-    place, name = function.fn.__module__ or "", function.fn.__qualname__
+    """Where a kernel is, and what it is called; empty for one of the device's own operations. A kernel of torch's
+    compiler that another process compiled has no function."""
+    of = getattr(function, "fn", None)
+    place, name = getattr(of, "__module__", None) or "", getattr(of, "__qualname__", "of torch's compiler")
     return "" if place.startswith(_OWN) else f"{place}.{name}"
 
 
@@ -59,8 +61,7 @@ class Comparisons:
         call, say = launcher_type.__call__, launcher_type._say
 
         def first(launcher: Any, *args: Any) -> None:
-            function = getattr(launcher._source, "fn", None)
-            name = name_of(function) if hasattr(function, "fn") else launcher._metadata.name
+            name = name_of(getattr(launcher._source, "fn", None))
             if comparing.get():
                 return call(launcher, *args)
             digest = f"{launcher._metadata.hash} {args[: LaunchArgument.STREAM]} {_forms(args[FIRST_ARGUMENT:], {})}"

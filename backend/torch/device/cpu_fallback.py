@@ -32,6 +32,7 @@ from .tensor_memory import (
     is_ours,
     shares_host_memory,
     window,
+    with_room,
     write_back,
 )
 
@@ -155,7 +156,7 @@ def by_torchs_kernel(op: Any, *args: Any, **kwargs: Any) -> Any:
     if call.written or call.numbers or kwargs:
         return _run(op, args, kwargs, counts=False)
     device = _common_device(signature.name, call.tensors.values(), (), call.others)
-    results = op(*_in_place(args))
+    results = with_room(context_of(next(iter(call.tensors.values()))), lambda: op(*_in_place(args)))
     return _each(lambda x: copy_of_host(x, device) if isinstance(x, torch.Tensor) else x, results)
 
 
@@ -231,7 +232,8 @@ def _run(op: Any, args: Any, kwargs: dict[str, Any], counts: bool) -> Any:
     # Between the elements of a view lie others, which are written back with it.
     with WRITING if written and (in_place or not all(map(is_dense, written.values()))) else nullcontext():
         try:
-            result = run(in_place)
+            alone = in_place and not written
+            result = with_room(context_of(next(iter(tensors.values()))), partial(run, True)) if alone else run(in_place)
         except RuntimeError:
             if not in_place or not signature.resizes:
                 raise

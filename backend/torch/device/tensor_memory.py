@@ -96,6 +96,18 @@ def allocate(context: Context, bytes_: int) -> Any:
         raise OutOfMemory(context, error) from None
 
 
+def with_room(context: Context, run: Callable[[], Any]) -> Any:
+    """What ``run()`` gives, which writes to no argument. Where torch has no memory, it runs again with the pool's idle
+    memory given back."""
+    try:
+        return run()
+    except RuntimeError as error:
+        if "DefaultCPUAllocator" not in str(error):
+            raise
+    context.memory.release_idle()
+    return run()
+
+
 def is_ours(value: Any) -> bool:
     """Whether it is a tensor on this device."""
     return isinstance(value, torch.Tensor) and value.device.type == NAME

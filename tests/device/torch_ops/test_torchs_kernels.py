@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -250,3 +252,20 @@ def test_graphs_and_the_setting_have_them_compiled(calls: list[str], monkeypatch
     monkeypatch.setenv(TORCH_COMPILED.name, "1")
     compare_once(torch.fft.rfft, _real(3, 53), tolerance=(1e-4, 1e-4))
     assert calls == []
+
+
+@pytest.mark.parametrize("operation", ["x.flip(0)", "torch.special.airy_ai(x)", "(x == 0).nonzero()[:, 0]"])
+def test_torch_gets_what_the_pool_holds_idle(operation: str) -> None:
+    pytest.importorskip("resource")
+    program = f"""
+import resource, torch
+from benchmarks.suites.recorder import data
+def run(x): return {operation}
+x, idle = torch.zeros(1 << 25, device="spirv"), torch.zeros(1 << 27, device="spirv")
+run(x[:9 << 14])
+del idle
+resource.setrlimit(resource.RLIMIT_DATA, (data() + (1 << 26), -1))
+print(run(x).shape)
+"""
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", program], capture_output=True, text=True, timeout=240)
+    assert done.stdout == f"torch.Size([{1 << 25}])\n", done.stderr
