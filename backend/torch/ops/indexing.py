@@ -214,7 +214,7 @@ def _index_add(
         raise OnHost("tensors of two types")
     along(self, dim, index, source)
     if alpha != 1:
-        source = source * alpha
+        source = source * torch.scalar_tensor(alpha, dtype=self.dtype, device="cpu").item()
     if out is not self:
         of_type(out, self.dtype, self.shape).copy_(self)
     place, source = lines_of(out, source)

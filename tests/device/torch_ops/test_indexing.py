@@ -21,6 +21,18 @@ def test_reading() -> None:
     compare(lambda x, rows, at: (x.bool()[rows], x.half()[:, :, rows], x.double()[rows]), x, rows, at)
 
 
+@pytest.mark.parametrize("alpha", [0.5, -2.7, 3, True])
+def test_factors_of_added_rows_are_of_the_tensors_type(alpha: float) -> None:
+    rows = torch.tensor([3, 0, 6, 6])
+    for dtype in (torch.int64, torch.int8, torch.bool, torch.float16):
+        x = (values(7, 5) * 9).to(dtype)
+        compare(lambda x, rows: x.index_add(0, rows, x[:4], alpha=alpha), x, rows)
+    for device in ("spirv", "cpu"):
+        x = torch.ones(7, dtype=torch.uint8, device=device)
+        with pytest.raises(RuntimeError, match="cannot be converted to type uint8_t without overflow"):
+            x.index_add(0, rows.to(device), x[:4], alpha=alpha + 300)
+
+
 def test_writing() -> None:
     x, rows, at = values(7, 5, 9), torch.tensor([3, 0, 6, 6]), torch.randint(0, 5, (7, 3, 9))
     compare(
