@@ -216,7 +216,8 @@ class Counts:
     """A row of the table. ``reasons``: (whose, reason) → tests. ``ours``: lines that say which test failed, and how.
     ``unmarked``: of how many results it is not known which commit gave them. ``launches``: of the tests that passed,
     those whose launches were counted, how many of them each. ``kernels``: the library's that tests that passed launch,
-    of those whose names are known; ``compared``: kernels with a launch whose values were."""
+    of those whose names are known; ``compared``: kernels with a launch whose values were; ``not_compared``: why one's
+    were not."""
 
     collected: int = 0
     passed: int = 0
@@ -227,6 +228,7 @@ class Counts:
     ours: list[str] = field(default_factory=list)
     kernels: set[str] = field(default_factory=set)
     compared: set[str] = field(default_factory=set)
+    not_compared: dict[str, str] = field(default_factory=dict)
 
     def of(self, whose: str) -> int:
         """How many failures are whose."""
@@ -264,6 +266,7 @@ def counted(suite: Suite, rows: Rows) -> Counts:
             counts.passed += outcome == PASSED
             counts.kernels |= set(row.get("kernels", ()))
             counts.compared |= row.get("compared", {}).keys()
+            counts.not_compared |= row.get("not_compared", {})
             counts.launches += [row["launches"]] if outcome == PASSED and "launches" in row else []
             counts.skipped += outcome == SKIPPED
     return counts
@@ -354,6 +357,11 @@ def page(folder: Path, before: str = "", fewer: bool = False) -> str:
             lines += [f"Left out: tests whose names state more than {suite.largest:,} elements (`B`·`T`·`H`·`D`)."]
         if counts.unmarked:
             lines += [f"Results of an earlier state, whose commit is not known: {counts.unmarked}."]
+        again = counted(suite, results(folder / f"{suite.package}.values.jsonl"))
+        for kernel, why in sorted(again.not_compared.items()):
+            if kernel in again.kernels - again.compared:
+                why = re.split(r" \(|; ", why)[0]
+                lines += textwrap.wrap(f"Not compared: `{kernel.rpartition('.')[2]}`, since {why}.", 118)
         if counts.reasons or counts.ours:
             lines += ["", "| tests | whose | why |", "| --- | --- | --- |"]
             lines += [f"| {len(tests)} | {whose} | {why} |" for (whose, why), tests in sorted(counts.reasons.items())]

@@ -144,9 +144,11 @@ def test_a_page_keeps_what_was_not_run_again(tmp_path: Path) -> None:
     assert after.count("\n## ") == before.count("\n## ") == len(SUITES) + 1
     again = {"test": "a", "outcome": "passed", "message": "", "commit": "of its values", "launches": 2}
     again |= {"kernels": ["one", "two"], "compared": {"one": ["1"], "of torch's compiler": ["2"]}}
+    again["not_compared"] = {"two": "it makes pointers; pass others", "one": "its memory is not known"}
     (tmp_path / f"{SUITES[0].package}.values.jsonl").write_text(json.dumps(again))
     after = suites.page(tmp_path)
     assert "| 9 | 1 | 1 | 0 | 0 | 0 | 0 | 1 of 1 | 1 run, 0 | 1 of 2 |" in after and "whose commit" not in after
+    assert "\nNot compared: `two`, since it makes pointers.\n" in after and "not known." not in after
 
 
 def test_a_page_keeps_values_of_more_tests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
