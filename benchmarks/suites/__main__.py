@@ -358,10 +358,11 @@ def page(folder: Path, before: str = "", fewer: bool = False) -> str:
         if counts.unmarked:
             lines += [f"Results of an earlier state, whose commit is not known: {counts.unmarked}."]
         again = counted(suite, results(folder / f"{suite.package}.values.jsonl"))
-        for kernel, why in sorted(again.not_compared.items()):
-            if kernel in again.kernels - again.compared:
-                why = re.split(r" \(|; ", why)[0]
-                lines += textwrap.wrap(f"Not compared: `{kernel.rpartition('.')[2]}`, since {why}.", 118)
+        kernels = (again.kernels & again.not_compared.keys()) - again.compared
+        left = {kernel.rpartition(".")[2]: again.not_compared[kernel] for kernel in kernels}
+        for kernel, why in sorted(left.items()):
+            why = re.split(r" \(|; ", why)[0]
+            lines += textwrap.wrap(f"Not compared: `{kernel}`, since {why}.", 118)
         if counts.reasons or counts.ours:
             lines += ["", "| tests | whose | why |", "| --- | --- | --- |"]
             lines += [f"| {len(tests)} | {whose} | {why} |" for (whose, why), tests in sorted(counts.reasons.items())]

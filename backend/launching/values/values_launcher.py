@@ -88,7 +88,9 @@ class ValuesLauncher:
             options = {entry.name: getattr(self._metadata, entry.name) for entry in fields(SPIRVOptions)}
             options |= {"check_values": False, "reference": False, "without": left_out}
             source = self._source if isinstance(self._source, ASTSource) else self._source.path
-            compiled = triton.compile(source, target=self._metadata.target, options=options)
+            with triton.knobs.compilation.scope():
+                triton.knobs.compilation.store_binary_only = False  # its TTGIR is read
+                compiled = triton.compile(source, target=self._metadata.target, options=options)
             compiled._init_handles()
             self._variants[left_out] = compiled, self._make(compiled.metadata)
         return self._variants[left_out]
