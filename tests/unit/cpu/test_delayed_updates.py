@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import re
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -190,12 +191,12 @@ def test_records_fit_in_the_room_for_those_of_a_program(profile: str, dtype: str
 
 @pytest.mark.parametrize("n", [1, 16, 45, 64])
 def test_neighbours_keep_their_bits(profile: str, n: int) -> None:
-    """What lies beside may be integers, whose bits are those of a signaling NaN."""
+    """What lies beside may be integers, whose bits are those of a signaling NaN. -0.0 remains if nothing else is added,
+    and subnormal numbers are."""
     x, bits = RANDOM.integers(-4, 5, 64).astype(np.float32), np.full(37 * n + 80, 0x7F800001, np.uint32)
-    bits[3 : 3 + 37 * n] = 0
-    out = bits.view(np.float32)
-    _Launches(profile, rows, [INT, x, out, n, 0], 64).run(37 * 200, 5)
-    assert np.array_equal(out[3 : 3 + 37 * n].reshape(37, n), np.tile(x[:n] * 1000, (37, 1)))
+    x[:3], bits[3 : 3 + 37 * n] = [-0.0, 1e-45, np.inf], 0x80000000
+    _Launches(profile, rows, [INT, x, bits.view(np.float32), n, 0], 64).run(37 * 200, 5)
+    assert np.array_equal(bits[3 : 3 + 37 * n], np.tile((x[:n] * np.float32(1000)).view(np.uint32), 37))
     assert (np.r_[bits[:3], bits[3 + 37 * n :]] == 0x7F800001).all()
 
 
@@ -295,13 +296,6 @@ def test_updates_of_a_program_keep_their_order(profile: str) -> None:
     assert np.array_equal(out[:n], np.maximum(x + 3, 2) + 1) and not out[n:].any()
 
 
-def test_what_programs_add_to_the_same_elements_is_added_up_before(profile: str) -> None:
-    """2²⁴ + 1 is 2²⁴ in fp32, however often."""
-    x, out = np.ones(64, np.float32), np.full(37 * 45 + 67, 2.0**24, np.float32)
-    _Launches(profile, rows, [INT, x, out, 45, 0], 64).run(37 * 2_000, 5)
-    assert (out[3 : 3 + 37 * 45] > 2**24).all() and (out[3 + 37 * 45 :] == 2**24).all()
-
-
 @pytest.mark.parametrize(("kernel", "n", "programs"), [(scatter, 200_003, 3_126), (rows_anywhere, 1, 200_003)])
 @pytest.mark.parametrize("threads", [2, 5])
 def test_an_update_outside_is_an_error_and_the_next_launch_works(
@@ -317,3 +311,48 @@ def test_an_update_outside_is_an_error_and_the_next_launch_works(
     index[:], out[:] = 0, 0
     launches.run(programs, 2)
     assert out[0] == 2 * count and out[1] == (4 * count if kernel is rows_anywhere else 0) and not out[2:].any()
+
+
+class _Thread:
+    """A thread of a launch, with locks of which others have one."""
+
+    def __init__(self, profile: str, arguments: list[Any]) -> None:
+        made = compiled(profile, rows_anywhere, arguments, {"BLOCK": PROFILES[profile].subgroup_size})
+        code = make(made.asm["spv"], PROFILES[profile].subgroup_size, PROFILES[profile].processor)
+        self._object, at = native().CpuObject(code.code), ctypes.c_void_p
+        entry, updates = [self._object.function(made.metadata.name + end) for end in ("", ".updates")]
+        self._entry = ctypes.CFUNCTYPE(None, at, ctypes.c_uint64, ctypes.c_uint64, at, at, at)(entry)
+        self._updates = ctypes.CFUNCTYPE(None, at, at, at, ctypes.c_int32)(updates)
+        self._scratch, self._block = np.zeros(code.scratch + 64, np.uint8), block_of(arguments)
+
+    def run(self, taken: list[int]) -> list[int]:
+        """Runs a program, and makes its updates until one waits for a lock. Gives the locks that are taken then."""
+        locks, scratch = np.zeros((64, 16), np.int32), -(-self._scratch.ctypes.data // 64) * 64
+        locks[taken, 0] = 1
+        grid = np.array([1 | 1 << 32, 1 | 3 << 32, locks.ctypes.data, 40], np.uint64).ctypes.data
+        runs, stops = np.zeros(1, np.int32), np.ones(1, np.int32)
+        self._updates(scratch, grid, runs.ctypes.data, 1)
+        self._entry(self._block, 0, 1, grid, scratch, runs.ctypes.data)
+        self._updates(scratch, grid, stops.ctypes.data, 0)
+        return np.flatnonzero(locks[:, 0]).tolist()
+
+
+def test_each_part_of_memory_is_updated_under_its_lock(profile: str) -> None:
+    lanes, memory, parts = PROFILES[profile].subgroup_size, np.zeros(5_120, np.uint8), dict[int, list[int]]()
+    begin, x = -memory.ctypes.data % 1024, np.ones(lanes, np.int32)
+    for at in (0, 1024, 2048, 3072, 1020, 2047, 3001):
+        out, parts[at] = memory[begin + at :][: 4 * lanes].view(np.int32), []
+        thread = _Thread(profile, [INT, x, out, lanes, 0, out])
+        out[:] = 0
+        assert thread.run([]) == [] and (out == 3).all()
+        for lock in range(64):
+            out[:] = 0
+            left = thread.run([lock])
+            if out.any():
+                assert left == [lock] and (out == 3).all()
+            else:
+                parts[at].append(lock)
+                assert left == parts[at], "locks are taken in ascending order"
+    assert len({*parts[0], *parts[1024], *parts[2048], *parts[3072]}) == 4
+    assert parts[1020] == sorted(parts[0] + parts[1024]) and parts[2047] == sorted(parts[1024] + parts[2048])
+    assert parts[3001] == parts[2048]
