@@ -4,12 +4,9 @@ A locked instruction takes many times as long as a load and a store, most of all
 line of the cache before. A thread makes the updates of its log in plain memory under a lock of the launch, one after
 the other in the order of its programs. On two threads, scatter add of rows takes 467 µs instead of 7,316.
 
-Programs that add to the same rows have the same sequence of places. What is added to the neighbours of the record that
-is next in it is added to the record, and is rounded as a sum of some programs' sums; no record between may be of
-another kind.
-
-Where all updates of a kernel are such sums, of one type, their order is free (summed_updates.py): a table finds the
-record of a place, and 64 locks for as many parts of the memory let threads make theirs at the same time.
+Where all updates of a kernel are sums of neighbours, of one type, their order is free (summed_updates.py): what
+programs add to the same rows is added up, and 64 locks for as many parts of the memory let threads make theirs at the
+same time.
 
 No program can see that an update comes late. One would have to learn of it from what an atomic operation returns, an
 atomic load, or a volatile load (docs/cpu.md), or be the program of the update and access device memory after it. A
@@ -20,8 +17,8 @@ loops over strips, whose accesses come before all updates in the kernel, it make
 loop's.
 
 A thread's log holds what its programs of a launch have updated, until there is no room or the last has ended (Updates
-of triton_spirv/processor.hpp). It is a number of bytes, the launch's grid, the kind of the last record, where those of
-this kind begin and which of them is next, in bytes, and from _FIRST on records: their kind, then their arguments.
+of triton_spirv/processor.hpp). It is a number of bytes, the launch's grid, and from _FIRST on records: their kind, then
+their arguments.
 """
 
 from __future__ import annotations
@@ -168,20 +165,8 @@ class DelayedUpdates:
   br i1 %log.is, label %look, label %{now}
 look:
   %log.held = load i64, ptr %log, align 64
-  %log.kind = getelementptr i64, ptr %log, i64 2
-  %log.since = getelementptr i64, ptr %log, i64 3
-  %log.next = getelementptr i64, ptr %log, i64 4
-  %log.last = load i64, ptr %log.kind, align 8
-  %log.first = load i64, ptr %log.since, align 8
-  %log.same = icmp eq i64 %log.last, {kind}
-{_added(record, types[2], types[3], sum_) if sum_ else "  br label %keep"}
-keep:
 {lines}  %log.holds = add i64 %log.held, {_bytes(record)}
-  %log.from = select i1 %log.same, i64 %log.first, i64 %log.held
   store i64 %log.holds, ptr %log, align 64
-  store i64 {kind}, ptr %log.kind, align 8
-  store i64 %log.from, ptr %log.since, align 8
-  store i64 %log.from, ptr %log.next, align 8
   br label %done
 """
 
@@ -214,7 +199,6 @@ have:
         """The kernel's function Updates (triton_spirv/processor.hpp)."""
         if not self._kinds:
             return ""
-        none = "zeroinitializer" if self.sums else "<i64 0, i64 0, i64 -1, i64 0, i64 0, i64 0, i64 0, i64 0>"
         return f"""define void @"{name}.updates"(ptr %scratch, ptr %grid, ptr %stop, i32 %begins) nounwind {{
 entry:
   %place = getelementptr i8, ptr %scratch, i64 {place}
@@ -222,7 +206,7 @@ entry:
   %new = icmp ne i32 %begins, 0
   br i1 %new, label %begin, label %make
 begin:
-  store <8 x i64> {none}, ptr %place, align 64
+  store <8 x i64> zeroinitializer, ptr %place, align 64
   ret void
 make:
   store ptr %grid, ptr %launch, align 8
@@ -298,42 +282,11 @@ done:
   br label %empty
 empty:
   store i64 0, ptr %log, align 64
-  %last = getelementptr i64, ptr %log, i64 2
-  store i64 -1, ptr %last, align 8
   br label %end
 end:
   ret void
 }}
 """
-
-
-def _added(record: str, mask: str, values: str, sum_: str) -> str:
-    """Lines that add to the next record if it is of the same kind and place, else go to %keep."""
-    return f"""  %log.was = load i64, ptr %log.next, align 8
-  %log.ends = icmp eq i64 %log.was, %log.held
-  %log.there = select i1 %log.ends, i64 %log.first, i64 %log.was
-  %log.behind = add i64 %log.there, {_FIRST}
-  %log.old = getelementptr i8, ptr %log, i64 %log.behind
-  br i1 %log.same, label %compare, label %keep
-compare:
-  %log.place = getelementptr {record}, ptr %log.old, i32 0, i32 1
-  %log.found = load i64, ptr %log.place, align 1
-  %log.equal = icmp eq i64 %log.found, %base
-  br i1 %log.equal, label %add, label %keep
-add:
-  %log.m = getelementptr {record}, ptr %log.old, i32 0, i32 2
-  %log.v = getelementptr {record}, ptr %log.old, i32 0, i32 3
-  %log.mask = load {mask}, ptr %log.m, align 1
-  %log.values = load {values}, ptr %log.v, align 1
-  %log.sum = {sum_} {values} %log.values, %values
-  %log.more = select {mask} %log.mask, {values} %log.sum, {values} %values
-  %log.new = select {mask} %mask, {values} %log.more, {values} %log.values
-  %log.any = or {mask} %log.mask, %mask
-  store {mask} %log.any, ptr %log.m, align 1
-  store {values} %log.new, ptr %log.v, align 1
-  %log.following = add i64 %log.there, {_bytes(record)}
-  store i64 %log.following, ptr %log.next, align 8
-  br label %done"""
 
 
 def _record(types: Sequence[str]) -> str:
