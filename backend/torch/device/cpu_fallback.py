@@ -7,6 +7,7 @@ that share device memory share their copy, so that each sees what an operation w
 from __future__ import annotations
 
 import atexit
+import ctypes
 import logging
 import sys
 import warnings
@@ -41,6 +42,8 @@ FALLBACKS: Counter[str] = Counter()
 
 _warned: set[str] = set()
 _log = logging.getLogger(f"{__name__.rsplit('.', 2)[0]}.registration")
+_TEMPORARY = 64 << 20  # bytes
+_temporary = [0]  # bytes of results of torch's kernels that were copied, since the heap was trimmed
 _LARGEST_ELEMENT = 16  # bytes: a copy begins at a multiple of it
 
 #: Operations that write all of their first argument and read none of it.
@@ -156,8 +159,22 @@ def by_torchs_kernel(op: Any, *args: Any, **kwargs: Any) -> Any:
     if call.written or call.numbers or kwargs:
         return _run(op, args, kwargs, counts=False)
     device = _common_device(signature.name, call.tensors.values(), (), call.others)
+    _trim()
     results = with_room(context_of(next(iter(call.tensors.values()))), lambda: op(*_in_place(args)))
-    return _each(lambda x: copy_of_host(x, device) if isinstance(x, torch.Tensor) else x, results)
+    return _each(lambda x: _taken(x, device) if isinstance(x, torch.Tensor) else x, results)
+
+
+def _taken(result: torch.Tensor, device: torch.device) -> torch.Tensor:
+    _temporary[0] += result.nbytes
+    return copy_of_host(result, device)
+
+
+def _trim() -> None:
+    """Returns what glibc's heap holds free after _TEMPORARY bytes of results: what is kept of calls lies between them,
+    so that results of growing sizes find no room."""
+    if _temporary[0] > _TEMPORARY:
+        _temporary[0] = 0
+        getattr(ctypes.pythonapi, "malloc_trim", abs)(0)
 
 
 def _in_place(values: tuple[Any, ...]) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -271,3 +272,26 @@ print(run(x).shape)
 """
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", program], capture_output=True, text=True, timeout=240)
     assert done.stdout == f"torch.Size([{1 << 25}])\n", done.stderr
+
+
+_GROWING = """
+import torch
+from pathlib import Path
+from triton.backends.spirv.torch import registration
+registration.register()
+def pages():
+    return int(Path("/proc/self/statm").read_text().split()[1])
+for count in range(200):
+    if count == 4:
+        before = pages()
+    x = torch.ones((1 << 17) + (count << 10), device="spirv")
+    for _ in range(3):
+        torch.cat((x, x))
+print((pages() - before) * 4096 >> 20)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="says nothing of a process's memory")
+def test_results_of_growing_sizes_leave_no_memory_behind() -> None:
+    done = subprocess.run([sys.executable, "-c", _GROWING], capture_output=True, text=True, check=True)
+    assert int(done.stdout.split()[-1]) < 100  # MB of 500 that were results
