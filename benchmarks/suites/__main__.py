@@ -363,6 +363,8 @@ def page(folder: Path, before: str = "", fewer: bool = False) -> str:
         for kernel, why in sorted(left.items()):
             why = re.split(r" \(|; ", why)[0]
             lines += textwrap.wrap(f"Not compared: `{kernel}`, since {why}.", 118)
+        for (whose, why), tests in sorted(again.reasons.items()):
+            lines += textwrap.wrap(f"With values compared, {whose}: {why} ({len(tests)}).", 118)
         if counts.reasons or counts.ours:
             lines += ["", "| tests | whose | why |", "| --- | --- | --- |"]
             lines += [f"| {len(tests)} | {whose} | {why} |" for (whose, why), tests in sorted(counts.reasons.items())]
