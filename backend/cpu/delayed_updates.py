@@ -215,6 +215,13 @@ make:
 }}
 """
 
+    @property
+    def declarations(self) -> frozenset[str]:
+        """Those that function() needs."""
+        if not self._kinds:
+            return frozenset()
+        return frozenset({"declare void @triton_spirv_wait(i32)"}) | (self.sums.DECLARATIONS if self.sums else set())
+
     def function(self) -> str:
         """The function that makes the updates of a log if it gets the launch's lock. It waits for the lock if it is
         told to; if the launch is to stop meanwhile, it drops them, as a loop that goes on would have no room."""
@@ -236,8 +243,7 @@ make:
             kinds += "  br label %made\n"
             cases += f" i64 {kind}, label %kind{kind}"
             nexts.append(f"[%next{kind}, %kind{kind}]")
-        return f"""declare void @triton_spirv_wait(i32)
-define internal void @make_delayed(ptr %log, ptr %stop, i1 %waits) noinline nounwind {{
+        return f"""define internal void @make_delayed(ptr %log, ptr %stop, i1 %waits) noinline nounwind {{
 entry:
   %held = load i64, ptr %log, align 64
   %none = icmp eq i64 %held, 0

@@ -92,7 +92,7 @@ def translate(spirv: bytes, host: Host, subgroup: int, emulation: Emulation | No
         entry = subgroups.function() + entry
     parts = [
         *tables,
-        *sorted(t.code.declarations),
+        *sorted(t.code.declarations | t.delayed.declarations),
         *t.code.helpers.values(),
         *tiles,
         t.delayed.function(),

@@ -31,10 +31,13 @@ class Sums:
 
     #: How many updates a program may have.
     MOST = _RECORDS // 2
+    #: What function() calls.
+    DECLARATIONS = frozenset({"declare i64 @llvm.cttz.i64(i64, i1)", "declare i64 @llvm.fshr.i64(i64, i64, i64)"})
 
     def __init__(self, lanes: int, type_: str) -> None:
         self._lanes, self._type = lanes, type_
         self._width = 4 * lanes
+        self._align = min(self._width, _HEADS)
         bits = max(lanes, 32)
         self._record, self._bits = f"{{ i64, i32, i{bits} }}", f"i{bits}"
         self._values_at = _RECORDS_AT + _RECORDS * (8 + 8 if bits == 32 else 24)
@@ -82,9 +85,9 @@ look:
   br i1 %log.found, label %add, label %keep
 add:
   %log.sum = getelementptr {vector}, ptr %log.sums, i64 %log.number
-  %log.before = load {vector}, ptr %log.sum, align {self._width}
+  %log.before = load {vector}, ptr %log.sum, align {self._align}
   %log.new = {sum_} {vector} %log.before, %log.more
-  store {vector} %log.new, ptr %log.sum, align {self._width}
+  store {vector} %log.new, ptr %log.sum, align {self._align}
   %log.m = getelementptr {self._record}, ptr %log.old, i64 0, i32 2
   %log.was = load {self._bits}, ptr %log.m, align 4
   %log.any = or {self._bits} %log.was, %log.bits
@@ -116,7 +119,7 @@ keep:
   store i32 %log.behind, ptr %log.1, align 8
   store {self._bits} %log.bits, ptr %log.2, align 4
   %log.values = getelementptr {vector}, ptr %log.sums, i64 %log.held
-  store {vector} %log.more, ptr %log.values, align {self._width}
+  store {vector} %log.more, ptr %log.values, align {self._align}
   %log.holds = add i64 %log.held, 1
   store i64 %log.holds, ptr %log, align 64
   br label %done
@@ -127,10 +130,7 @@ keep:
         drops them."""
         vector, mask, bits = f"<{self._lanes} x {self._type}>", f"<{self._lanes} x i1>", f"i{self._lanes}"
         narrow = self._bits != bits
-        return f"""declare void @triton_spirv_wait(i32)
-declare i64 @llvm.cttz.i64(i64, i1)
-declare i64 @llvm.fshr.i64(i64, i64, i64)
-define internal i1 @lock_part(ptr %locks, i64 %part, ptr %stop) alwaysinline nounwind {{
+        return f"""define internal i1 @lock_part(ptr %locks, i64 %part, ptr %stop) alwaysinline nounwind {{
 entry:
   %lock = getelementptr [16 x i32], ptr %locks, i64 %part
   br label %try
@@ -195,7 +195,7 @@ record:
   %active = {f"trunc {self._bits} %wide to {bits}" if narrow else f"or {bits} %wide, 0"}
   %mask = bitcast {bits} %active to {mask}
   %sum = getelementptr {vector}, ptr %sums, i64 %index
-  %values = load {vector}, ptr %sum, align {self._width}
+  %values = load {vector}, ptr %sum, align {self._align}
   %last = add i64 %base, {self._width - 1}
 {_part("%p", "%base")}{_part("%q", "%last")}  %either = xor i64 %p, %q
   %across = icmp ne i64 %either, 0
