@@ -12,8 +12,9 @@ For each granule and kind of access there are, in device memory of the program's
 barrier before the latest of these accesses, above the number of an invocation that made one since that barrier. One
 word has the highest such invocation, the other the lowest (as 4095 less its number), and AtomicUMax keeps both in
 whatever order invocations arrive. If both name the invocation that checks, no other made such an access. Where
-subgroups wait on their own, there is a second pair, which counts their barriers, too. A further word says which access
-of the source was the latest.
+subgroups wait on their own, there is a second pair, which counts their barriers, too. A further word is the site: which
+access of the source was the latest, and since which barrier. It is exchanged before the others are noted, so that
+whoever finds an access that was noted finds its site, too.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from ..abi.report_buffer import RACE_ACCESS, RACE_COUNT, SHADOW_BYTES
 from ..planning.memory_pools import POOL
 from ..spirv import opcodes as op
 from ..spirv.function import LOOP_CONTROL_DONT_UNROLL as DONT_UNROLL
-from ..spirv.opcodes import BuiltIn, MemoryAccess, Scope, Semantics, StorageClass
+from ..spirv.opcodes import BuiltIn, Scope, Semantics, StorageClass
 from ..ttgir.ir import UNKNOWN, Operation
 from .bounds_check import callers
 from .emitter import Emitter
@@ -49,6 +50,9 @@ _INVOCATIONS = 1 << _BITS
 #: Numbers that barriers have. What comes after more of them is not checked.
 _BARRIERS = 1 << (32 - _BITS)
 
+#: Bits of a site's word that are 1 + the message of the access; those above are the lowest of its barrier's number.
+_SITE_BITS = 16
+
 #: Accesses that wait to be checked by one loop, at most, and granules that it checks at a time.
 _WAITING = 64
 _TOGETHER = 2
@@ -66,12 +70,13 @@ class _Clock:
 
 @dataclass(frozen=True)
 class _Finding:
-    """An earlier access that races: whether there is one, the exclusive or of both invocations, and the address of
-    the word that says which access it was."""
+    """An earlier access that races: whether there is one, the exclusive or of both invocations, the address of
+    its site, and the site there before that of the access that finds it."""
 
     exists: int
     difference: int
     site: int
+    before: int
 
 
 @dataclass(frozen=True)
@@ -205,51 +210,62 @@ class RaceCheck(Watch):
         """Checks and notes the access to granules from ``first`` on."""
         f, module = self._emitter.f, self._emitter.module
         addresses = [self._address(f.add(first, module.uint(granule))) for granule in range(batch.granules)]
-        findings = [finding for address in addresses for finding in self._noted(batch, address, numbers)]
+        assert batch.message + 1 < 1 << _SITE_BITS
+        here = f.or_(f.shl(numbers[0], _SITE_BITS - _BITS), module.uint(batch.message + 1))
+        findings = [finding for address in addresses for finding in self._noted(batch.kind, address, numbers, here)]
         exists = reduce(f.logical_or, (finding.exists for finding in findings))
-        f.if_(exists, lambda: self._tell(batch, findings, first))
-        for address in addresses:
-            site = self._emitter.integer_at(address, 4 * self._site(batch.kind))
-            f.store(site, module.uint(batch.message + 1), MemoryAccess.NonPrivatePointer, 4)
+        f.if_(exists, lambda: self._tell(batch, findings, first, here))
 
-    def _noted(self, batch: _Batch, address: int, numbers: list[int]) -> list[_Finding]:
-        """Notes the access to the granule whose words are at ``address``; gives what earlier accesses race with it."""
-        f, module, kind = self._emitter.f, self._emitter.module, batch.kind
+    def _noted(self, kind: Kind, address: int, numbers: list[int], here: int) -> list[_Finding]:
+        """Notes the access of site ``here`` to the granule whose words are at ``address``; gives what earlier accesses
+        race with it."""
+        f, module = self._emitter.f, self._emitter.module
         scope, relaxed = module.uint(Scope.Workgroup), module.uint(Semantics.Relaxed)
+        acquire = module.uint(Semantics.Acquire | Semantics.UniformMemory)
+        acquire_release = module.uint(Semantics.AcquireRelease | Semantics.UniformMemory)
+        own_site = self._emitter.integer_at(address, 4 * self._site(kind))
+        replaced = f.effect(op.AtomicExchange, module.u32, own_site, scope, relaxed, here)
         findings: list[_Finding] = []
         for other in dict.fromkeys((kind, *CONFLICTS[kind])):
             if other not in self._kinds:
                 continue
             site = f.add(address, module.uint(4 * self._site(other), 64))
+            before = replaced if other == kind else here
             for number, clock in enumerate(self._clocks):
                 for lowest in (0, 1):
                     word = self._word(other) + 2 * number + lowest
                     pointer = self._emitter.integer_at(address, 4 * word)
                     mine = f.or_(numbers[number], self._own[lowest])
                     if other == kind:
-                        known = f.effect(op.AtomicUMax, module.u32, pointer, scope, relaxed, mine)
+                        known = f.effect(op.AtomicUMax, module.u32, pointer, scope, acquire_release, mine)
                     else:
-                        known = f.effect(op.AtomicLoad, module.u32, pointer, scope, relaxed)
+                        known = f.effect(op.AtomicLoad, module.u32, pointer, scope, acquire)
                     if other in CONFLICTS[kind]:
                         difference = f.xor(known, mine)
                         span = module.uint(clock.high - clock.low)
                         exists = f.compare(op.ULessThan, f.sub(difference, module.uint(clock.low)), span)
-                        findings.append(_Finding(exists, difference, site))
+                        findings.append(_Finding(exists, difference, site, before))
         return findings
 
-    def _tell(self, batch: _Batch, findings: list[_Finding], granule: int) -> list[int]:
-        """Counts the access; the first one of the invocation leaves its place."""
+    def _tell(self, batch: _Batch, findings: list[_Finding], granule: int, here: int) -> list[int]:
+        """Counts the access of site ``here``; the first one of the invocation leaves its place."""
         f, module = self._emitter.f, self._emitter.module
         earlier = f.load(module.u32, self._count)
         f.store(self._count, f.add(earlier, module.uint(1)))
 
         def describe() -> list[int]:
-            difference, address = findings[-1].difference, findings[-1].site
+            last = findings[-1]
+            difference, address, before = last.difference, last.site, last.before
             for finding in reversed(findings[:-1]):
                 difference = f.select(finding.exists, finding.difference, difference)
                 address = f.select(finding.exists, finding.site, address)
-            pointer = self._emitter.integer_at(address, 0)
-            site = f.load(module.u32, pointer, MemoryAccess.NonPrivatePointer, 4)
+                before = f.select(finding.exists, finding.before, before)
+            scope, relaxed = module.uint(Scope.Workgroup), module.uint(Semantics.Relaxed)
+            latest = f.effect(op.AtomicLoad, module.u32, self._emitter.integer_at(address, 0), scope, relaxed)
+            latest = f.select(f.compare(op.IEqual, latest, here), before, latest)
+            # A site of an earlier barrier: the access found is one of the same site, which came after the exchange.
+            now = f.compare(op.ULessThan, f.xor(latest, here), module.uint(1 << _SITE_BITS))
+            site = f.and_(f.select(now, latest, here), module.uint((1 << _SITE_BITS) - 1))
             other = f.xor(self._own[0], f.and_(difference, module.uint(_INVOCATIONS - 1)))
             for variable, value in zip(self._told, (module.uint(batch.message + 1), site, granule, other), strict=True):
                 f.store(variable, value)
