@@ -14,9 +14,10 @@ import torch
 from .bounds import CHECK, CHECK_WRAPPED, LARGE_CLASS, NEGATIVE_CLASS, fault_of
 from .dtypes import NAMES, OnHost, adds_wide, as_integer, computed_in, require
 from .elementwise import Body, numbers_along, run
+from .library import aten, composition
 from .movement import retyped
 from .pointwise import of_type
-from .selection import places
+from .selection import masked_select, places
 from .splitting import parts
 
 _INDICES = (torch.int64, torch.int32)
@@ -25,6 +26,7 @@ _ADDED_IN = {torch.float32: torch.float32, torch.float16: torch.float32, torch.b
 _ADDED_IN |= dict.fromkeys((torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool), torch.int32)
 _ADDED_IN |= {torch.int64: torch.int64, torch.float64: torch.float64}
 _PLACES = frozenset(("self", "fault"))
+_composed = composition(aten.index.Tensor)
 _GATHER = Body(CHECK + "out = tl.load(self + index * step + zero, mask=mask)", frozenset(("index",)), _PLACES)
 _STORED = frozenset(("index", "source"))
 _SCATTER = Body(
@@ -362,6 +364,14 @@ def _indexed(self: torch.Tensor, indices: Sequence[Any]) -> tuple[torch.Tensor, 
     return self.as_strided(shape, strides), operands, counts, "\n".join(lines) + "\n"
 
 
+def _index_or_select(self: torch.Tensor, indices: Sequence[Any]) -> torch.Tensor:
+    """aten::index, which a mask of all elements makes masked_select."""
+    mask = indices[0] if len(indices) == 1 else None
+    if mask is not None and mask.dtype == torch.bool and mask.dim() and mask.shape == self.shape:
+        return masked_select(self, mask)
+    return _composed(self, indices)  # type: ignore[no-any-return]
+
+
 def _index(self: torch.Tensor, indices: Sequence[Any], *, out: torch.Tensor) -> torch.Tensor:
     indices = _without_masks(self, indices)
     place, operands, counts, lines = _indexed(self, indices)
@@ -431,6 +441,7 @@ TABLE: dict[str, Callable[..., Any]] = {
     "index_copy.out": _index_copy,
     "index_fill_.int_Scalar index_fill_.int_Tensor": _index_fill,
     "embedding_dense_backward": _embedding_backward,
+    "index.Tensor": _index_or_select,
     "index.Tensor_out": _index,
     "_index_put_impl_": _index_put,
 }

@@ -90,10 +90,10 @@ def enter_composed(library: torch.library.Library) -> None:
             for op in overloads(variant):
                 name = op.name().removeprefix("aten::")
                 if name not in ON_DEVICE and _is_composed_for_devices(op):
-                    prepared.enter(library, op, processor.or_torchs(op, _composition(op)))
+                    prepared.enter(library, op, processor.or_torchs(op, composition(op)))
 
 
-def _composition(op: torch._ops.OpOverload) -> Callable[..., Any]:
+def composition(op: torch._ops.OpOverload) -> Callable[..., Any]:
     """torch's own composition of the operation. Of numbers where tensors may stand only a call makes tensors; it comes
     back here, still within which they are taken."""
     keys = torch._C.DispatchKeySet(torch._C.DispatchKey.PrivateUse2)

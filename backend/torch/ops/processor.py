@@ -75,8 +75,8 @@ def _joins(x: torch.Tensor, args: tuple[Any, ...]) -> bool:
 
 #: Elements of a result from which torch's way pays where both only move them.
 _MANY = 1 << 15
-#: Of more elements a walk in parallel is faster.
-_FEW = 1 << 18
+#: Of more elements that are looked at, a kernel without a branch for each is faster.
+_FEW = 1 << 16
 
 _CONDITIONS: dict[str, _Condition] = {
     "_fft_c2c _fft_c2r _fft_r2c": _elements(1),  # of none MKL has an error
@@ -111,8 +111,7 @@ _CONDITIONS: dict[str, _Condition] = {
     "median nanmedian": lambda x, args: len(args) == 1 and x.numel() >= 64,
     "_unique2 unique_consecutive bincount repeat_interleave index_reduce histc": _always,
     "scatter_reduce": lambda x, args: args[4] != "sum",
-    "nonzero": _always,  # with no number for each element, and twenty times as fast where few are chosen
-    "masked_select": _elements(0, _FEW),
+    "nonzero masked_select": _elements(0, _FEW),
     "index": _has_mask,
 }
 _TABLE = {name: condition for names, condition in _CONDITIONS.items() for name in names.split()}

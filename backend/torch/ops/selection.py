@@ -3,29 +3,69 @@
 Their number is read on the host, as everywhere in torch.
 """
 
+# mypy: allow-untyped-defs
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+import triton
+import triton.language as tl
 
 from .dtypes import NAMES, OnHost, as_integer
 from .elementwise import Body, run
+from .launching import grid_of, launch
 from .movement import retyped
 
 _CHOSEN = frozenset(("chosen", "count"))
-_LIST = Body("tl.store(self + (count - 1) + zero, x, mask=mask & chosen)", _CHOSEN, frozenset(("self",)))
 _SCATTER = Body(
     "taken = tl.load(source + (count - 1) + zero, mask=mask & chosen)\nout = tl.where(chosen, taken, self)",
     _CHOSEN,
     frozenset(("source",)),
 )
+_BLOCK = 1024  # elements of a program
+
+
+@triton.jit
+def count_kernel(out, chosen, n, BLOCK: tl.constexpr):
+    """How many elements of each block are chosen."""
+    program = tl.program_id(1) * tl.num_programs(0) + tl.program_id(0)
+    i = program.to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    some = tl.load(chosen + i, mask=i < n, other=0).to(tl.int32)
+    tl.store(out + program, tl.sum(some, 0), mask=program.to(tl.int64) * BLOCK < n)
+
+
+@triton.jit
+def list_kernel(out, x, chosen, ends, n, NUMBERED: tl.constexpr, BLOCK: tl.constexpr):
+    """The chosen elements of ``x``, or their numbers, one after the other. ``ends``: how many are chosen up to the end
+    of each block."""
+    program = tl.program_id(1) * tl.num_programs(0) + tl.program_id(0)
+    i = program.to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    some = tl.load(chosen + i, mask=i < n, other=0).to(tl.int32)
+    before = tl.load(ends + program - 1, mask=(program > 0) & (program.to(tl.int64) * BLOCK < n), other=0)
+    value = i if NUMBERED else tl.load(x + i, mask=i < n)
+    tl.store(out + before + (tl.cumsum(some, 0) - 1), value, mask=some != 0)
 
 
 def counted(mask: torch.Tensor) -> torch.Tensor:
     """For each element of a contiguous bool tensor how many are True up to it, int64, in one line."""
     return mask.reshape(-1).cumsum(0)
+
+
+def _listed(chosen: torch.Tensor, x: torch.Tensor | None) -> torch.Tensor:
+    """The elements of contiguous ``x``, or of None the numbers of the elements, int64, that a contiguous bool tensor
+    with elements chooses."""
+    n = chosen.numel()
+    grid, counts = grid_of(-(-n // _BLOCK)), chosen.new_empty(-(-n // _BLOCK), dtype=torch.int32)
+    launch(count_kernel, grid, (counts, chosen, n), {"BLOCK": _BLOCK})
+    ends = counts.cumsum(0)
+    total = int(ends[-1].item())
+    out = torch.empty(total, dtype=torch.int64 if x is None else x.dtype, device=chosen.device)
+    if total:
+        form = {"NUMBERED": x is None, "BLOCK": _BLOCK}
+        launch(list_kernel, grid, (out, out if x is None else x, chosen, ends, n), form)
+    return out
 
 
 def places(mask: torch.Tensor) -> torch.Tensor:
@@ -35,31 +75,28 @@ def places(mask: torch.Tensor) -> torch.Tensor:
     chosen = (mask if mask.dtype == torch.bool else mask != 0).contiguous()
     if not chosen.numel():
         return torch.empty((mask.dim(), 0), dtype=torch.int64, device=mask.device).t()
-    count = counted(chosen)
-    total = int(count[-1].item())
+    found = _listed(chosen, None)
+    if mask.dim() == 1:
+        return found[None].t()
     # With the strides that the CPU gives it: each dimension's indices lie together.
-    out = torch.empty((mask.dim(), total), dtype=torch.int64, device=mask.device).t()
-    for d, size in enumerate(mask.shape if total else ()):
-        line = torch.arange(size, device=mask.device).view(-1, *(1,) * (mask.dim() - 1 - d))
-        column = out[:, d].as_strided(mask.shape, (0,) * mask.dim())
-        operands = {"chosen": chosen, "count": count.view(mask.shape), "x": line, "self": column}
-        run(_LIST, {}, operands, torch.int64)
+    out = torch.empty((mask.dim(), found.numel()), dtype=torch.int64, device=mask.device).t()
+    for d in range(mask.dim() - 1, 0, -1):
+        torch.remainder(found, mask.shape[d], out=out[:, d])
+        found = found // mask.shape[d]
+    if mask.dim():
+        out[:, 0] = found
     return out
 
 
-def _masked_select(self: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+def masked_select(self: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    """aten::masked_select. Raises OnHost."""
     if mask.dtype != torch.bool or mask.device != self.device:
         raise OnHost("a mask that is not bool, or elsewhere")
     tensor, mask = torch.broadcast_tensors(self, mask)
-    kind = as_integer(self.dtype)
-    chosen = mask.contiguous()
-    count = counted(chosen)
-    out = torch.empty(int(count[-1].item()) if chosen.numel() else 0, dtype=self.dtype, device=self.device)
-    if out.numel():
-        place = retyped(out, kind).as_strided(mask.shape, (0,) * mask.dim())
-        operands = {"chosen": chosen, "count": count.view(mask.shape), "x": retyped(tensor, kind), "self": place}
-        run(_LIST, {}, operands, kind)
-    return out
+    if not mask.numel():
+        return self.new_empty(0)
+    found = _listed(mask.contiguous(), retyped(tensor, as_integer(self.dtype)).contiguous())
+    return retyped(found, self.dtype)
 
 
 def _masked_scatter(self: torch.Tensor, mask: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
@@ -144,7 +181,7 @@ def _nonzero_static(self: torch.Tensor, *, size: int, fill_value: int = -1) -> t
 
 TABLE: dict[str, Callable[..., Any]] = {
     "nonzero nonzero.out": places,
-    "masked_select masked_select.out": _masked_select,
+    "masked_select masked_select.out": masked_select,
     "masked_scatter_": _masked_scatter,
     "equal": _equal,
     "take take.out": _take,

@@ -79,6 +79,27 @@ def test_scans_of_long_rows() -> None:
     compare(lambda x: (x.logcumsumexp(0), x.logcumsumexp(1)), torch.randn(7, 33))
 
 
+@pytest.mark.parametrize("share", [0.0, 1e-4, 0.5, 1.0])
+@pytest.mark.parametrize("shape", [(70_001,), (67, 1025), (3, 129, 260)])
+def test_selections_of_more_elements_than_a_branch_each_is_for(shape: tuple[int, ...], share: float) -> None:
+    """Blocks end within rows, and the last one is not full."""
+    x = torch.randn(shape, generator=torch.Generator().manual_seed(3))
+    chosen = torch.rand(shape, generator=torch.Generator().manual_seed(4)) < share
+
+    def select(x: torch.Tensor, chosen: torch.Tensor) -> Any:
+        wide, halves = torch.stack((x, -x), -1), x.half()
+        line = x.flatten()[:68]
+        return (
+            (chosen.nonzero(), x.where(chosen, 0).nonzero(), *torch.where(chosen)),
+            (x[chosen], halves[chosen], wide[..., 1][chosen], wide[chosen], chosen[chosen], x.double()[chosen]),
+            (x.masked_select(chosen), line[:, None].masked_select(chosen.flatten()[:68_000].view(68, 1000))),
+        )
+
+    compare(select, x, chosen)
+    if share:
+        assert chosen.to("spirv").nonzero().stride() == chosen.nonzero().stride()
+
+
 def test_writes_at_masks() -> None:
     def write(x: torch.Tensor) -> Any:
         mask = x > 0.5
