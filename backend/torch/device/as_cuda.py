@@ -179,17 +179,20 @@ def _restoring(own: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _implementing(own: Callable[..., None]) -> Callable[..., None]:
-    """torch.library.Library.impl(), which all ways to register a kernel call: one for CUDA is this device's, too."""
+    """torch.library.Library.impl(), which all ways to register a kernel call: one for CUDA is this device's, too. It
+    takes the place of the device's own, which torch before 2.13 refuses by default, and the library's takes its."""
 
     def impl(library: Any, name: Any, kernel: Any, dispatch_key: str = "", **how: Any) -> None:
-        own(library, name, kernel, dispatch_key, **how)
-        if (dispatch_key or library.dispatch_key) == "CUDA":
+        key = dispatch_key or library.dispatch_key
+        over = how | {"allow_override": True}
+        own(library, name, kernel, dispatch_key, **(over if key == "PrivateUse1" else how))
+        if key == "CUDA":
             ends = getattr(library, "_registration_handles", None)  # torch has no public name for what ends with it
             if ends is None:
                 raise RuntimeError(f"torch.spirv.as_cuda(): a library of torch {torch.__version__} does not end others")
             ours = torch.library.Library(library.ns, "IMPL", "PrivateUse1")
             ends.append(SimpleNamespace(destroy=ours._destroy))
-            own(ours, name, kernel, **how)
+            own(ours, name, kernel, **over)
 
     return impl
 

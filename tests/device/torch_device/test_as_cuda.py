@@ -5,6 +5,7 @@ from __future__ import annotations
 import concurrent.futures
 import contextlib
 import dataclasses
+import functools
 import io
 import subprocess
 import sys
@@ -350,6 +351,23 @@ def test_kernels_that_are_registered_for_cuda_are_called(how: str) -> None:
         assert function(torch.zeros(3, device="cuda")).tolist() == [40, 40, 40]
     assert torch.cosh(torch.zeros(1, device="spirv")).item() == 1
     assert torch.zeros(1).cosh().item() == 1
+
+
+@pytest.mark.parametrize("order", [("PrivateUse1", "CUDA"), ("CUDA", "PrivateUse1")])
+def test_kernels_that_are_registered_for_both(order: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before torch 2.13 a second kernel of a key was refused by default: no library could register a kernel of what
+    this device has, and torch's own FSDP could not be imported in the region."""
+    own = torch.library.Library.impl
+    monkeypatch.setattr(torch.library.Library, "impl", functools.partialmethod(own, allow_override=False))
+    with torch.spirv.as_cuda():
+        library = torch.library.Library("aten", "IMPL")
+        for key in order:
+            library.impl("cosh", lambda x: x + 40, key)
+        with pytest.raises(RuntimeError, match="already a kernel"):
+            library.impl("cosh", lambda x: x, "CUDA")
+        assert torch.cosh(torch.zeros(3, device="cuda")).tolist() == [40, 40, 40]
+        library._destroy()
+    assert torch.cosh(torch.zeros(1, device="spirv")).item() == 1
 
 
 def test_a_library_that_cannot_end_another_is_refused() -> None:
