@@ -72,6 +72,9 @@ class USED_BY_TORCH Device : public std::enable_shared_from_this<Device> {
   virtual void forget(KernelHandle) {}
   // Submits the dispatch, or adds it to the thread's recording. Returns the timeline's value when the dispatch is done.
   uint64_t launch(const Dispatch& dispatch, const ExternalWait* after = nullptr);
+  // Runs the dispatch and returns true, where that is known to take less time than Python's lock may be held for, and
+  // it is to be neither recorded nor queued.
+  virtual bool launched_at_once(const Dispatch&) { return false; }
   // Runs the dispatch with copies around it, and returns when it is done; or adds it to the thread's recording. If it
   // throws while the dispatch may still run, it keeps what `used` returns. The caller keeps what the copies use.
   void run(const Dispatch& dispatch, const std::vector<StagedCopy>& copies, const Used& used = {});

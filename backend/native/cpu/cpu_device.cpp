@@ -9,6 +9,7 @@
 #include "cpu/forks.h"
 #include "cpu/interrupts.h"
 #include "platform/platform.h"
+#include "recording.h"
 
 namespace triton_spirv {
 namespace {
@@ -181,7 +182,7 @@ void CpuDevice::set_running(cpu::Launch& launch, const std::string* name, uint64
     watches_ = true;
   }
   ran_at_once_ |= at_once;
-  running_ = {&launch, name, Clock::now(), value, at_once && on_main_thread()};
+  running_ = {&launch, name, launch.begun, value, at_once && on_main_thread()};
 }
 
 void CpuDevice::clear_running() {
@@ -283,6 +284,15 @@ uint64_t CpuDevice::submit_launch(const Dispatch& dispatch, const ExternalWait* 
   auto launch = std::make_shared<OwnedLaunch>(dispatch);
   std::unique_lock<std::mutex> lock(mutex_);
   return enqueue(lock, [this, launch] { execute(launch->dispatch()); }, nullptr);
+}
+
+bool CpuDevice::launched_at_once(const Dispatch& dispatch) {
+  if (Recording::current(*this) != nullptr) return false;
+  const Use use(*this);
+  check_usable();
+  throw_earlier_error();
+  uint64_t value = 0;
+  return run_at_once(dispatch, AtOnce::kIfTiny, value);
 }
 
 uint64_t CpuDevice::submit(std::shared_ptr<const std::vector<OwnedLaunch>> launches) {

@@ -50,6 +50,7 @@ class CpuDevice final : public Device {
   std::shared_ptr<Recorded> make_recorded() override;
   // Throws the error of a launch up to `value` that nobody waited for before, or of an earlier one.
   void wait(uint64_t value) override;
+  bool launched_at_once(const Dispatch& dispatch) override;
 
   void upload(Address address, const std::byte* host, uint64_t bytes) override;
   void download(std::byte* host, Address address, uint64_t bytes) override;

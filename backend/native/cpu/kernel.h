@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -105,6 +106,7 @@ struct Launch {
   Launch(const Kernel* kernel, const std::byte* block, uint32_t programs)
       : kernel(kernel), block(block), arguments(block), grid{programs, 1, 1, 0} {}
 
+  const std::chrono::steady_clock::time_point begun = std::chrono::steady_clock::now();
   const Kernel* kernel;
   const std::byte* block;
   const std::byte* arguments;                                                   // also where the block is their address

@@ -38,6 +38,9 @@ constexpr uint64_t kStripesOfThread = 8;
 constexpr auto kHelperSpin = std::chrono::microseconds(200);
 // How long run() looks whether helpers have left before it sleeps.
 constexpr auto kLastRangeSpin = std::chrono::microseconds(20);
+// Whether a program has taken the signals of faults since is looked at once in this time: asking the system takes as
+// long as a short launch.
+constexpr auto kUnwatched = std::chrono::microseconds(10);
 constexpr std::size_t kHelperStack = 2 << 20;
 constexpr std::size_t kScratchStep = 64 << 10;
 
@@ -123,14 +126,17 @@ Pool::~Pool() {
 void Pool::run(Launch& launch) {
   std::byte* const scratch = own_.get(launch.kernel->scratch());
   if (scratch == nullptr) throw std::bad_alloc();
-  watch_faults();
+  const Clock::time_point begin = launch.races == nullptr ? launch.begun : Clock::now();
+  if (begin - watched_ > kUnwatched) {
+    watch_faults();
+    watched_ = begin;
+  }
   make_room_for_handlers();
   caller_ = &this_runner();
   launch_ = &launch;
   programs_ = launch.programs();
   faulted_.store(false, std::memory_order_relaxed);
   divide(0, 1);
-  const auto begin = Clock::now();
   if (begin - ended_ > kHelperSpin) together_ = 0;
   const float expected = launch.kernel->program_ns() * static_cast<float>(programs_);
   const bool shares =
@@ -143,11 +149,11 @@ void Pool::run(Launch& launch) {
   if (!alone) share(threads);
   const Share share = [&] {
     const FloatMode mode;
-    return work(0, scratch, alone);
+    return work(0, scratch, alone, begin);
   }();
   close();
   caller_ = nullptr;
-  ended_ = Clock::now();
+  ended_ = called_ == 1 ? begin + std::chrono::nanoseconds(share.nanoseconds) : Clock::now();
   const auto took = static_cast<float>(std::chrono::nanoseconds(ended_ - begin).count());
   together_ += took;
   if (launch.stopped() != Stop::kNo) {
@@ -226,9 +232,8 @@ bool Pool::take_of(Part& part, const Share& share, bool alone, uint64_t& first, 
   return true;
 }
 
-Pool::Share Pool::work(unsigned thread, std::byte* scratch, bool alone) {
+Pool::Share Pool::work(unsigned thread, std::byte* scratch, bool alone, Clock::time_point begin) {
   Share share;
-  const auto begin = Clock::now();
   const Updates updates = launch_->kernel->updates();
   const uint32_t* const grid = launch_->grid;
   Call call{launch_, scratch, {{grid[0], grid[1], grid[2], 1}, locks_, thread * kUpdateLocks / threads_}, 0, 0};
@@ -358,7 +363,7 @@ void Pool::help(unsigned thread, Scratch& scratch) {
     seen = calls_.load() >> 32;
     if (!enter()) continue;
     if (std::byte* const memory = scratch.get(launch_->kernel->scratch()); memory != nullptr)
-      work(thread, memory, false);
+      work(thread, memory, false, Clock::now());
     leave();
   }
 }

@@ -85,8 +85,8 @@ class Pool {
   struct Call;
   static void call_entry(void* call);
   static void call_updates(void* call);
-  // Runs ranges of programs on this thread until there are none. `alone`: no helper was called yet.
-  Share work(unsigned thread, std::byte* scratch, bool alone);
+  // Runs ranges of programs on this thread until there are none. `alone`: no helper was called yet; `begin`: now.
+  Share work(unsigned thread, std::byte* scratch, bool alone, Clock::time_point begin);
   // Takes the next range of the thread's part, or of another one. Returns false if there is none.
   bool take(unsigned thread, const Share& share, bool alone, uint64_t& first, uint64_t& last);
   bool take_of(Part& part, const Share& share, bool alone, uint64_t& first, uint64_t& last);
@@ -102,6 +102,7 @@ class Pool {
   bool started_ = false;
   Scratch own_;                           // of the thread that calls run()
   Clock::time_point ended_{};             // when the last launch ended
+  Clock::time_point watched_{};           // when handlers of faults were last looked for
   float together_ = 0;                    // nanoseconds of the launches that followed each other until then
   std::atomic<Runner*> caller_{nullptr};  // that thread, during a launch
 
