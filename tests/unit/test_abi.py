@@ -20,7 +20,7 @@ from backend.runtime.errors import DeviceUnavailable
 from backend.ttgir.types import FloatType, IntegerType, Type
 
 #: (version, digest of the C++ code that says what Python may call).
-NATIVE = (19, "e07b0ff205bd148b")
+NATIVE = (20, "516e25c1d58442ce")
 
 FLOATS = {"fp16": "f16", "bf16": "bf16", "fp32": "f32", "fp64": "f64"}
 

@@ -17,9 +17,9 @@ HARMLESS = re.compile(
     r"""
     Py(Buffer_IsContiguous|Callable_Check|CMethod_New|EncodedString|Index_Check|Type_\w+|ModuleDef_Init|Weakref_NewRef)
     | Py(ByteArray|Bytes|Capsule|Frame|List|Mem|StaticMethod|InstanceMethod|Tuple|Unicode|Thread_tss)_\w+
-    | PyDict_(Items|New|Next) | PyNumber_Check | PySequence_Check
+    | PyDict_(Items|New|Next) | PyNumber_Check | PySequence_Check | PySet_Contains
     | PyErr_(ExceptionMatches|Fetch|Format|GivenExceptionMatches|NewExceptionWithDoc|Occurred|SetString)
-    | PyException_Set\w+ | PyEval_(GetBuiltins|SaveThread) | PyFloat_FromDouble
+    | PyException_Set\w+ | PyEval_(GetBuiltins|GetFrame|SaveThread) | PyFloat_FromDouble
     | PyGILState_(GetThisThreadState|Release) | PyInterpreterState_\w+ | PyModule_(AddObject|NewObject)
     | PyLong_(From\w+|AsUnsignedLong|AsUnsignedLongLong) | PyThreadState_(DeleteCurrent|New)
     # dict(an object), which is called for keywords that are none: pybind11's, with arguments that cannot be passed on

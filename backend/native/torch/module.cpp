@@ -8,6 +8,7 @@
 #include "torch/dlpack.h"
 #include "torch/few_elements.h"
 #include "torch/prepared.h"
+#include "torch/questions.h"
 #include "torch/tensor_forms.h"
 #include "torch/torch_operations.h"
 #include "torch/torch_views.h"
@@ -37,23 +38,25 @@ PYBIND11_MODULE(_native_torch, m) {
            py::arg("allocate"), "New tensors of the types, sizes and strides of these; None where torch is to choose.")
       .def(
           "prepared",
-          [](const PreparedContext& self, py::object run, py::object record, bool by_address) {
-            auto operation = std::make_shared<Prepared>(&self, std::move(run), std::move(record), by_address);
-            return py::cpp_function(
-                [operation](const py::args& args, const py::kwargs& kwargs) { return (*operation)(args, kwargs); });
+          [](const PreparedContext& self, py::object run, py::object record, bool by_address, bool takes_negated) {
+            auto operation =
+                std::make_shared<Prepared>(&self, std::move(run), std::move(record), by_address, takes_negated);
+            return python_function(std::move(operation));
           },
-          py::keep_alive<0, 1>(), py::arg("run"), py::arg("record"), py::arg("by_address"),
+          py::keep_alive<0, 1>(), py::kw_only(), py::arg("run"), py::arg("record"), py::arg("by_address"),
+          py::arg("takes_negated"),
           "An operation that does calls like earlier ones again. `run`: the operation; `record`: (args, kwargs, their "
           "tensors) → (its result, a PreparedPlan or None); `by_address`: it has tables of its tensors' addresses.")
       .def(
           "enter",
-          [](const PreparedContext& self, py::object run, py::object record, bool by_address, TorchOperation operation,
-             bool takes_negated, std::shared_ptr<FewElements> few) {
-            auto prepared = std::make_shared<Prepared>(&self, std::move(run), std::move(record), by_address);
-            return enter_prepared(std::move(operation), std::move(prepared), takes_negated, std::move(few));
+          [](const PreparedContext& self, py::object run, py::object record, bool by_address, bool takes_negated,
+             TorchOperation operation, std::shared_ptr<FewElements> few) {
+            auto prepared =
+                std::make_shared<Prepared>(&self, std::move(run), std::move(record), by_address, takes_negated);
+            return enter_prepared(std::move(operation), std::move(prepared), std::move(few));
           },
-          py::kw_only(), py::arg("run"), py::arg("record"), py::arg("by_address"), py::arg("operation"),
-          py::arg("takes_negated"), py::arg("few"),
+          py::kw_only(), py::arg("run"), py::arg("record"), py::arg("by_address"), py::arg("takes_negated"),
+          py::arg("operation"), py::arg("few"),
           "Enter such an operation as a native kernel of torch, which calls `run` and `record` for calls unlike "
           "earlier ones. `few`: does copies of a few elements. False where no kernel is left, and nothing was "
           "entered.");
@@ -188,6 +191,9 @@ PYBIND11_MODULE(_native_torch, m) {
   m.def("has_torch_operations", &has_torch_operations, "Whether this torch passes calls to native kernels.");
   m.def("torch_constant", &torch_constant, py::arg("name"),
         "What a function of torch's C interface such as \"aoti_torch_dtype_uint8\" gives; None without the function.");
+  m.def("watch_questions", &watch_questions, py::arg("type"), py::arg("names"), py::arg("answered"), py::arg("asked"),
+        "Have `asked` called with each object of which one of these methods of `type` is called while this thread "
+        "records a call, unless the code that calls it is in the set `answered`.");
   m.def("enter_torch_views", &enter_torch_views,
         "Enter torch's views of tensors on the device as native kernels. False where this torch has no C interface for "
         "it, and nothing was entered.");

@@ -10,6 +10,9 @@
 #include "recording.h"
 #include "torch/dlpack.h"
 #include "torch/holding.h"
+#include "torch/python_errors.h"
+#include "torch/questions.h"
+#include "torch/torch_interface.h"
 
 namespace py = pybind11;
 
@@ -387,6 +390,7 @@ struct Prepared::Call {
   const PreparedContext* shared;
   CallKey key;
   std::vector<PyObject*> tensors;
+  bool takes_negated;
   bool is_ours = false;  // the call names our device
 
   // Each returns false if such a call cannot be prepared.
@@ -445,14 +449,17 @@ bool Prepared::Call::add(PyObject* value, bool in_list) {
 bool Prepared::Call::add_tensor(PyObject* tensor, bool in_list) {
   TensorView view;
   if (!shared->reader.read(tensor, view)) return false;
-  // torch resolves lazily negated tensors before it calls an operation on lists (the fallback of its key Negative).
-  if (!in_list && ask(tensor, names().is_neg).ptr() != Py_False) return false;
+  // torch resolves lazily negated tensors before it calls other operations, or one on lists (its key Negative).
+  if (takes_negated && !in_list && ask(tensor, names().is_neg).ptr() != Py_False) return false;
   tensors.push_back(tensor);
   return key.add_tensor(view, tensor);
 }
 
 bool Prepared::Call::add_all(const py::args& args, const py::kwargs& kwargs) {
-  append(key.kind, checked(PyObject_CallNoArgs(shared->default_dtype.ptr())).ptr());
+  if (torch_interface() != nullptr)
+    append(key.kind, torch().default_type());
+  else
+    append(key.kind, checked(PyObject_CallNoArgs(shared->default_dtype.ptr())).ptr());
   for (Py_ssize_t index = 0; index < PyTuple_GET_SIZE(args.ptr()); ++index) {
     if (!add(PyTuple_GET_ITEM(args.ptr(), index))) return false;
   }
@@ -468,8 +475,13 @@ bool Prepared::Call::add_all(const py::args& args, const py::kwargs& kwargs) {
 
 // ---- An operation ---------------------------------------------------------------------------------------------------
 
-Prepared::Prepared(const PreparedContext* shared, py::object run, py::object record, bool by_address)
-    : shared_(shared), run_(std::move(run)), record_(std::move(record)), by_address_(by_address) {}
+Prepared::Prepared(const PreparedContext* shared, py::object run, py::object record, bool by_address,
+                   bool takes_negated)
+    : shared_(shared),
+      run_(std::move(run)),
+      record_(std::move(record)),
+      by_address_(by_address),
+      takes_negated_(takes_negated) {}
 
 bool Prepared::is_new(const std::string& kind) {
   if (seen_.size() >= (by_address_ ? kMostByAddress : kMostSeen)) seen_.clear();
@@ -512,7 +524,7 @@ py::object Prepared::plainly(const py::args& args, const py::kwargs& kwargs, Way
 
 py::object Prepared::operator()(const py::args& args, const py::kwargs& kwargs) {
   if (!is_ready()) return plainly(args, kwargs);
-  Call call{shared_, CallKey(by_address_), {}};
+  Call call{shared_, CallKey(by_address_), {}, takes_negated_};
   if (!call.add_all(args, kwargs)) return plainly(args, kwargs);
   std::shared_ptr<const PreparedPlan> plan;
   const Way way = find(call.key, plan);
@@ -535,6 +547,7 @@ py::object Prepared::record(CallKey& key, const py::args& args, const py::kwargs
   py::tuple made;
   {
     const WholeCall whole;
+    const Questioned questioned;
     made = record_(args, kwargs, tensors).cast<py::tuple>();
   }
   if (used(key.kind) == nullptr) {
@@ -558,6 +571,36 @@ py::object Prepared::record(CallKey& key, const py::args& args, const py::kwargs
     kind.plans.clear();
   }
   return made[0];
+}
+
+namespace {
+
+using HeldPrepared = std::shared_ptr<Prepared>;
+
+PyObject* call_prepared(PyObject* self, PyObject* args, PyObject* kwargs) {
+  static auto* const none = new py::kwargs;
+  py::object made;
+  try {
+    with_errors([&] {
+      made = (**static_cast<HeldPrepared*>(PyCapsule_GetPointer(self, nullptr)))(
+          py::reinterpret_borrow<py::args>(args),
+          kwargs == nullptr ? *none : py::reinterpret_borrow<py::kwargs>(kwargs));
+    });
+  } catch (py::error_already_set& error) {
+    error.restore();
+    return nullptr;
+  }
+  return made.release().ptr();
+}
+
+}  // namespace
+
+py::object python_function(std::shared_ptr<Prepared> operation) {
+  static PyMethodDef method = {"prepared", reinterpret_cast<PyCFunction>(call_prepared), METH_VARARGS | METH_KEYWORDS,
+                               nullptr};
+  const py::capsule self(new HeldPrepared(std::move(operation)),
+                         [](void* owned) { delete static_cast<HeldPrepared*>(owned); });
+  return checked(PyCFunction_NewEx(&method, self.ptr(), nullptr));
 }
 
 }  // namespace triton_spirv

@@ -190,7 +190,9 @@ class CallKey {
 class Prepared {
  public:
   // `run`: the operation. `record`: (args, kwargs, tensors) → (its result, a plan or None).
-  Prepared(const PreparedContext* shared, pybind11::object run, pybind11::object record, bool by_address);
+  // `takes_negated`: whether lazily negated tensors reach it.
+  Prepared(const PreparedContext* shared, pybind11::object run, pybind11::object record, bool by_address,
+           bool takes_negated);
 
   pybind11::object operator()(const pybind11::args& args, const pybind11::kwargs& kwargs);
 
@@ -208,6 +210,7 @@ class Prepared {
   pybind11::object plainly(const pybind11::args& args, const pybind11::kwargs& kwargs, Way way = Way::kPlain) const;
   const PreparedContext& shared() const { return *shared_; }
   bool by_address() const { return by_address_; }
+  bool takes_negated() const { return takes_negated_; }
 
  private:
   struct Kind {
@@ -225,11 +228,14 @@ class Prepared {
 
   const PreparedContext* shared_;
   pybind11::object run_, record_;
-  bool by_address_;
+  bool by_address_, takes_negated_;
   Kinds kinds_;  // the one used last comes first
   std::unordered_map<std::string_view, Kinds::iterator> by_name_;
   std::unordered_set<std::size_t> seen_;  // digests of kinds
   unsigned failures_ = 0;                 // kinds that gave up before any kind was prepared
 };
+
+// The operation as a function of Python, which pybind11's would take a tenth of a microsecond more to call.
+pybind11::object python_function(std::shared_ptr<Prepared> operation);
 
 }  // namespace triton_spirv

@@ -10,6 +10,7 @@
 #include "gil.h"
 #include "platform/platform.h"
 #include "python_api.h"
+#include "torch/python_errors.h"
 #include "torch/torch_interface.h"
 #include "torch/torch_tensors.h"
 
@@ -413,28 +414,12 @@ bool call_torchs(const TorchOperation& operation, const PreparedPlan& plan, cons
   return true;
 }
 
-// Runs `function`, whose exceptions are thrown as Python's errors: torch knows no others of this module.
-template <typename Function>
-void with_errors(const Function& function) {
-  try {
-    function();
-    return;
-  } catch (const DeviceError& error) {
-    set_device_error(error);
-  } catch (const py::builtin_exception& error) {
-    error.set_error();
-  } catch (const std::invalid_argument& error) {
-    PyErr_SetString(PyExc_ValueError, error.what());
-  }
-  throw py::error_already_set();
-}
-
-void call(const TorchOperation& operation, Prepared& prepared, bool takes_negated, Passed* stack) {
+void call(const TorchOperation& operation, Prepared& prepared, Passed* stack) {
   Arguments arguments(operation.arguments, stack);
   CallKey key(prepared.by_address());
   std::shared_ptr<const PreparedPlan> plan;
   const bool is_ready = prepared.is_ready();
-  const bool has_key = is_ready && arguments.add_to(key, prepared.shared(), takes_negated);
+  const bool has_key = is_ready && arguments.add_to(key, prepared.shared(), prepared.takes_negated());
   const Prepared::Way way = has_key ? prepared.find(key, plan) : Prepared::Way::kPlain;
   std::optional<Results> results;
   if (way == Prepared::Way::kPlan) {
@@ -527,17 +512,16 @@ bool call_cast(const TorchOperation& operation, const Arguments& arguments, Cast
 
 bool has_torch_operations() { return torch_interface() != nullptr; }
 
-bool enter_prepared(TorchOperation operation, std::shared_ptr<Prepared> prepared, bool takes_negated,
-                    std::shared_ptr<FewElements> few) {
+bool enter_prepared(TorchOperation operation, std::shared_ptr<Prepared> prepared, std::shared_ptr<FewElements> few) {
   const std::string name = operation.name;
-  return enter_kernel("PrivateUse1", name.c_str(),
-                      [operation = std::move(operation), prepared = std::move(prepared), takes_negated,
-                       few = std::move(few)](Passed* stack) {
-                        const WithGil locked;
-                        with_errors([&] {
-                          if (few == nullptr || !few->copy(stack)) call(operation, *prepared, takes_negated, stack);
-                        });
-                      });
+  return enter_kernel(
+      "PrivateUse1", name.c_str(),
+      [operation = std::move(operation), prepared = std::move(prepared), few = std::move(few)](Passed* stack) {
+        const WithGil locked;
+        with_errors([&] {
+          if (few == nullptr || !few->copy(stack)) call(operation, *prepared, stack);
+        });
+      });
 }
 
 bool enter_casting(TorchOperation operation, CastTo to, uint16_t key, py::object casting) {

@@ -48,8 +48,7 @@ bool has_torch_operations();
 // Enters a kernel for torch's key PrivateUse1, for as long as the process runs. `takes_negated`: whether lazily negated
 // tensors reach it; for other operations torch resolves them first. `few`: does calls of aten::_copy_from before others
 // are looked for; null for other operations. False, with nothing entered, where no kernel is left.
-bool enter_prepared(TorchOperation operation, std::shared_ptr<Prepared> prepared, bool takes_negated,
-                    std::shared_ptr<FewElements> few);
+bool enter_prepared(TorchOperation operation, std::shared_ptr<Prepared> prepared, std::shared_ptr<FewElements> few);
 // Enters a kernel for the key of our device's autocast, which is number `key`. It casts floats and calls the operation
 // without the autocast. `casting` does the same in Python: it does what goes wrong again, for the error. So the
 // operation must write nothing.

@@ -16,14 +16,12 @@ from __future__ import annotations
 
 import math
 import operator
-import sys
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 from threading import get_ident
 from typing import Any
 
 import torch
-from torch.overrides import TorchFunctionMode
 from triton import knobs
 
 from ... import runtime
@@ -44,6 +42,7 @@ _share_memory: Callable[[torch.Tensor, torch.Tensor], bool] = torch._C._is_alias
 
 @cache
 def _shared() -> Any:
+    torch_native().watch_questions(torch.Tensor, _QUESTIONS, tensor_memory.ANSWERED_BY_KEYS, _asked)
     return torch_native().PreparedContext(
         exchange=torch.Tensor.__dlpack_c_exchange_api__,  # type: ignore[attr-defined]
         tensor_types=(torch.Tensor, torch.nn.Parameter),
@@ -81,8 +80,8 @@ def tensors_like(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
 
 def prepared(run: _Operation) -> _Operation:
     """The operation ``run``, whose calls are done like earlier ones where they can be."""
-    run = _watched(run)
-    made: _Operation = _shared().prepared(run, _recording(run, None, False), False)
+    how: dict[str, Any] = {"by_address": False, "takes_negated": True}
+    made: _Operation = _shared().prepared(run=run, record=_recording(run, None, False), **how)
     return made
 
 
@@ -97,11 +96,10 @@ def enter(
     a native kernel, where torch's C interface passes all that the operation takes and gives. ``by_address``: kernels
     read its tensors' addresses in device memory, so that an earlier call is one with the same addresses. ``few``: what
     does copies of a few elements before (a native FewElements)."""
-    run, operation = _watched(run), native_kernels.operation(op)
-    how: dict[str, Any] = {"run": run, "record": _recording(run, op, by_address), "by_address": by_address}
-    if operation is None or not _shared().enter(
-        operation=operation, takes_negated=native_kernels.takes_negated(op), few=few, **how
-    ):
+    operation, takes_negated = native_kernels.operation(op), native_kernels.takes_negated(op)
+    how: dict[str, Any] = {"by_address": by_address, "takes_negated": takes_negated}
+    how |= {"run": run, "record": _recording(run, op, by_address)}
+    if operation is None or not _shared().enter(operation=operation, few=few, **how):
         library.impl(op.name().removeprefix("aten::"), _shared().prepared(**how), _KEY)
 
 
@@ -124,33 +122,14 @@ def _recording(run: _Operation, op: torch._ops.OpOverload | None, by_address: bo
     return record
 
 
-#: Questions about a tensor that what tells calls apart does not answer, by the names of torch's methods.
-_QUESTIONS = frozenset("data_ptr const_data_ptr storage_offset untyped_storage storage is_set_to __dlpack__".split())
+#: Questions about a tensor that what tells calls apart does not answer, by the names of torch's methods; others are
+#: made of these.
+_QUESTIONS = "data_ptr const_data_ptr storage_offset untyped_storage".split()
 
 
-class _Asking(TorchFunctionMode):
-    """Tells recorders of questions that Python code asks. torch leaves the mode within each of its functions, so that
-    operations within an operation are in one of their own."""
-
-    @tensor_memory.answered_by_keys
-    def __torch_function__(self, function: Any, _: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if getattr(function, "__name__", "") in _QUESTIONS:
-            if sys._getframe(1).f_code not in tensor_memory.ANSWERED_BY_KEYS:
-                for recorder in _RECORDERS:
-                    recorder.asked(args[0])
-        return function(*args, **(kwargs or {}))
-
-
-def _watched(run: _Operation) -> _Operation:
-    """``run``, which is watched within calls that are recorded."""
-
-    def watched(*args: Any, **kwargs: Any) -> Any:
-        if not _RECORDERS:
-            return run(*args, **kwargs)
-        with _Asking():
-            return run(*args, **kwargs)
-
-    return watched
+def _asked(tensor: torch.Tensor) -> None:
+    for recorder in _RECORDERS:
+        recorder.asked(tensor)
 
 
 def note_launch(launch: Any, function: int, grid: tuple[int, int, int], arguments: Sequence[Any], kept: Any) -> None:
