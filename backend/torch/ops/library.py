@@ -13,6 +13,7 @@ import torch
 from triton.runtime.errors import OutOfResources
 
 from ..device.cpu_fallback import fallback
+from ..device.tensor_memory import is_dense
 from . import prepared, processor
 from .dtypes import OnHost
 from .strided_shapes import overlap, resized
@@ -152,7 +153,7 @@ def _apart(op: torch._ops.OpOverload, function: Callable[..., Any]) -> Callable[
             out = kwargs.get(name)
             read = given[1:] if has_inplace and given and given[0] is out else given
             if isinstance(out, torch.Tensor) and _meets(out, read):
-                if base in _APART:
+                if base in _APART or (base == "cat" and any([_meets_for_torch(out, one) for one in given[0]])):
                     raise RuntimeError(
                         f"{base}: unsupported operation: some elements of the input tensor and the written-to tensor "
                         "refer to a single memory location. Please clone() the tensor before performing the operation."
@@ -167,6 +168,11 @@ def _apart(op: torch._ops.OpOverload, function: Callable[..., Any]) -> Callable[
         return results[0] if len(results) == 1 else results
 
     return run
+
+
+def _meets_for_torch(out: torch.Tensor, value: torch.Tensor) -> bool:
+    """Whether torch sees that they overlap: it does not look between the elements of other tensors."""
+    return overlap(value, out) and (value is out or (is_dense(value) and is_dense(out)))
 
 
 def _meets(out: torch.Tensor, values: Sequence[Any]) -> bool:

@@ -332,7 +332,7 @@ def _result(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor | None, dims: in
     """``out``, or a new tensor, with the shape of the product of tensors of so many dimensions."""
     if not a.dim() == b.dim() == dims or a.shape[-1] != b.shape[-2] or a.shape[:-2] != b.shape[:-2]:
         raise OnHost("shapes that are refused")
-    if a.dtype != b.dtype:
+    if a.dtype != b.dtype or (out is not None and not _may_give(a.dtype, out.dtype)):
         raise OnHost("tensors of several types")
     shape = *a.shape[:-1], b.shape[-1]
     return empty(shape, dtype=a.dtype, device=a.device) if out is None else resized(out, shape)
@@ -365,13 +365,15 @@ def _addmm(
 def _baddbmm(
     self: torch.Tensor, batch1: torch.Tensor, batch2: torch.Tensor, *, beta: Any = 1, alpha: Any = 1, out: torch.Tensor
 ) -> torch.Tensor:
-    resized(out, (*batch1.shape[:2], batch2.shape[2]))
+    out = _result(batch1, batch2, out, 3)
     return product(out, batch1, batch2, self.expand(out.shape), alpha, beta)
 
 
 def _addmv(
     self: torch.Tensor, mat: torch.Tensor, vec: torch.Tensor, *, beta: Any = 1, alpha: Any = 1, out: torch.Tensor
 ) -> torch.Tensor:
+    if not _may_give(mat.dtype, out.dtype):
+        raise OnHost("tensors of several types")
     resized(out, (mat.shape[0],))
     added = self.expand(out.shape)[None, :, None]
     product(out[None, :, None], mat[None], vec[None, :, None], added, alpha, beta)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -20,9 +20,20 @@ from ..device.tensor_memory import dense_strides, empty_strided
 from . import elementwise
 from .addressing import PLANS
 from .bounds import PROBABILITY, ZERO_DIVISION, fault_of
-from .dtypes import OnHost, computed_in, promoted
+from .dtypes import OnHost, computed_in, converted, promoted
 from .elementwise import TILE, Body
-from .expressions import BITWISE, BY_TEXT, DEFAULT, EXPRESSIONS, INTEGERS, INTEGERS_ONLY, PROMOTIONS, TO_BOOL, TO_FLOAT
+from .expressions import (
+    ACTIVATIONS,
+    BITWISE,
+    BY_TEXT,
+    DEFAULT,
+    EXPRESSIONS,
+    INTEGERS,
+    INTEGERS_ONLY,
+    PROMOTIONS,
+    TO_BOOL,
+    TO_FLOAT,
+)
 from .kept import Kept
 from .library import composed, enter, overloads
 from .splitting import lines_of, parts, split
@@ -39,6 +50,16 @@ _FLOAT_LIMIT = 3.5e38
 _FLOAT32_ONLY = "sp."
 #: Elements of a program of long expressions.
 _LONG_TILE = 256
+
+#: Operations whose outputs torch wants of the result's own type.
+_OF_ONE_TYPE = frozenset(
+    "abs bitwise_not ceil clamp:both clamp:min clamp:max elu floor frac gelu hardshrink hardsigmoid hardswish hardtanh "
+    "heaviside isneginf isposinf leaky_relu lerp mish nan_to_num: neg round round:after round:before sgn sign signbit "
+    "silu softplus softshrink trunc".split()
+)
+#: Activations that torch has of integers, and all of DEFAULT that it has of bool.
+_OF_INTEGERS = frozenset(("hardtanh", "hardtanh_backward", "threshold", "threshold_backward"))
+_OF_BOOL = frozenset(("add", "mul", "maximum", "minimum", "fmax", "fmin", "sgn", "sign", "heaviside", *BITWISE))
 
 #: Divisions whose divisor must not be 0 where it is an integer.
 _DIVISIONS = frozenset((("floor_divide",), ("remainder",), ("fmod",), ("div", "trunc"), ("div", "floor")))
@@ -158,12 +179,15 @@ def apply(name: str, given: dict[str, Any], out: torch.Tensor | None) -> torch.T
             raise OnHost(f"{key}={value!r}")
     resolved = _resolved.get(tuple(what), lambda: _resolve(name, texts, operands))
     shape = broadcast(*(tensor.shape for tensor in tensors))
-    if resolved.split and out is not None and out.dtype != resolved.dtype:
+    other_type = out is not None and out.dtype != resolved.dtype
+    if other_type and (resolved.split or name in _OF_ONE_TYPE):
         raise OnHost("an output of another type")
+    if name == "softshrink" and not float(numbers["lambd"].real) >= 0:
+        raise OnHost("a limit that is refused")
     if out is None:
         out = empty_strided(shape, output_strides(tensors, shape), dtype=resolved.dtype, device=tensors[0].device)
     else:
-        check_output(out, resolved.dtype, shape, out is given.get("self"), tensors)
+        check_output(out, resolved.dtype, shape, any([out is tensor for tensor in tensors]), tensors)
     if resolved.split:
         outputs = dict(zip(("out_re", "out_im"), parts(out), strict=True)) if out.is_complex() else {"out": out}
         elementwise.run(resolved.body, outputs, split(operands), resolved.compute)
@@ -172,7 +196,10 @@ def apply(name: str, given: dict[str, Any], out: torch.Tensor | None) -> torch.T
         operands[key] = number(value, resolved.compute)
     if resolved.body.places:
         operands["fault"] = fault_of(out.device, name.rstrip(":"))
-    elementwise.run(resolved.body, {"out": out}, operands, resolved.compute)
+    body = resolved.body
+    if other_type and resolved.dtype != resolved.compute:  # the result is rounded to its own type first, as in torch
+        body = replace(body, text=f"{body.text}\nout = {converted('out', resolved.compute, resolved.dtype)}")
+    elementwise.run(body, {"out": out}, operands, resolved.compute)
     return out
 
 
@@ -208,6 +235,8 @@ def _resolve(name: str, texts: list[str], operands: dict[str, Any]) -> Resolved:
     promoting = [v for k, v in operands.items() if isinstance(v, torch.Tensor) or k in _PROMOTING]
     kind = PROMOTIONS.get(f"{name}:{texts[0]}" if texts else name, DEFAULT)
     common = promoted(promoting)
+    if _is_refused(name, kind, common, operands):
+        raise OnHost(f"{name} of {common}")
     if kind == TO_FLOAT and not (common.is_floating_point or common.is_complex):
         common = torch.get_default_dtype()
     if common.is_complex:
@@ -216,6 +245,25 @@ def _resolve(name: str, texts: list[str], operands: dict[str, Any]) -> Resolved:
     dtype = torch.bool if kind == TO_BOOL else common
     compute = torch.bool if name in BITWISE and dtype == torch.bool else computed_in(common)
     return Resolved(compute, dtype, _body(name, texts, compute))
+
+
+def _is_refused(name: str, kind: str, common: torch.dtype, operands: dict[str, Any]) -> bool:
+    """Whether torch refuses operands of these types, as it does not see where a caller gives the output."""
+    dtypes = {value.dtype for value in operands.values() if isinstance(value, torch.Tensor)}
+    booleans = [key for key, value in operands.items() if isinstance(value, bool)]
+
+    def is_float(tensor: torch.Tensor) -> bool:
+        return tensor.is_floating_point() or tensor.is_complex()
+
+    whole = not (common.is_floating_point or common.is_complex)
+    return (
+        (kind == DEFAULT and common == torch.bool and name not in _OF_BOOL)
+        or (whole and name in ACTIVATIONS and name not in _OF_INTEGERS)
+        or (name == "sub" and (torch.bool in dtypes or "other" in booleans))
+        or ("alpha" in booleans and common != torch.bool)
+        or (name == "addcdiv" and not any(is_float(operands[one]) for one in ("tensor1", "tensor2")))
+        or (name == "lerp" and len(dtypes) > 1)
+    )
 
 
 def output_strides(tensors: Sequence[torch.Tensor], shape: torch.Size) -> tuple[int, ...]:
@@ -286,6 +334,7 @@ def check_output(
 
 _NAMES = {torch.float32: "Float", torch.float64: "Double", torch.float16: "Half", torch.bool: "Bool"}
 _NAMES |= {torch.int64: "Long", torch.int32: "Int", torch.int16: "Short", torch.int8: "Char", torch.uint8: "Byte"}
+_NAMES |= {torch.bfloat16: "BFloat16"}
 
 
 def _name(dtype: torch.dtype) -> str:

@@ -95,7 +95,7 @@ def _nansum(
 def _mean(self: torch.Tensor, dim: _Dims, keepdim: bool = False, *, dtype: Any = None, out: torch.Tensor) -> Any:
     dims = dims_of(dim, self.dim())
     count = math.prod(self.shape[d] for d in dims) if self.dim() else 1
-    if not out.dtype.is_floating_point:
+    if not (out.dtype.is_floating_point and (dtype or self.dtype).is_floating_point):
         raise OnHost("a mean of integers")
     finish = "acc / count" if count else "acc / 0.0"
     return into(out, self, "self", SUM, dims, keepdim, finish=finish)
@@ -182,6 +182,8 @@ def place_of(self: torch.Tensor, top: torch.Tensor, dim: int, out: torch.Tensor,
 def _place(fold: Fold) -> Callable[..., Any]:
     def argmax(self: torch.Tensor, dim: int | None = None, keepdim: bool = False, *, out: torch.Tensor) -> torch.Tensor:
         _plain(self)
+        if self.dtype == torch.bool:
+            raise OnHost("a place among conditions")
         shape = _shape(self.shape, dims_of(dim, self.dim()), keepdim)
         flat = self if dim is not None and self.dim() else self.reshape(-1)
         at = dims_of(dim, flat.dim())

@@ -125,17 +125,18 @@ _IN_FRONT: dict[str, Callable[[torch.Tensor, torch.Tensor], Any]] = {
 
 def _scan(combine: str, start: float) -> Callable[..., torch.Tensor]:
     def cumsum(self: torch.Tensor, dim: int, *, dtype: Any = None, out: torch.Tensor) -> torch.Tensor:
-        resized(out, self.shape)
         if out.dtype == torch.bool:
             raise OnHost("a running sum as bool")
-        if self.dim() and not -self.dim() <= dim < self.dim():
+        if not -max(self.dim(), 1) <= dim < max(self.dim(), 1):
             raise OnHost("a dimension that is refused")
         if combine == _ADD and self.is_complex() and self.dtype == out.dtype != torch.complex32:
+            resized(out, self.shape)
             for part, result in zip(parts(self.resolve_conj().resolve_neg()), parts(out), strict=True):
                 scanned(part, dim, combine, start, result)
             return out
         if combine == _LOG_ADD and not self.dtype.is_floating_point:
             raise OnHost("logarithms of integers")
+        resized(out, self.shape)
         return scanned(self, dim, combine, start if out.dtype.is_floating_point else int(start), out)
 
     return cumsum

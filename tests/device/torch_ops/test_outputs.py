@@ -89,6 +89,75 @@ def test_another_type_is_refused_as_on_the_cpu(name: str) -> None:
     assert str(there.value) == str(here.value)
 
 
+_TYPES = (torch.bool, torch.int8, torch.int32, torch.float16, torch.bfloat16, torch.float64)
+#: Of a tensor and an output: operations that torch has write other types, and those that it does not.
+_ELEMENTWISE: dict[str, _Function] = {
+    "add": lambda x, out: torch.add(x, x, out=out),
+    "addcmul": lambda x, out: torch.addcmul(x, x, x, out=out),
+    "div": lambda x, out: torch.div(x, 3, out=out),
+    "clamp": lambda x, out: torch.clamp(x, 0, 1, out=out),
+    "neg": lambda x, out: torch.neg(x, out=out),
+    "signbit": lambda x, out: torch.signbit(x, out=out),
+    "addcdiv": lambda x, out: torch.addcdiv(x, x, x, out=out),
+    "lerp": lambda x, out: torch.lerp(x, x.float(), 0.5, out=out),
+    "add, alpha": lambda x, out: torch.add(x, x, alpha=True, out=out),
+    "sub, a bool": lambda x, out: torch.sub(x, True, alpha=3, out=out),
+    "softshrink": lambda x, out: (_aten.softshrink(x, 1, out=x.clone()), _aten.softshrink(x, -1, out=out)),
+    "softshrink, itself": lambda x, out: _aten.softshrink(out, -1, out=out),
+}
+
+
+def _came_to(function: _Function, x: torch.Tensor, out: torch.Tensor) -> tuple[torch.Tensor, str]:
+    try:
+        function(x, out)
+    except (RuntimeError, IndexError) as error:  # NotImplementedError is one
+        return out.cpu(), str(error)
+    return out.cpu(), ""
+
+
+@pytest.mark.parametrize("name", _ELEMENTWISE)
+def test_outputs_of_other_types(name: str) -> None:
+    """Results are rounded to their own type first; what torch refuses changes nothing."""
+    for dtype in _TYPES:
+        x = torch.tensor([127, 100, 1, 0]).to(dtype) / 10 if dtype.is_floating_point else torch.tensor([127, 100, 1, 0])
+        x = x.to(dtype)
+        for other in _TYPES:
+            out = torch.ones(4, dtype=other)
+            want, refusal = _came_to(_ELEMENTWISE[name], x, out.clone())
+            got, refused = _came_to(_ELEMENTWISE[name], x.to("spirv"), out.to("spirv"))
+            assert refused == refusal, (dtype, other)
+            torch.testing.assert_close(got, want, equal_nan=True)
+
+
+#: Of a tensor of five elements.
+_REFUSED_OUTPUTS: dict[str, _Function] = {
+    "cat of itself": lambda x, out: torch.cat([out], out=out),
+    "cat of what it writes": lambda x, out: torch.cat([out[:2], out[:2]], out=out[1:]),
+    "cat of other dimensions": lambda x, out: torch.cat([x, x[0]], out=out),
+    "cat of other sizes": lambda x, out: torch.cat([x[None], x[:4, None]], out=out),
+    "cat past the dimensions": lambda x, out: torch.cat([x, x], 1, out=out),
+    "cumsum past the dimensions": lambda x, out: torch.cumsum(x[0], 1, out=out),
+    "mm of another type": lambda x, out: torch.mm(x[None].double(), x[:, None].double(), out=out),
+    "baddbmm of another type": lambda x, out: _aten.baddbmm.out(*[x[None, :, None].double()] * 3, out=out),
+    "addmv of another type": lambda x, out: _aten.addmv.out(x, x[None].double(), x.double(), out=out),
+    "gelu of another type": lambda x, out: _aten.gelu.out(x.double(), out=out),
+    "mean of integers": lambda x, out: torch.mean(x[None].int(), 0, out=out),
+    "round of another type": lambda x, out: torch.round(x.double(), decimals=1, out=out),
+    "silu of integers": lambda x, out: F.silu(x.int()),
+    "an output that is read": lambda x, out: (lambda one: torch.addcdiv(x, one, one, out=one))(out[:1]),
+}
+
+
+@pytest.mark.parametrize("name", _REFUSED_OUTPUTS)
+def test_refused_outputs_stay(name: str) -> None:
+    x = values(5)
+    _, refusal = _came_to(_REFUSED_OUTPUTS[name], x, x.clone())
+    got, refused = _came_to(_REFUSED_OUTPUTS[name], x.to("spirv"), x.to("spirv"))
+    assert refusal
+    assert refused.endswith(refusal)
+    assert torch.equal(got, x)
+
+
 def test_sums_and_products_as_bool() -> None:
     x = torch.tensor([[0.5, 0.0], [0.0, 0.0], [128.0, 128.0]])
     for function in (torch.sum, torch.prod):
