@@ -92,6 +92,13 @@ def copied(source, target, BLOCK: tl.constexpr):
     target.store([0, 0], source.load([0, 0]))
 
 
+@triton.jit
+def left_over(x, y, sums, out, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    at = i[:, None] * BLOCK + i[None, :]
+    tl.store(out + at, tl.dot(tl.load(x + at), tl.load(y + at), input_precision="ieee") + tl.load(sums + at))
+
+
 @pytest.fixture
 def compared() -> Any:
     """A function that says how many launches were compared since the last call."""
@@ -114,6 +121,18 @@ def test_what_a_launch_wrote_stays(compared: Any) -> None:
         np.testing.assert_array_equal(x.numpy(), expected)
     in_place[(1,)](x, 90, BLOCK=128, check_values=False)
     assert compared() == 0
+
+
+def test_what_cancels_is_as_uncertain_as_the_reference(compared: Any) -> None:
+    torch.manual_seed(0)
+    x, y = torch.randn(2, 32, 32)
+    out = torch.zeros(32, 32)
+    left_over[(1,)](x, y, -(x @ y), out, BLOCK=32, check_values=True)
+    assert compared() == 1 and 0 < out.abs().max() < 1e-4
+    # Of whole numbers nothing is left, however they are summed.
+    x, y = x.round(), y.round()
+    left_over[(1,)](x, y, -(x @ y), out, BLOCK=32, check_values=True)
+    assert compared() == 1 and not out.any()
 
 
 def test_arrays_of_the_runtime(compared: Any) -> None:

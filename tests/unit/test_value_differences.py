@@ -7,7 +7,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from triton.backends.spirv.launching.values.differences import Difference, difference, tolerance, worst
+from triton.backends.spirv.launching.values.differences import Difference, difference, nudged, tolerance, worst
 from triton.backends.spirv.launching.values.host_copies import Pointer
 
 DTYPES = {
@@ -40,6 +40,38 @@ def test_what_is_left_of_a_sum_is_measured_by_the_largest_result() -> None:
     assert _compare("fp32", [1.0, 2e-4], [1.0, 1e-4]) is not None
     # Not by what no kernel wrote.
     assert _compare("fp32", [1e9, 2e-4], [1e9, 1e-4], before=[1e9, 0.0]) is not None
+
+
+def test_what_the_reference_is_uncertain_of_is_the_same() -> None:
+    def compare(usual: list[float], reference: list[float], *near: list[float]) -> Difference | None:
+        arrays = [[np.float32(one).view(np.uint8)] for one in ([9.0, 9.0], usual, reference, *near)]
+        return difference([Pointer("out", "fp32", 0, 0, 0)], arrays[0], arrays[1], arrays[2], set(), arrays[3:])
+
+    assert compare([1.0, 2.5], [1.0, 2.0], [1.0, 2.1]) is not None
+    assert compare([1.0, 2.5], [1.0, 2.0], [1.0, 2.1], [1.0, 1.85]) is None
+    assert compare([3.0, 2.5], [1.0, 2.0], [1.0, 3.0]) is not None
+    for wrong in (np.nan, np.inf):
+        assert compare([wrong, 2.0], [1.0, 2.0], [wrong, 2.0]) is not None
+        assert compare([1.5, 2.0], [1.0, 2.0], [wrong, 2.0]) is not None
+
+
+@pytest.mark.parametrize(
+    ("pointee", "computed", "bits"), [("fp32", "f32", 23), ("fp32", "bf16", 7), ("fp16", "f32", 10), ("bf16", "f16", 7)]
+)
+def test_floats_are_nudged_by_a_unit_in_the_last_place(pointee: str, computed: str, bits: int) -> None:
+    numbers = np.array([1.25, -1.75, 1e-3, 0.0, -0.0, 1.0, 300.0, np.nan, -np.inf], DTYPES[pointee])
+    pointers = [Pointer("x", pointee, 0, 0, 0), Pointer("of", "i32", 1, 0, 1)]
+    before, seen = [numbers.view(np.uint8), np.arange(3, dtype=np.int32).view(np.uint8)], set()
+    for seed in range(9):
+        x, of = nudged(pointers, before, {computed}, seed)
+        found = x.view(DTYPES[pointee])
+        steps = (found[:3].astype(np.float64) / numbers[:3].astype(np.float64) - 1) * 2.0**bits
+        assert (np.abs(steps) > 0.49).all() and (np.abs(steps) < 1.01).all()
+        assert (found[3:].view(np.uint8) == numbers[3:].view(np.uint8)).all() and (of == before[1]).all()
+        seen |= set(np.sign(steps))
+    assert seen == {-1, 1}
+    several = [pointers[0], Pointer("same", "i32", 0, 0, 2)]
+    assert (nudged(several, before, {computed}, 0)[0] == before[0]).all()
 
 
 def test_infinities_and_nan() -> None:

@@ -1,4 +1,7 @@
-"""Whether what two compilations of a kernel wrote is the same: integers bit by bit, floats as far as rounding goes."""
+"""Whether what two compilations of a kernel wrote is the same: integers bit by bit, floats as far as rounding goes.
+
+Where terms cancel, rounding goes as far as the reference's results move if what it reads is a unit in the last place
+larger or smaller (nudged())."""
 
 from __future__ import annotations
 
@@ -21,6 +24,9 @@ _TOLERANCES = {52: 1e-9, 23: 1e-4, 10: 5e-3, 7: 4e-2, 3: 0.3, 2: 0.6}
 #: Results near 0 may differ by so much of the largest one, times the tolerance: they are what sums left over.
 _OF_LARGEST = 0.01
 
+#: A result may differ by so many times what it moves by where arguments are nudged(): a kernel rounds more than once.
+_ROUNDINGS = 4
+
 
 def apart(x: Any, y: Any, allowed: float, results: Any, of_largest: float = _OF_LARGEST) -> Any:
     """Which floats of ``x`` are further from those of ``y`` than ``allowed``, relative to y and a part of the largest
@@ -39,8 +45,13 @@ def tolerance(pointee: str, computed: Iterable[str] = ()) -> float:
     stored = _FLOATS.get(pointee)
     if stored is None:
         return 0.0
+    return _TOLERANCES[_mantissa(stored, computed)]
+
+
+def _mantissa(stored: FloatElement, computed: Iterable[str]) -> int:
+    """The bits of the coarsest mantissa."""
     mantissas = [10 if name == "tf32" else FLOATS[name].mantissa for name in computed]
-    return _TOLERANCES[min([stored.mantissa, *(bits for bits in mantissas if bits)])]
+    return min([stored.mantissa, *(bits for bits in mantissas if bits)])
 
 
 @dataclass(frozen=True)
@@ -62,16 +73,39 @@ def difference(
     usual: Sequence[Any],
     reference: Sequence[Any],
     computed: set[str],
+    near: Sequence[Sequence[Any]] = (),
 ) -> Difference | None:
     """The first argument that differs, with its first element; None if all are the same. ``before``, ``usual``,
     ``reference``: the bytes of all storages before a launch, and after it was run in both ways. ``computed``: the float
-    types that the kernel computes in."""
+    types that the kernel computes in. ``near``: the bytes after the reference ran from nudged() memory."""
     for pointer in pointers:
-        storage = pointer.storage
-        found = _of(pointer, before[storage], usual[storage], reference[storage], tolerance(pointer.pointee, computed))
+        of = pointer.storage
+        others = [one[of] for one in near]
+        found = _of(pointer, before[of], usual[of], reference[of], others, tolerance(pointer.pointee, computed))
         if found is not None:
             return found
     return None
+
+
+def nudged(pointers: Sequence[Pointer], before: Sequence[Any], computed: Iterable[str], seed: int) -> list[Any]:
+    """The memory before a launch with floats that are a unit in the last place larger or smaller, at random: of their
+    type, or of the coarsest that the kernel computes in. Whole numbers, which may count or name something, memory that
+    is read as several types, and floats of 8 bits stay."""
+    import numpy
+
+    random, changed = numpy.random.default_rng(seed), [one.copy() for one in before]
+    for pointer in pointers:
+        known = _FLOATS.get(pointer.pointee)
+        several = any(one.storage == pointer.storage and one.pointee != pointer.pointee for one in pointers)
+        if known is None or known.bytes == 1 or several:
+            continue
+        bits = _elements(pointer, before[pointer.storage])
+        values, step = _values(pointer, bits), 1 << known.mantissa - _mantissa(known, computed)
+        loose = numpy.isfinite(values) & (values != numpy.rint(values)) & (bits << 1 > 2 * step)
+        up = random.random(len(bits)) < 0.5
+        moved = numpy.where(up, bits + bits.dtype.type(step), bits - bits.dtype.type(step))
+        _elements(pointer, changed[pointer.storage])[loose] = moved[loose]
+    return changed
 
 
 def worst(pointers: Sequence[Pointer], usual: Sequence[Any], reference: Sequence[Any]) -> float:
@@ -95,7 +129,9 @@ def worst(pointers: Sequence[Pointer], usual: Sequence[Any], reference: Sequence
     return float(most)
 
 
-def _of(pointer: Pointer, before: Any, usual: Any, reference: Any, allowed: float) -> Difference | None:
+def _of(
+    pointer: Pointer, before: Any, usual: Any, reference: Any, near: list[Any], allowed: float
+) -> Difference | None:
     import numpy
 
     if numpy.array_equal(usual, reference):
@@ -109,6 +145,10 @@ def _of(pointer: Pointer, before: Any, usual: Any, reference: Any, allowed: floa
     differ = numpy.ones(len(unequal), bool)
     if allowed:
         differ = apart(x, y, allowed, _values(pointer, reference[written]))
+        for other in near:
+            with numpy.errstate(invalid="ignore"):
+                moved = numpy.abs(_values(pointer, _elements(pointer, other)[unequal]) - y)
+                differ &= ~(numpy.isfinite(moved) & (numpy.abs(x - y) <= _ROUNDINGS * moved))
     places = numpy.flatnonzero(differ)
     if not len(places):
         return None

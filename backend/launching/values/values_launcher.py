@@ -22,13 +22,15 @@ from ...runtime.native_module import native
 from ...ttgir.ir import Module
 from ...ttgir.parser import parse_module
 from .bisection import Found, find
-from .differences import Difference, difference, worst
+from .differences import Difference, difference, nudged, worst
 from .host_copies import Pointer, Storage, Untold, pointers
 from .launch_report import report
 from .skipped import adds_floats_in_any_order, computed_in, why_not, writing_place
 
 _log = logging.getLogger(__name__)
 _told: set[tuple[str, str]] = set()
+#: How often the reference runs from nudged memory, where a value differs.
+_NUDGES = 8
 
 #: Set while launches are compared: what copying memory launches itself is not.
 _COMPARING: ContextVar[bool] = ContextVar("values are compared", default=False)
@@ -164,15 +166,29 @@ class ValuesLauncher:
             self._say("it adds floats atomically, and two launches of it differ")
             return
 
+        near = [] if unstable else self._near(run, arguments, computed)
+        found = difference(arguments, run.before, usual, expected, computed, near)
+        if found is None:
+            _log.info("kernel '%s': terms cancel, and the reference is as uncertain", self._metadata.name)
+            return
+
         def is_right(without: Collection[str]) -> bool | None:
             try:
                 values = run.of_variant(self._variant(without))
             except Exception as error:
                 _log.info("without %s: %s", ", ".join(without), _first_line(error))
                 return None
-            return difference(arguments, run.before, values, expected, computed) is None
+            return difference(arguments, run.before, values, expected, computed, near) is None
 
         self._raise(run, found, Found((), None) if unstable else find(self._items, is_right), unstable)
+
+    def _near(self, run: _Run, arguments: list[Pointer], computed: set[str]) -> list[list[Any]]:
+        """What the reference writes from memory whose floats are rounded otherwise; nothing if it faults then."""
+        variant = self._variant(self._items)
+        try:
+            return [run.of_variant(variant, nudged(arguments, run.before, computed, seed)) for seed in range(_NUDGES)]
+        except native().KernelFault:
+            return []
 
     def _raise(self, run: _Run, found: Difference, items: Found, unstable: bool) -> None:
         place = writing_place(self._reference, found.pointer.number) or _place_of(self._source)
@@ -209,25 +225,25 @@ class _Run:
         self.before = [one.read(context) for one in storages]
         self._fresh = True
 
-    def after(self, launch: Callable[..., None], function: Any) -> list[Any]:
-        """The bytes after a launch from that memory."""
-        if not self._fresh:
-            self.put_back(self.before)
+    def after(self, launch: Callable[..., None], function: Any, memory: Sequence[Any] | None = None) -> list[Any]:
+        """The bytes after a launch from that memory, or from other."""
+        if not self._fresh or memory:
+            self.put_back(memory or self.before)
         self._fresh = False
         args = list(self.args)
         args[LaunchArgument.FUNCTION] = function
         launch(*args)
         return [one.read(self._context) for one in self.storages]
 
-    def of_variant(self, variant: tuple[Any, Callable[..., None]]) -> list[Any]:
-        """The bytes after a launch of a variant from that memory. Launch hooks are not told of it."""
+    def of_variant(self, variant: tuple[Any, Callable[..., None]], memory: Sequence[Any] | None = None) -> list[Any]:
+        """The bytes after a launch of a variant from that memory, or from other. Launch hooks are not told of it."""
         compiled, launch = variant
 
         def unhooked(*args: Any) -> None:
             hooks = LaunchArgument.LAUNCH_METADATA
             launch(*args[:hooks], *[None] * (FIRST_ARGUMENT - hooks), *args[FIRST_ARGUMENT:])
 
-        return self.after(unhooked, compiled.function)
+        return self.after(unhooked, compiled.function, memory)
 
     def put_back(self, values: Sequence[Any]) -> None:
         """Puts bytes into all storages."""
