@@ -2,7 +2,8 @@
 
     python -m tools suites --fetch sources                 # libraries with their tests; pip installs their needs
     python -m tools suites sources [--only liger-kernel] [--tests 300] [--each 120] [--jobs 8 --within 600]
-    python -m tools suites sources --values                # those that passed, with TRITON_SPIRV_CHECK_VALUES=1
+    python -m tools suites sources --values                # those that passed, with TRITON_SPIRV_CHECK_VALUES=1; of a
+                                                           # library without results, those that are chosen
     python -m tools suites --page                          # docs/internals/suites.md, of the results in build/suites;
                                                            # a library without results stays as it is there
 
@@ -93,7 +94,7 @@ def run_here(root: Path, options: argparse.Namespace) -> int:
     sys.path[:0] = [str(root / path) for path in options.path.split()]
     sys.modules.update({name: ModuleType(name) for name in options.absent.split()})
     only = set(json.loads(options.chosen.read_text(encoding="utf-8"))) if options.chosen else None
-    memory, more = int(options.memory * (1 << 30)), {"commit": options.commit}
+    memory, more = int(options.memory * (1 << 30)), {"commit": options.commit, "torch": torch.__version__}
     sizes = options.tests, options.seed, options.each, memory
     recorder = Recorder(options.output, *sizes, only, options.largest, more, options.values)
     # Without the library's own settings of pytest, some of which need plugins.
@@ -145,14 +146,15 @@ class _Runs:
         self.tests: int = options.tests
         self.passed: list[str] | None = None
         if options.values:
-            chosen = folder / f"{suite.package}.chosen.json"
-            rows = results(folder / f"{suite.package}.jsonl")
-            # Of a test that is known to launch no kernel of the library's, nothing would be compared.
-            passed = [(name, row.get("launches", 1)) for name, row in rows.items() if row["outcome"] == PASSED]
-            self.passed = [name for name, launches in passed if launches]
-            chosen.write_text(json.dumps(self.passed), encoding="utf-8")
-            self.options += ["--values", "--chosen", str(chosen)]
+            self.options.append("--values")
             self.environment["TRITON_SPIRV_CHECK_VALUES"] = "1"
+            if rows := results(folder / f"{suite.package}.jsonl"):
+                chosen = folder / f"{suite.package}.chosen.json"
+                # Of a test that is known to launch no kernel of the library's, nothing would be compared.
+                passed = [(name, row.get("launches", 1)) for name, row in rows.items() if row["outcome"] == PASSED]
+                self.passed = [name for name, launches in passed if launches]
+                chosen.write_text(json.dumps(self.passed), encoding="utf-8")
+                self.options += ["--chosen", str(chosen)]
 
     def start(self) -> subprocess.Popen[bytes] | None:
         """A further process, with the files that have a test left; None if there are none."""
@@ -217,7 +219,7 @@ class Counts:
     ``unmarked``: of how many results it is not known which commit gave them. ``launches``: of the tests that passed,
     those whose launches were counted, how many of them each. ``kernels``: the library's that tests that passed launch,
     of those whose names are known; ``compared``: kernels with a launch whose values were; ``not_compared``: why one's
-    were not."""
+    were not. ``torch``: its versions."""
 
     collected: int = 0
     passed: int = 0
@@ -229,6 +231,7 @@ class Counts:
     kernels: set[str] = field(default_factory=set)
     compared: set[str] = field(default_factory=set)
     not_compared: dict[str, str] = field(default_factory=dict)
+    torch: set[str] = field(default_factory=set)
 
     def of(self, whose: str) -> int:
         """How many failures are whose."""
@@ -264,6 +267,7 @@ def counted(suite: Suite, rows: Rows) -> Counts:
                 counts.ours.append(f"{outcome}: {said}")
         else:
             counts.passed += outcome == PASSED
+            counts.torch |= {row["torch"]} if "torch" in row else set()
             counts.kernels |= set(row.get("kernels", ()))
             counts.compared |= row.get("compared", {}).keys()
             counts.not_compared |= row.get("not_compared", {})
@@ -285,6 +289,28 @@ def report(suite: Suite, counts: Counts) -> bool:
     return not counts.ours
 
 
+def _of_values(again: Counts, alone: bool = False) -> list[str]:
+    """What a library's part of the page says of tests with values compared; ``alone``: that were not run before."""
+    kernels = (again.kernels & again.not_compared.keys()) - again.compared
+    left = {kernel.rpartition(".")[2]: re.split(r" \(|; ", again.not_compared[kernel])[0] for kernel in kernels}
+    said = [f"Not compared: `{kernel}`, since {why}." for kernel, why in sorted(left.items())]
+    if alone:
+        said += [
+            f"With values compared: the chosen tests in a run of its own, with torch {', '.join(sorted(again.torch))}."
+        ]
+    for (whose, why), tests in sorted(again.reasons.items()):
+        said += [f"With values compared, {whose}: {why} ({len(tests)})."]
+    return [line for one in said for line in textwrap.wrap(one, 118)]
+
+
+def _with_values(section: list[str], said: list[str]) -> list[str]:
+    """A library's part of the page with what it now says of values."""
+    parts = re.split(r"^(?=[A-Z|`])", "\n".join(section), flags=re.MULTILINE)
+    others = [part for part in parts if not part.startswith(("Not compared: ", "With values compared"))]
+    text = "".join(others).partition("\n| tests |")
+    return [*text[0].splitlines(), *said, *f"{text[1]}{text[2]}".splitlines()]
+
+
 def page(folder: Path, before: str = "", fewer: bool = False) -> str:
     """docs/internals/suites.md. A suite without results, or without those of values, is as it was ``before``.
 
@@ -299,8 +325,9 @@ def page(folder: Path, before: str = "", fewer: bool = False) -> str:
         "([torch.md](../torch.md)). Skips of the tests' own are not counted as run. *ours*: failures that this project",
         "has yet to mend; *theirs*: of the library or its test; *limits*: of the device, or of the time for one test.",
         "*kernels*: tests that passed and launch a kernel besides those of the device's own operations, of how many",
-        "this is known. *values*: tests that passed and ran again with `TRITON_SPIRV_CHECK_VALUES=1`, and how many of",
-        "these differed, except for what is left where terms cancel ([debugging.md](../debugging.md#check-values)).",
+        "this is known. *values*: tests that passed with `TRITON_SPIRV_CHECK_VALUES=1` but for values that differ, of",
+        "those that passed before, or of those chosen in a run of its own, and how many differed, except for what is",
+        "left where terms cancel ([debugging.md](../debugging.md#check-values)).",
         "*compared*: the library's kernels with a launch whose values were compared, of those that such tests launch.",
         "Of launches with the same code, grid, numbers and shapes the first is compared. The device's own operations",
         "are not.",
@@ -313,21 +340,19 @@ def page(folder: Path, before: str = "", fewer: bool = False) -> str:
         again = counted(suite, results(folder / f"{suite.package}.values.jsonl"))
         name = f"| {suite.package} {suite.version} |"
         row = next((line for line in before.splitlines() if line.startswith(name)), f"{name} not run yet{' |' * 10}")
-        if not counts.collected:
-            lines.append(row)
-            continue
-        values, of_kernels = (cell.strip() for cell in row.split("|")[-3:-1])
+        cells = [cell.strip() for cell in row.split("|")[2:-1]]
+        if counts.collected:
+            cells[:5] = map(str, (counts.collected, counts.run, counts.passed, len(counts.ours), counts.of(THEIRS)))
+            cells[5:8] = map(str, (counts.of(LIMIT), counts.skipped, counts.reached))
         if ran := again.passed + len(again.ours):
-            if not fewer and ran < (earlier := int(values.partition(" ")[0] or 0)):
+            if not fewer and ran < (earlier := int(cells[8].partition(" ")[0] or 0)):
                 lost.append(f"{suite.package} {ran}, not {earlier}")
-            values = f"{ran} run, {len(again.ours)}"
             known = again.kernels | counts.kernels
-            of_kernels = f"{len(known & again.compared)} of {len(known)}" if known else ""
-        lines.append(
-            f"{name} {counts.collected} | {counts.run} | {counts.passed} | {len(counts.ours)} | {counts.of(THEIRS)} | "
-            f"{counts.of(LIMIT)} | {counts.skipped} | {counts.reached} | {values} | "
-            f"{of_kernels} |"
-        )
+            cells[8:] = (
+                f"{ran} run, {len(again.ours)}",
+                f"{len(known & again.compared)} of {len(known)}" if known else "",
+            )
+        lines.append(f"{name} {' | '.join(cells)} |" if ran or counts.collected else row)
     if lost:
         raise ValueError(f"values of fewer tests than on the page: {'; '.join(lost)}. --fewer-values takes them")
     lines += ["", "## How they are run", "", "```"]
@@ -339,8 +364,10 @@ def page(folder: Path, before: str = "", fewer: bool = False) -> str:
     lines += ["libraries, what is left out, and the reasons below. `python3 -m tools suites --page` writes this page."]
     for suite, counts in found:
         lines += ["", f"## {suite.package}"]
+        again = counted(suite, results(folder / f"{suite.package}.values.jsonl"))
         if not counts.collected and suite.package in kept:
-            lines += kept[suite.package]
+            section = kept[suite.package]
+            lines += _with_values(section, _of_values(again, alone=True)) if again.passed else section
             continue
         lines += [""]
         name, tag = suite.repository
@@ -357,14 +384,7 @@ def page(folder: Path, before: str = "", fewer: bool = False) -> str:
             lines += [f"Left out: tests whose names state more than {suite.largest:,} elements (`B`·`T`·`H`·`D`)."]
         if counts.unmarked:
             lines += [f"Results of an earlier state, whose commit is not known: {counts.unmarked}."]
-        again = counted(suite, results(folder / f"{suite.package}.values.jsonl"))
-        kernels = (again.kernels & again.not_compared.keys()) - again.compared
-        left = {kernel.rpartition(".")[2]: again.not_compared[kernel] for kernel in kernels}
-        for kernel, why in sorted(left.items()):
-            why = re.split(r" \(|; ", why)[0]
-            lines += textwrap.wrap(f"Not compared: `{kernel}`, since {why}.", 118)
-        for (whose, why), tests in sorted(again.reasons.items()):
-            lines += textwrap.wrap(f"With values compared, {whose}: {why} ({len(tests)}).", 118)
+        lines += _of_values(again)
         if counts.reasons or counts.ours:
             lines += ["", "| tests | whose | why |", "| --- | --- | --- |"]
             lines += [f"| {len(tests)} | {whose} | {why} |" for (whose, why), tests in sorted(counts.reasons.items())]

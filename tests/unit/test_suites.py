@@ -107,6 +107,14 @@ def test_what_becomes_of_tests(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert (again.run, again.passed, suites.report(SUITE, again)) == (1, 1, True)
     # Of two equal launches the first is compared, and operations of the device's are not.
     assert {*rows[launching]["compared"]} == {*rows[launching]["kernels"]} == again.compared == {"a_library.fill"}
+    # Of a library without results the chosen tests run.
+    vars(options).update(output=tmp_path / "alone", resume=False, tests=22)
+    alone = run()
+    assert (
+        len(alone) == 24
+        and alone[launching]["compared"] == rows[launching]["compared"]
+        and alone["collected"]["message"] == "61"
+    )
 
 
 def test_what_a_test_left_is_given_back() -> None:
@@ -146,9 +154,26 @@ def test_a_page_keeps_what_was_not_run_again(tmp_path: Path) -> None:
     again |= {"kernels": ["one", "two"], "compared": {"one": ["1"], "of torch's compiler": ["2"]}}
     again["not_compared"] = {"two": "it makes pointers; pass others", "one": "its memory is not known"}
     (tmp_path / f"{SUITES[0].package}.values.jsonl").write_text(json.dumps(again))
-    after = suites.page(tmp_path)
+    before = after = suites.page(tmp_path)
     assert "| 9 | 1 | 1 | 0 | 0 | 0 | 0 | 1 of 1 | 1 run, 0 | 1 of 2 |" in after and "whose commit" not in after
     assert "\nNot compared: `two`, since it makes pointers.\n" in after and "not known." not in after
+
+
+def test_a_page_takes_values_of_a_run_of_its_own(tmp_path: Path) -> None:
+    suite, first = SUITES[0], f"| {SUITES[0].package} {SUITES[0].version} |"
+    before = suites.page(tmp_path).replace(f"{first} not run yet", f"{first} 7")
+    old = "Not compared: `two`, since it\nmakes pointers.\nWith values compared, limit: no\n`memory` (3)."
+    table = "\n\n| tests | whose | why |\n| --- | --- | --- |\n| 1 | theirs | it fails |\n"
+    before = before.replace(f"\n\n## {SUITES[1].package}", f"\n{old}{table}\n## {SUITES[1].package}")
+    rows = [dict(test="b", outcome="failed", message="ValuesDiffer")]
+    rows += [dict(test="a", outcome="passed", message="", kernels=["one"], compared={"one": ["1"]}, torch="2.11")]
+    (tmp_path / f"{suite.package}.values.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    after = suites.page(tmp_path, before)
+    assert f"{first} 7 |{'  |' * 7} 2 run, 1 | 1 of 1 |" in after
+    said = "With values compared: the chosen tests in a run of its own, with torch 2.11."
+    assert f"{said}{table}\n## {SUITES[1].package}" in after and old not in after
+    assert after.partition(f"## {SUITES[1].package}\n")[2] == before.partition(f"## {SUITES[1].package}\n")[2]
+    assert suites.page(tmp_path, after) == after
 
 
 def test_a_page_keeps_values_of_more_tests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
