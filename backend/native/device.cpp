@@ -107,6 +107,10 @@ void Device::write_timestamp(Timestamp&, Stream*) { throw std::runtime_error("th
 
 double Device::elapsed(const Timestamp&, const Timestamp&) { throw std::runtime_error("the device has no timestamps"); }
 
+std::shared_ptr<void> Device::adopt(Address, uint64_t, std::shared_ptr<void>) {
+  throw std::runtime_error("the device has memory of its own");
+}
+
 uint64_t Device::launch(const Dispatch& dispatch, const ExternalWait* after) {
   if (Recording* recording = Recording::current(*this); recording != nullptr && after == nullptr) {
     recording->add(dispatch);

@@ -72,6 +72,9 @@ class USED_BY_TORCH Device : public std::enable_shared_from_this<Device> {
   virtual void forget(KernelHandle) {}
   // Submits the dispatch, or adds it to the thread's recording. Returns the timeline's value when the dispatch is done.
   uint64_t launch(const Dispatch& dispatch, const ExternalWait* after = nullptr);
+  // Takes host memory that is the caller's own for device memory, where that is the same. `owner` is released when what
+  // this returns has been, and no submitted work can use the memory any more.
+  virtual std::shared_ptr<void> adopt(Address address, uint64_t bytes, std::shared_ptr<void> owner);
   // Runs the dispatch and returns true, where that is known to take less time than Python's lock may be held for, and
   // it is to be neither recorded nor queued.
   virtual bool launched_at_once(const Dispatch&) { return false; }

@@ -75,6 +75,21 @@ std::shared_ptr<Allocation> MemoryPool::take(uint64_t bytes) {
   return std::make_shared<Allocation>(shared_from_this(), block, bytes);
 }
 
+std::shared_ptr<Allocation> MemoryPool::adopt(Device& device, uint64_t address, uint64_t bytes,
+                                              std::shared_ptr<void> owner) {
+  const uint64_t size = size_of(bytes);
+  std::shared_ptr<void> adopted = device.adopt(address, bytes, std::move(owner));
+  Block* const block = new_block({address, size, nullptr, nullptr, false, false});
+  block->adopted = std::move(adopted);
+  block->buffer = buffers_.insert(buffers_.end(), {py::object(), size, block});
+  ++allocations;
+  reserved += size;
+  peak_reserved = std::max(peak_reserved, reserved);
+  allocated += size;
+  peak_allocated = std::max(peak_allocated, allocated);
+  return std::make_shared<Allocation>(shared_from_this(), block, bytes);
+}
+
 void MemoryPool::add(py::object buffer, uint64_t address, uint64_t bytes, bool few) {
   Block* const block = new_block({address, bytes, nullptr, nullptr, true, few});
   buffers_.push_back({std::move(buffer), bytes, block});
@@ -85,6 +100,12 @@ void MemoryPool::add(py::object buffer, uint64_t address, uint64_t bytes, bool f
 
 void MemoryPool::give_back(Block* block) {
   allocated -= block->size;
+  if (const std::shared_ptr<void> adopted = std::move(block->adopted)) {
+    reserved -= block->size;
+    buffers_.erase(block->buffer);
+    drop_block(block);
+    return;
+  }
   if (device_) block->freed = device_->submitted();
   if (block->after != nullptr && block->after->is_idle) {
     remove_idle(block->after);

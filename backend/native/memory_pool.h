@@ -44,6 +44,10 @@ class MemoryPool : public std::enable_shared_from_this<MemoryPool> {
   // Returns at least `bytes` bytes, or null if nothing idle has room. Work that was submitted before they were freed
   // may still use them; what this thread's stream does later runs after it.
   USED_BY_TORCH std::shared_ptr<Allocation> take(uint64_t bytes);
+  // Memory of `device` that lies where something else put it (Device::adopt()). It is in use until it is freed, and
+  // never idle.
+  USED_BY_TORCH std::shared_ptr<Allocation> adopt(Device& device, uint64_t address, uint64_t bytes,
+                                                  std::shared_ptr<void> owner);
   // Adds a buffer as idle memory. `few`: for allocations of few bytes.
   void add(pybind11::object buffer, uint64_t address, uint64_t bytes, bool few);
   // Forgets and returns the buffers without allocations. The caller frees them.
@@ -59,12 +63,15 @@ class MemoryPool : public std::enable_shared_from_this<MemoryPool> {
 
  private:
   friend class Allocation;
+  struct Buffer;
   // A part of a buffer, between its neighbours there.
   struct Block {
     uint64_t address, size;
     Block *before, *after;
     bool is_idle, few;
-    uint64_t freed = 0;  // the work that was submitted when it was last freed
+    uint64_t freed = 0;               // the work that was submitted when it was last freed
+    std::shared_ptr<void> adopted{};  // what lets go of memory that was adopted, and its place among the buffers
+    std::list<Buffer>::iterator buffer{};
   };
   struct Idle {
     uint64_t size, address;

@@ -47,6 +47,7 @@ class CpuDevice final : public Device {
   bool close() override;
 
   std::unique_ptr<Buffer> allocate(uint64_t bytes, MemoryKind kind) override;
+  std::shared_ptr<void> adopt(Address address, uint64_t bytes, std::shared_ptr<void> owner) override;
   std::shared_ptr<Recorded> make_recorded() override;
   // Throws the error of a launch up to `value` that nobody waited for before, or of an earlier one.
   void wait(uint64_t value) override;
@@ -130,7 +131,9 @@ class CpuDevice final : public Device {
   void work();
 
   void check_range(Address address, uint64_t bytes);
-  void give_back(void* memory, uint64_t bytes);
+  void add_memory(uint64_t address, uint64_t bytes);
+  // Memory is the device's no more. `owned` is released when no submitted work can use it.
+  void give_back(uint64_t address, std::shared_ptr<void> owned);
 
   // Around a fork: nothing changes meanwhile. In the child, the threads are gone, and with them what they had to do.
   void lock_for_fork();

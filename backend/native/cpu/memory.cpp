@@ -79,37 +79,38 @@ cpu::Launch launch_of(const cpu::Kernel& kernel, const Block& block) {
 
 }  // namespace
 
+namespace {
+
+std::shared_ptr<void> owned(void* memory, uint64_t allocated) {
+  return {memory, [allocated](void* ended) {
+            if (allocated >= kLargePage) {
+              cpu::pages::unmap(ended, allocated);
+            } else {
+              ::operator delete(ended, std::align_val_t(kAlignment));
+            }
+          }};
+}
+
+}  // namespace
+
 class CpuBuffer final : public Buffer {
  public:
   CpuBuffer(std::shared_ptr<CpuDevice> device, uint64_t bytes, void* memory, uint64_t allocated)
       : Buffer(bytes, reinterpret_cast<Address>(memory), memory), device_(std::move(device)), allocated_(allocated) {}
   ~CpuBuffer() override {
-    if (address_ != 0) device_->give_back(host_, allocated_);
+    if (address_ != 0) device_->give_back(address_, owned(host_, allocated_));
   }
 
   void free() override {
     if (address_ == 0) return;
     if (!device_->failed() && !device_->stopped_) device_->synchronize();
-    device_->give_back(std::exchange(host_, nullptr), allocated_);
-    address_ = 0;
+    device_->give_back(std::exchange(address_, 0), owned(std::exchange(host_, nullptr), allocated_));
   }
 
  private:
   std::shared_ptr<CpuDevice> device_;
   uint64_t allocated_;
 };
-
-namespace {
-
-void release(void* memory, uint64_t allocated) {
-  if (allocated >= kLargePage) {
-    cpu::pages::unmap(memory, allocated);
-  } else {
-    ::operator delete(memory, std::align_val_t(kAlignment));
-  }
-}
-
-}  // namespace
 
 std::unique_ptr<Buffer> CpuDevice::allocate(uint64_t bytes, MemoryKind) {
   const Use use(*this);
@@ -124,24 +125,39 @@ std::unique_ptr<Buffer> CpuDevice::allocate(uint64_t bytes, MemoryKind) {
                    : ::operator new(allocated, std::align_val_t(kAlignment), std::nothrow);
   if (memory == nullptr)
     throw DeviceError("the system has no memory for " + std::to_string(bytes) + " bytes", DeviceError::Kind::kNoMemory);
-  {
-    const std::lock_guard<std::mutex> lock(buffers_mutex_);
-    buffers_[reinterpret_cast<uint64_t>(memory)] = bytes;
-    if (emulates_) cpu::add_device_memory(reinterpret_cast<uint64_t>(memory), bytes);
-  }
+  add_memory(reinterpret_cast<uint64_t>(memory), bytes);
   return std::make_unique<CpuBuffer>(std::static_pointer_cast<CpuDevice>(shared_from_this()), bytes, memory, allocated);
 }
 
-void CpuDevice::give_back(void* memory, uint64_t allocated) {
+std::shared_ptr<void> CpuDevice::adopt(Address address, uint64_t bytes, std::shared_ptr<void> owner) {
+  const Use use(*this);
+  check_usable();
+  add_memory(address, bytes);
+  auto device = std::static_pointer_cast<CpuDevice>(shared_from_this());
+  return {reinterpret_cast<void*>(address), [device = std::move(device), owner = std::move(owner)](void* memory) {
+            device->give_back(reinterpret_cast<uint64_t>(memory), owner);
+          }};
+}
+
+void CpuDevice::add_memory(uint64_t address, uint64_t bytes) {
+  const std::lock_guard<std::mutex> lock(buffers_mutex_);
+  buffers_[address] = bytes;
+  if (emulates_) cpu::add_device_memory(address, bytes);
+}
+
+void CpuDevice::give_back(uint64_t address, std::shared_ptr<void> owned) {
   {
     const std::lock_guard<std::mutex> lock(buffers_mutex_);
-    buffers_.erase(reinterpret_cast<uint64_t>(memory));
+    buffers_.erase(address);
   }
-  if (failed()) return;  // a kernel that never ended may use it
-  keep(submitted(), std::shared_ptr<void>(memory, [allocated, emulates = emulates_](void* ended) {
-         if (emulates) cpu::remove_device_memory(reinterpret_cast<uint64_t>(ended));
-         release(ended, allocated);
-       }));
+  if (failed()) {  // a kernel that never ended may use it
+    new std::shared_ptr<void>(std::move(owned));
+    return;
+  }
+  if (emulates_)
+    owned = {reinterpret_cast<void*>(address),
+             [owned = std::move(owned)](void* ended) { cpu::remove_device_memory(reinterpret_cast<uint64_t>(ended)); }};
+  keep(submitted(), std::move(owned));
 }
 
 bool CpuDevice::owns(Address address, uint64_t bytes) {

@@ -104,11 +104,13 @@ void free_dlpack_tensor(void* tensor) { release(static_cast<DlManagedTensor*>(te
 
 py::object dlpack_capsule(std::shared_ptr<Allocation> memory, std::vector<int64_t> shape, std::vector<int64_t> strides,
                           int device, uint8_t code, uint8_t bits) {
-  auto* const managed = static_cast<DlManagedTensor*>(
-      dlpack_tensor(std::move(memory), std::move(shape), std::move(strides), device, code, bits));
+  return dlpack_capsule(dlpack_tensor(std::move(memory), std::move(shape), std::move(strides), device, code, bits));
+}
+
+py::object dlpack_capsule(void* managed) {
   PyObject* const capsule = PyCapsule_New(managed, kCapsuleName, destroy_capsule);
   if (capsule == nullptr) {
-    release(managed);
+    free_dlpack_tensor(managed);
     throw py::error_already_set();
   }
   return py::reinterpret_steal<py::object>(capsule);

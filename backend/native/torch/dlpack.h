@@ -15,6 +15,9 @@ namespace triton_spirv {
 void* dlpack_tensor(std::shared_ptr<Allocation> memory, std::vector<int64_t> shape, std::vector<int64_t> strides,
                     int device, uint8_t code, uint8_t bits);
 
+// Makes the capsule of such a DLManagedTensor, which takes it.
+pybind11::object dlpack_capsule(void* managed);
+
 // Frees it, from any thread.
 void free_dlpack_tensor(void* tensor);
 

@@ -159,8 +159,10 @@ PYBIND11_MODULE(_native_torch, m) {
       .def("add_tensor", &PreparedPlan::add_tensor, py::kw_only(), py::arg("allocation"), py::arg("code"),
            py::arg("bytes"), py::arg("sizes"), py::arg("strides"))
       .def("set_tuple", &PreparedPlan::set_tuple, py::arg("is_tuple"))
-      .def("set_torchs", &PreparedPlan::set_torchs, py::arg("overload"), py::arg("write"),
-           "Torch's own kernel writes the results: by an overload, or \"\", and by `write`: (args, kwargs, results).");
+      .def(
+          "set_torchs", &PreparedPlan::set_torchs, py::arg("overload"), py::arg("write"), py::arg("taken"),
+          "Torch's own kernel does it: by an overload, or None, and by `write`: (args, kwargs, results). With `taken`: "
+          "(a tensor on the CPU) → its copy, it makes the results, and `write`: (args, kwargs) → them.");
 
   m.attr("ABI_VERSION") = kAbiVersion;
   m.def("are_aligned", &are_aligned, py::arg("addresses"), py::arg("alignment"),
@@ -200,6 +202,14 @@ PYBIND11_MODULE(_native_torch, m) {
   m.def("guard_without_python", &guard_without_python, py::arg("functions"),
         "Have torch's guard of the device answer without Python. `functions`: its virtual functions in their order. "
         "False where nothing was replaced.");
-  m.def("dlpack_capsule", &dlpack_capsule, py::arg("memory"), py::arg("shape"), py::arg("strides"), py::arg("device"),
-        py::arg("code"), py::arg("bits"), "A DLPack capsule over an Allocation, which it keeps.");
+  m.def(
+      "adopted_tensor", &adopted_tensor, py::arg("host"), py::arg("device"), py::arg("pool"), py::arg("index"),
+      "A DLPack capsule of a tensor of the device in the memory of one on the CPU, a capsule of whose handle is given. "
+      "None where something else may refer to that.");
+  m.def(
+      "dlpack_capsule",
+      py::overload_cast<std::shared_ptr<Allocation>, std::vector<int64_t>, std::vector<int64_t>, int, uint8_t, uint8_t>(
+          &dlpack_capsule),
+      py::arg("memory"), py::arg("shape"), py::arg("strides"), py::arg("device"), py::arg("code"), py::arg("bits"),
+      "A DLPack capsule over an Allocation, which it keeps.");
 }

@@ -534,6 +534,8 @@ py::object Prepared::operator()(const py::args& args, const py::kwargs& kwargs) 
     for (PyObject* const tensor : call.tensors) tensors.append(py::handle(tensor));
     return record(call.key, args, kwargs, tensors);
   }
+  if (plan->adopts())
+    return checked(PyObject_CallFunctionObjArgs(plan->write().ptr(), args.ptr(), kwargs.ptr(), nullptr));
   const PreparedPlan::Memory memory = plan->allocate();
   py::object made = plan->made(*shared_, memory, call.tensors);
   if (plan->write())

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -87,13 +88,16 @@ class PreparedPlan {
                   std::vector<int64_t> strides);
   // Whether the results form one tuple.
   void set_tuple(bool is_tuple) { is_tuple_ = is_tuple; }
-  // Says that torch's own kernel writes the results, which are tensors: by that overload of the operation, or none
-  // where torch's C interface cannot call it, and by `write`: (args, kwargs, results).
-  void set_torchs(std::string overload, pybind11::object write) {
-    overload_ = std::move(overload), write_ = std::move(write);
+  // Says that torch's own kernel does the operation: by that overload of it, or none where torch's C interface cannot
+  // call it, and by `write`: (args, kwargs, results). The kernel writes the results, which are tensors; or it `adopts`
+  // what it makes: `write` then takes (args, kwargs) and gives results, and `taken`: (a tensor on the CPU) → its copy.
+  void set_torchs(std::optional<std::string> overload, pybind11::object write, pybind11::object taken) {
+    overload_ = std::move(overload), write_ = std::move(write), taken_ = std::move(taken);
   }
-  const std::string& overload() const { return overload_; }
+  const std::optional<std::string>& overload() const { return overload_; }
   const pybind11::object& write() const { return write_; }
+  bool adopts() const { return !taken_.is_none(); }
+  const pybind11::object& taken() const { return taken_; }
 
   struct Result {
     enum class Kind { kConstant, kArgument, kAgain, kTensor };
@@ -114,6 +118,7 @@ class PreparedPlan {
   pybind11::object made(const PreparedContext& shared, const Memory& memory,
                         const std::vector<PyObject*>& tensors) const;
   Device& device() const { return *device_; }
+  MemoryPool& pool() const { return *pool_; }
   bool is_refused() const;  // a kernel of it, by the device, since it was made
   int index() const { return index_; }
 
@@ -147,8 +152,9 @@ class PreparedPlan {
   std::vector<Result> results_;
   std::vector<pybind11::object> effects_;
   bool is_tuple_ = false;
-  std::string overload_;
+  std::optional<std::string> overload_;
   pybind11::object write_;  // null: the steps do
+  pybind11::object taken_ = pybind11::none();
 };
 
 // The properties of a call that decide its kind, and the values of its numbers.

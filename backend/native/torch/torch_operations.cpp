@@ -396,21 +396,81 @@ Handle in_host_memory(Handle tensor) {
   return made;
 }
 
-// Lets torch's kernel for the CPU write the results of a call, after all that was submitted, which may write to what it
-// reads. False if torch gives an error, or `write` of the plan is to do it.
-bool call_torchs(const TorchOperation& operation, const PreparedPlan& plan, const PreparedContext& shared,
-                 const Arguments& arguments, const Results& results) {
-  if (plan.overload().empty()) return false;
-  const py::int_ index(plan.index());
-  for (const py::handle check : shared.before_reading) checked(PyObject_CallOneArg(check.ptr(), index.ptr()));
-  std::vector<Passed> given;
-  if (!arguments.pass_on(in_host_memory, given)) return false;
-  for (const Passed made : results.made()) given.push_back(passed(in_host_memory(handle(made))));
+// What kernels may take for granted of an address that is told apart by nothing else (prepared.cpp).
+constexpr uint64_t kAdoptedAlignment = 16;
+
+// A tensor of the device as DLPack's, whose memory is that of one on the CPU to which nothing else refers; null where
+// it is not that alone, or is the device's memory.
+void* adopted(Handle host, Device& device, MemoryPool& pool, int index) {
+  TensorView view{};
+  if (!read(host, cpu_device_type(), view) || torch().is_neg(host)) return nullptr;
+  int64_t reach = 1, offset = 0, bytes = 0;
+  for (int32_t d = 0; d < view.dims; ++d) {
+    if (view.sizes[d] == 0) return nullptr;
+    reach += (view.sizes[d] - 1) * view.strides[d];
+  }
+  check(torch().aoti_torch_get_storage_offset(host, &offset));
+  check(torch().aoti_torch_get_storage_size(host, &bytes));
+  if (offset != 0 || bytes != reach * view.bytes || view.address % kAdoptedAlignment != 0 ||
+      device.overlaps(view.address, static_cast<uint64_t>(bytes)))
+    return nullptr;
+  std::shared_ptr<void> owner(again(host), [](void* tensor) { torch().aoti_torch_delete_tensor_object(tensor); });
+  return dlpack_tensor(pool.adopt(device, view.address, static_cast<uint64_t>(bytes), std::move(owner)),
+                       {view.sizes, view.sizes + view.dims}, {view.strides, view.strides + view.dims}, index, view.code,
+                       static_cast<uint8_t>(8 * view.bytes));
+}
+
+// Calls torch's kernel for the CPU, on the memory of the arguments, after all that was submitted, which may write to
+// what it reads. `given`: what it takes, then what it gives. False, with nothing given, if torch gives an error.
+bool call_on_host(const TorchOperation& operation, const PreparedPlan& plan, std::vector<Passed>& given) {
   const std::string name = "aten::" + operation.name.substr(0, operation.name.find('.'));
+  given.resize(std::max(given.size(), operation.results.size()));
   const WithoutGil unlocked;
   plan.device().synchronize();
-  if (torch().torch_call_dispatcher(name.c_str(), plan.overload().c_str(), given.data(), kVersion) != 0) return false;
+  return torch().torch_call_dispatcher(name.c_str(), plan.overload()->c_str(), given.data(), kVersion) == 0;
+}
+
+// The arguments as torch's kernel for the CPU takes them. Raises what kernels have noted. False where it cannot be
+// called so.
+bool pass_to_host(const PreparedPlan& plan, const PreparedContext& shared, const Arguments& arguments,
+                  std::vector<Passed>& given) {
+  if (!plan.overload()) return false;
+  const py::int_ index(plan.index());
+  for (const py::handle check : shared.before_reading) checked(PyObject_CallOneArg(check.ptr(), index.ptr()));
+  return arguments.pass_on(in_host_memory, given);
+}
+
+// Lets torch's kernel for the CPU write the results of a call. False if `write` of the plan is to do it.
+bool call_torchs(const TorchOperation& operation, const PreparedPlan& plan, const PreparedContext& shared,
+                 const Arguments& arguments, const Results& results) {
+  std::vector<Passed> given;
+  if (!pass_to_host(plan, shared, arguments, given)) return false;
+  for (const Passed made : results.made()) given.push_back(passed(in_host_memory(handle(made))));
+  if (!call_on_host(operation, plan, given)) return false;
   for (std::size_t at = 0; at < results.made().size(); ++at) torch().aoti_torch_delete_tensor_object(handle(given[at]));
+  return true;
+}
+
+// Lets torch's kernel for the CPU make the results of a call, whose memory is the device's then. False if `write` of
+// the plan is to do it.
+bool adopt_torchs(const TorchOperation& operation, const PreparedPlan& plan, const PreparedContext& shared,
+                  const Arguments& arguments, Passed* stack) {
+  std::vector<Passed> given;
+  if (!pass_to_host(plan, shared, arguments, given) || !call_on_host(operation, plan, given)) return false;
+  const std::size_t count = operation.results.size();
+  std::vector<OwnedTensor> hosts;
+  for (std::size_t at = 0; at < count; ++at) hosts.emplace_back(handle(given[at]));
+  for (std::size_t at = 0; at < count; ++at) {
+    void* const managed = adopted(hosts[at].get(), plan.device(), plan.pool(), plan.index());
+    if (managed != nullptr) {
+      stack[at] =
+          passed(new NewTensor(torch().from_dlpack(managed, [managed](void*) { free_dlpack_tensor(managed); })));
+      continue;
+    }
+    const py::object object = Arguments::object(operation, hosts[at].get());
+    stack[at] =
+        passed_object(operation, operation.results[at], checked(PyObject_CallOneArg(plan.taken().ptr(), object.ptr())));
+  }
   return true;
 }
 
@@ -422,7 +482,9 @@ void call(const TorchOperation& operation, Prepared& prepared, Passed* stack) {
   const bool has_key = is_ready && arguments.add_to(key, prepared.shared(), prepared.takes_negated());
   const Prepared::Way way = has_key ? prepared.find(key, plan) : Prepared::Way::kPlain;
   std::optional<Results> results;
-  if (way == Prepared::Way::kPlan) {
+  if (way == Prepared::Way::kPlan && plan->adopts()) {
+    if (adopt_torchs(operation, *plan, prepared.shared(), arguments, stack)) return;
+  } else if (way == Prepared::Way::kPlan) {
     const PreparedPlan::Memory memory = plan->allocate();
     results.emplace(operation, *plan, memory, arguments.tensors());
     if (!plan->write()) plan->launch(prepared.shared(), memory, key.addresses);
@@ -439,7 +501,9 @@ void call(const TorchOperation& operation, Prepared& prepared, Passed* stack) {
     return results->give(stack);
   }
   py::object result;
-  if (way == Prepared::Way::kRecord && unpacked[2].ptr() == Py_True)
+  if (way == Prepared::Way::kPlan)
+    result = checked(PyObject_CallFunctionObjArgs(plan->write().ptr(), args.ptr(), kwargs.ptr(), nullptr));
+  else if (way == Prepared::Way::kRecord && unpacked[2].ptr() == Py_True)
     result = prepared.record(key, args, kwargs, arguments.tensors(operation));
   else if (has_key || !is_ready)
     result = prepared.plainly(args, kwargs, way);
@@ -509,6 +573,13 @@ bool call_cast(const TorchOperation& operation, const Arguments& arguments, Cast
 }
 
 }  // namespace
+
+py::object adopted_tensor(const py::object& host, Device& device, MemoryPool& pool, int index) {
+  const OwnedTensor owned(PyCapsule_GetPointer(host.ptr(), PyCapsule_GetName(host.ptr())));
+  if (owned == nullptr) throw py::error_already_set();
+  void* const managed = adopted(owned.get(), device, pool, index);
+  return managed == nullptr ? py::none() : dlpack_capsule(managed);
+}
 
 bool has_torch_operations() { return torch_interface() != nullptr; }
 

@@ -49,6 +49,9 @@ bool has_torch_operations();
 // tensors reach it; for other operations torch resolves them first. `few`: does calls of aten::_copy_from before others
 // are looked for; null for other operations. False, with nothing entered, where no kernel is left.
 bool enter_prepared(TorchOperation operation, std::shared_ptr<Prepared> prepared, std::shared_ptr<FewElements> few);
+// A DLPack capsule of a tensor of the device in the memory of one on the CPU, which a capsule with its handle is given
+// for, and to which nothing else refers. None where it is not that alone.
+pybind11::object adopted_tensor(const pybind11::object& host, Device& device, MemoryPool& pool, int index);
 // Enters a kernel for the key of our device's autocast, which is number `key`. It casts floats and calls the operation
 // without the autocast. `casting` does the same in Python: it does what goes wrong again, for the error. So the
 // operation must write nothing.

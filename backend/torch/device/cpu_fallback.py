@@ -20,9 +20,12 @@ from typing import Any
 
 import torch
 
+from ... import runtime
 from ...runtime import NAME
 from ...settings import ERROR, TELL, TORCH_FALLBACK, WARN
+from .native_module import torch_native
 from .tensor_memory import (
+    WATCHERS,
     WRITING,
     before_reading,
     context_of,
@@ -31,6 +34,7 @@ from .tensor_memory import (
     in_host_memory,
     is_dense,
     is_ours,
+    is_plain,
     shares_host_memory,
     window,
     with_room,
@@ -43,7 +47,7 @@ FALLBACKS: Counter[str] = Counter()
 _warned: set[str] = set()
 _log = logging.getLogger(f"{__name__.rsplit('.', 2)[0]}.registration")
 _TEMPORARY = 64 << 20  # bytes
-_temporary = [0]  # bytes of results of torch's kernels that were copied, since the heap was trimmed
+_temporary = [0]  # bytes of results of torch's kernels, since the heap was trimmed
 _LARGEST_ELEMENT = 16  # bytes: a copy begins at a multiple of it
 
 #: Operations that write all of their first argument and read none of it.
@@ -115,31 +119,51 @@ def _signature(op: Any) -> _Signature:
     return _Signature(schema.name, full_name, arguments, overwrites, resizes)
 
 
+@dataclass(frozen=True, slots=True)
+class TorchsWay:
+    """How torch's kernel for the CPU does an operation of the device: by an ``overload`` of it, None where torch's C
+    interface cannot call it, and by ``write``. It is given the results behind what the operation takes, which are
+    tensors; or it makes them, and the device ``adopts`` their memory."""
+
+    overload: str | None
+    write: Callable[..., Any]
+    adopts: bool
+
+
 @cache
-def with_outputs(op: Any) -> tuple[str, Callable[..., None]] | None:
-    """How torch's kernel for the CPU writes results, which are tensors, on the device's memory: the overload that takes
-    them behind what the operation takes, or "" where torch's C interface cannot call it, and the same as a function of
-    (args, kwargs, results). None where there is none, and where sizes of results depend on values."""
-    if torch.Tag.dynamic_output_shape in op.tags or op._schema.name == "aten::linalg_lstsq":
+def torchs_way(op: Any) -> TorchsWay | None:
+    """That of an operation that is no other's way to write, and makes no views; None where there is none."""
+    schema = op._schema
+    if any(one.alias_info is not None for one in (*schema.arguments, *schema.returns)) or schema.name in _UNDECLARED:
         return None
-    wanted = [*((one.name, str(one.type)) for one in op._schema.arguments), *["Tensor"] * len(op._schema.returns)]
-    for name in op.overloadpacket.overloads():
+    # torch 2.13 passes lists of SymInt as lists of another kind than its kernels take.
+    is_callable = "SymInt[" not in str(schema)
+    wanted = [*((one.name, str(one.type)) for one in schema.arguments), *["Tensor"] * len(schema.returns)]
+    for name in op.overloadpacket.overloads() if torch.Tag.dynamic_output_shape not in op.tags else ():
         overload = getattr(op.overloadpacket, name)
         taken = [str(one.type) if one.is_out else (one.name, str(one.type)) for one in overload._schema.arguments]
-        has = partial(torch._C._dispatch_has_kernel_for_dispatch_key, overload.name())
-        if taken == wanted and (has("CPU") or has("CompositeExplicitAutograd")):
-            break
-    else:
+        # Others make the results first, and copy them.
+        if taken == wanted and torch._C._dispatch_has_kernel_for_dispatch_key(overload.name(), "CPU"):
+            outs = [one.name for one in overload._schema.arguments if one.is_out]
+            return TorchsWay(name if is_callable else None, partial(_write, overload, outs), False)
+    if any(str(one.type) != "Tensor" for one in schema.returns):
         return None
-    outs = [one.name for one in overload._schema.arguments if one.is_out]
+    return TorchsWay(schema.overload_name if is_callable else None, partial(_make, op), True)
 
-    def write(args: tuple[Any, ...], kwargs: dict[str, Any], results: Any) -> None:
-        given = *args, *kwargs.values(), *((results,) if isinstance(results, torch.Tensor) else results)
-        values = _in_place(given)
-        overload(*values[: len(args)], **dict(zip((*kwargs, *outs), values[len(args) :], strict=True)))
 
-    # torch 2.13 passes lists of SymInt as lists of another kind than its kernels take.
-    return "" if "SymInt[" in str(op._schema) else name, write
+def _write(
+    overload: Any, outs: list[str], args: tuple[Any, ...], kwargs: dict[str, Any], results: Any, device: torch.device
+) -> None:
+    given = *args, *kwargs.values(), *((results,) if isinstance(results, torch.Tensor) else results)
+    values = _in_place(given)
+    overload(*values[: len(args)], **dict(zip((*kwargs, *outs), values[len(args) :], strict=True)))
+
+
+def _make(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], device: torch.device) -> Any:
+    values = _in_place((*args, *kwargs.values()))
+    make = partial(op, *values[: len(args)], **dict(zip(kwargs, values[len(args) :], strict=True)))
+    results = with_room(runtime.of_device(device.index or 0), make)
+    return _each(lambda x: _taken(x, device) if isinstance(x, torch.Tensor) else x, results)
 
 
 def fallback(op: Any, *args: Any, **kwargs: Any) -> Any:
@@ -153,19 +177,28 @@ def fallback(op: Any, *args: Any, **kwargs: Any) -> Any:
 
 def by_torchs_kernel(op: Any, *args: Any, **kwargs: Any) -> Any:
     """Does the same where the device shares_host_memory(), and counts nothing: torch's kernel is the device's own.
-    Results are copied to the device's memory; prepared calls write them there (ops/prepared.py)."""
+    The memory of results is the device's from then on; prepared calls may write them (ops/prepared.py)."""
     signature = _signature(op)
     call = _read(signature, args, kwargs)
-    if call.written or call.numbers or kwargs:
+    if call.written or call.numbers or call.device is not None:
         return _run(op, args, kwargs, counts=False)
     device = _common_device(signature.name, call.tensors.values(), (), call.others)
     _trim()
-    results = with_room(context_of(next(iter(call.tensors.values()))), lambda: op(*_in_place(args)))
-    return _each(lambda x: _taken(x, device) if isinstance(x, torch.Tensor) else x, results)
+    return _make(op, args, kwargs, device)
 
 
 def _taken(result: torch.Tensor, device: torch.device) -> torch.Tensor:
+    """The result on the device, where its memory is if nothing else refers to it."""
     _temporary[0] += result.nbytes
+    if is_plain(result) and torch_native().has_torch_operations():
+        context = runtime.of_device(device.index or 0)
+        handle = torch._C._aoti.unsafe_alloc_void_ptr_from_tensor(result)
+        capsule = torch_native().adopted_tensor(handle, context.native, context.memory.pool, context.index)
+        if capsule is not None:
+            made: torch.Tensor = torch._C._from_dlpack(capsule)  # type: ignore[attr-defined]
+            for watcher in WATCHERS:
+                watcher.allocated(made, result.untyped_storage().nbytes())
+            return made
     return copy_of_host(result, device)
 
 

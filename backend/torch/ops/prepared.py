@@ -27,10 +27,19 @@ from triton import knobs
 from ... import runtime
 from ...runtime import LaterLauncher, native
 from ..device import native_kernels, tensor_memory
-from ..device.cpu_fallback import FALLBACKS, with_outputs
+from ..device.cpu_fallback import FALLBACKS, TorchsWay, torchs_way
 from ..device.native_module import torch_native
 from ..device.random_state import GENERATOR
-from ..device.tensor_memory import BEFORE_READING, DLPACK_CODES, WATCHERS, WRITING, allocate, context_of, extent
+from ..device.tensor_memory import (
+    BEFORE_READING,
+    DLPACK_CODES,
+    WATCHERS,
+    WRITING,
+    allocate,
+    context_of,
+    copy_of_host,
+    extent,
+)
 
 _KEY = "PrivateUse1"
 
@@ -156,7 +165,7 @@ class _Recorder:
 
     def __init__(self, tensors: list[torch.Tensor], op: Any, args: tuple[Any, ...], by_address: bool) -> None:
         self._op, self._args, self._by_address = op, args, by_address
-        self._torchs: tuple[str, Callable[..., None]] | None = None  # how torch's kernel does all of it
+        self._torchs: TorchsWay | None = None  # how torch's kernel does all of it
         self._thread = get_ident()
         self._tensors = tensors
         self._forms = [_form(tensor) for tensor in tensors]
@@ -199,7 +208,7 @@ class _Recorder:
         results = result if isinstance(result, tuple) else (result,)
         is_all = op is self._op and len(args) == len(self._args) and all(map(operator.is_, args, self._args))
         if get_ident() == self._thread and is_all and all(isinstance(one, torch.Tensor) for one in results):
-            self._torchs = with_outputs(op)
+            self._torchs = torchs_way(op)
 
     def uses(self, tensor: torch.Tensor, effect: Callable[[], Any] | None) -> None:
         """Notes a tensor that stays, as note_staying() does."""
@@ -230,6 +239,8 @@ class _Recorder:
             return None
         context = runtime.of_device(every[0].device.index or 0)
         results = result if isinstance(result, tuple) else (result,)
+        if self._torchs and self._torchs.adopts:
+            results, self._memory, self._steps = (), [], []
         memory = [(made, bytes_) for made, bytes_ in self._memory if bytes_ or any(made is value for value in results)]
         plan = torch_native().PreparedPlan(
             device=context.native,
@@ -251,7 +262,9 @@ class _Recorder:
             plan.add_effect(effect)
         plan.set_tuple(isinstance(result, tuple))
         if self._torchs:
-            plan.set_torchs(*self._torchs)
+            device = every[0].device
+            taken = partial(copy_of_host, device=device) if self._torchs.adopts else None
+            plan.set_torchs(self._torchs.overload, partial(self._torchs.write, device=device), taken)
         return plan
 
     def _add_step(self, plan: Any, ranges: list[Any], context: Any, kind: str, step: tuple[Any, ...]) -> bool:

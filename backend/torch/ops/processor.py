@@ -2,7 +2,7 @@
 
 They are those whose kernels here, which GPUs need, took much more than the time of torch's: what is a library's there
 (LAPACK, MKL's transforms, double precision, complex numbers), what depends on values, and what only moves elements. To
-get there takes 30 µs, or 3 as a prepared call, so that an operation which is faster here for some has a condition.
+get there takes 30 µs, or 3 to 5 as a prepared call, so that an operation which is faster here for some has a condition.
 """
 
 from __future__ import annotations
@@ -65,6 +65,12 @@ def _has_mask(x: torch.Tensor, args: tuple[Any, ...]) -> bool:
     return x.numel() <= _FEW and any(i is not None and i.dtype in (torch.bool, torch.uint8) for i in args[1])
 
 
+def _has_short_rows(x: torch.Tensor, args: tuple[Any, ...]) -> bool:
+    """Whether few elements lie together, and the next ones of the copy elsewhere: windows of a line, parts of rows."""
+    is_cut = x.dim() > 1 and x.stride(-1) == 1 < x.shape[-1] <= 64 and x.stride(-2) != x.shape[-1]
+    return is_cut and x.numel() >= 1 << 13
+
+
 def _joins(x: torch.Tensor, args: tuple[Any, ...]) -> bool:
     """Whether the tensors are as many as prepared calls may have, and in the order of memory, as torch turns no tiles.
     Of less than four elements in a row each, such as stack's last dimension, torch copies one by one."""
@@ -98,6 +104,7 @@ _CONDITIONS: dict[str, _Condition] = {
     "native_group_norm": lambda x, args: x.numel() >= (1 << 12 if args[1] is not None else 1 << 14),
     "native_group_norm_backward": lambda x, args: x.numel() >= 1 << 12 and all(args[-1]),
     "gather": _along(True, 1 << 13),
+    "clone": _has_short_rows,
     "flip": lambda x, args: x.numel() >= (1 << 12 if {-1, x.dim() - 1} & {*args[1]} else 1 << 16),
     "upsample_bilinear2d_backward": _elements(1 << 16),
     "erfinv special_ndtri": _always,

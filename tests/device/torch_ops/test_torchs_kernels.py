@@ -13,6 +13,7 @@ import torch
 import torch.nn.functional as F
 from triton.backends.spirv import runtime
 from triton.backends.spirv.settings import TORCH_COMPILED
+from triton.backends.spirv.torch.device import cpu_fallback
 from triton.backends.spirv.torch.ops import processor
 
 from .conftest import compare_once, with_gradients
@@ -272,6 +273,62 @@ print(run(x).shape)
 """
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", program], capture_output=True, text=True, timeout=240)
     assert done.stdout == f"torch.Size([{1 << 25}])\n", done.stderr
+
+
+_FLIPS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "by native calls": lambda x: x.flip(1),
+    "by Python": lambda x: F.conv2d(x[None, None], x.new_ones(1, 1, 5, 5).triu(), padding=2)[0, 0],
+    "several": lambda x: torch.native_group_norm(x[None], None, None, 1, 2003, 129, 1, 1e-5)[0][0],
+}
+
+
+@pytest.mark.parametrize("name", _FLIPS)
+def test_results_are_in_the_memory_that_torch_gave_them(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the first call on, they are read, written, resized and counted as other tensors are."""
+    monkeypatch.setattr(cpu_fallback, "copy_of_host", None)
+    x = _real(2003, 129)
+    given, wanted = x.to("spirv"), _FLIPS[name](x)
+    before = torch.spirv.memory_allocated()  # type: ignore[attr-defined]
+    for _ in range(5):
+        made = _FLIPS[name](given)
+        torch.testing.assert_close(made.cpu(), wanted, rtol=1e-4, atol=1e-4)
+        assert made.untyped_storage().nbytes() == x.nbytes and made.stride() == wanted.stride()
+        segments = torch.spirv.memory_snapshot()  # type: ignore[attr-defined]
+        assert made.data_ptr() in {segment["address"] for segment in segments}
+        in_use = torch.spirv.memory_allocated()  # type: ignore[attr-defined]
+        assert sum(segment["allocated_size"] for segment in segments) == in_use >= before + x.nbytes
+        assert torch.equal((made[1:, ::2] * 2).cpu(), made.cpu()[1:, ::2] * 2)
+        made[3].zero_().add_(1)
+        assert torch.equal(made[3].cpu(), torch.ones(129))
+        kept = made.view(-1)[:7]
+        made = made.clone().resize_(5000, 129)
+        assert kept[0].item() == pytest.approx(wanted[0, 0].item(), rel=1e-4, abs=1e-4)
+        del made, kept
+        assert torch.spirv.memory_allocated() == before  # type: ignore[attr-defined]
+
+
+def test_memory_of_results_stays_until_what_was_submitted_is_done() -> None:
+    x = _real(1409, 701)
+    given, wanted = x.to("spirv"), x.flip(1)
+    for _ in range(8):
+        made = given.flip(1)
+        busy = (given @ given.T) @ given
+        later = made * 2 + busy * 0
+        del made
+        others = [torch.full_like(x, 7.0) for _ in range(4)]  # in what is free
+        assert torch.equal(later.cpu(), wanted * 2)
+        del others
+
+
+def test_results_that_share_memory_are_copied(calls: list[str]) -> None:
+    host = _real(97, 61)
+    made = cpu_fallback._taken(host, torch.device("spirv", 0))
+    again, part = (cpu_fallback._taken(one, torch.device("spirv", 0)) for one in (host, host[1:]))
+    assert made.data_ptr() == host.data_ptr() and host.data_ptr() != again.data_ptr() and torch.equal(again.cpu(), host)
+    assert torch.equal(part.cpu(), host[1:]) and part.untyped_storage().nbytes() == host[1:].nbytes
+    own = cpu_fallback._taken(cpu_fallback._in_place((again,))[0], torch.device("spirv", 0))
+    again.zero_()
+    assert torch.equal(own.cpu(), host) and calls == []
 
 
 _GROWING = """
