@@ -216,6 +216,8 @@ PYBIND11_MODULE(_native, m) {
       .def(py::init<std::shared_ptr<Device>>(), py::arg("device"))
       .def("begin", &Recording::begin, "Record this thread's launches on the device from now on, and run none.")
       .def("end", &Recording::end, py::arg("ready"), "Run this thread's launches again. `ready`: it may be replayed.")
+      .def("pause", &Recording::pause, "Run this thread's launches, which go_on() ends.")
+      .def("go_on", &Recording::go_on, "Record this thread's launches again.")
       .def("replay", &Recording::replay, py::call_guard<WithoutGil>(),
            "Submit all launches. Returns the number of the submission; 0 where there are none.")
       .def("wait", &Recording::wait, py::call_guard<WithoutGil>(), "Wait until all replays are done.")

@@ -26,6 +26,12 @@ void Recording::begin() {
   recording_ = this;
 }
 
+void Recording::pause() {
+  if (recording_ == this) recording_ = nullptr;
+}
+
+void Recording::go_on() { recording_ = this; }
+
 void Recording::add(const Dispatch& dispatch) {
   const Device::Use use(*device_);
   device_->check_usable();

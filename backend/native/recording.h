@@ -43,6 +43,9 @@ class Recording {
   void begin();
   // `ready`: whether the recording may be replayed.
   void end(bool ready);
+  // Between pause() and go_on(), the recording thread's work is done and not recorded.
+  void pause();
+  void go_on();
   // The calling thread's recording on `device`, or nullptr.
   USED_BY_TORCH static Recording* current(const Device& device);
   // Keeps an object that the recorded launches use until this object is destroyed and all replays are done.

@@ -20,7 +20,7 @@ from backend.runtime.errors import DeviceUnavailable
 from backend.ttgir.types import FloatType, IntegerType, Type
 
 #: (version, digest of the C++ code that says what Python may call).
-NATIVE = (21, "c82a3a91f92c3def")
+NATIVE = (22, "233e72884eaaab6b")
 
 FLOATS = {"fp16": "f16", "bf16": "bf16", "fp32": "f32", "fp64": "f64"}
 

@@ -15,9 +15,10 @@ graph holds its tensors and kernels: a kernel that is unloaded stays on the devi
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from .. import context as vulkan_context
@@ -67,8 +68,8 @@ class Graph:
 
     @contextmanager
     def capture(self) -> Iterator[Graph]:
-        """Capture what this thread launches on the graph's device in the block. An error in the block leaves a graph
-        that cannot be replayed.
+        """Capture what this thread launches on the graph's device in the block, with the backward passes of torch that
+        it begins there. An error in the block leaves a graph that cannot be replayed.
 
         Refused in the block: launches whose arguments are copied (host tensors on a GPU, CUDA tensors), copies and
         fills of device memory, events, waits (``synchronize()``) and so benchmarks (autotune before). Raises
@@ -79,14 +80,34 @@ class Graph:
         self._recording.begin()
         _capturing.graph = self
         ended = False
+        torch: Any = sys.modules.get("torch")
         try:
-            yield self
+            # Else they run on a thread of torch's.
+            with nullcontext() if torch is None else torch.autograd.set_multithreading_enabled(False):
+                yield self
             passed = {(id(tensor), address): (tensor, address) for tensor, address in self._recording.tensors}
             self._tensors = [entry for entry in passed.values() if hasattr(entry[0], "data_ptr")]
             ended = True
         finally:
             _capturing.graph = None
             self._recording.end(ended)
+
+    @staticmethod
+    @contextmanager
+    def uncaptured() -> Iterator[None]:
+        """What this thread does in the block is done at once, though it captures a graph: what is made there is the
+        same in each replay, and may be used by launches that are not captured."""
+        graph = _capturing.graph
+        if graph is None:
+            yield
+            return
+        _capturing.graph = None
+        graph._recording.pause()
+        try:
+            yield
+        finally:
+            graph._recording.go_on()
+            _capturing.graph = graph
 
     def replay(self) -> None:
         """Run the launches in their order, behind all earlier work. Returns once they are submitted where all tensors
@@ -116,7 +137,8 @@ class Graph:
         raise_first(told)
 
     def keep(self, used: Any) -> None:
-        """Keep an object for as long as the graph, or a replay of it that still runs."""
+        """Keep an object, such as a tensor whose address a captured launch reads, for as long as the graph, or a replay
+        of it that still runs."""
         self._recording.keep(used)
 
     def has_kernel(self, handle: int) -> bool:

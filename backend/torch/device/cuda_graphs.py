@@ -3,44 +3,48 @@ once and replayed (runtime/launches/graph.py). A graph keeps its tensors itself,
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+import threading
+from contextlib import ExitStack
 from typing import Any
+from unittest import mock
 
 import torch
+from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from ...runtime import Graph
-from .random_state import GENERATOR
+from .random_state import CAPTURED, Draws
 
 
 class CUDAGraph:
-    """``torch.cuda.CUDAGraph`` of this device."""
+    """``torch.cuda.CUDAGraph`` of this device. Each replay draws random numbers of its own, of any generator."""
 
     _graph: Graph | None = None
-    _capture: AbstractContextManager[Graph]
-    _drawn = 0
+    _open: ExitStack
 
     def capture_begin(self, pool: Any = None, capture_error_mode: str = "global", **_: Any) -> None:
         """Captures what this thread launches from now on."""
         torch.cuda.synchronize()
-        self._graph, self._drawn = Graph(), GENERATOR.drawn
-        self._capture = self._graph.capture()
-        self._capture.__enter__()
+        self._graph, self._draws, self._lock = Graph(), Draws(), threading.Lock()
+        with ExitStack() as begun:
+            begun.enter_context(self._graph.capture())
+            begun.enter_context(mock.patch.object(CAPTURED, "draws", self._draws))
+            begun.callback(register_optimizer_step_pre_hook(_refuse_numbers_of_the_host).remove)
+            self._open = begun.pop_all()
 
     def capture_end(self, *error: Any) -> None:
-        """Ends that. Raises RuntimeError where random numbers were drawn, which would be the same in each replay."""
-        self._capture.__exit__(*(error or (None, None, None)))
-        if GENERATOR.drawn != self._drawn and not any(error):
-            self._graph = None
-            raise RuntimeError(
-                "torch.cuda.CUDAGraph: random numbers were drawn in the capture, and each replay would have the same "
-                "ones: draw them before it, into a tensor that the graph reads"
-            )
+        """Ends that."""
+        self._open.__exit__(*(error or (None, None, None)))
+
+    def register_generator_state(self, generator: Any) -> None:
+        """Does nothing: all generators are known."""
 
     def replay(self) -> None:
         """Runs what was captured. Raises RuntimeError where nothing was."""
         if self._graph is None:
             raise RuntimeError("torch.cuda.CUDAGraph: nothing was captured that can be replayed")
-        self._graph.replay()
+        with self._lock:
+            self._draws.renew()
+            self._graph.replay()
 
     def reset(self) -> None:
         """Forgets what was captured."""
@@ -62,6 +66,15 @@ class graph:  # noqa: N801 (torch's name)
 
     def __exit__(self, *error: Any) -> None:
         self.cuda_graph.capture_end(*error)
+
+
+def _refuse_numbers_of_the_host(optimizer: Any, *_: Any) -> None:
+    """Called before each step of an optimizer."""
+    if CAPTURED.draws is not None and not all(group.get("capturable", True) for group in optimizer.param_groups):
+        raise RuntimeError(
+            f"torch.cuda.CUDAGraph: a step of {type(optimizer).__name__} with capturable=False is captured, and each "
+            "replay would have the same numbers of this step: make the optimizer with capturable=True"
+        )
 
 
 def graph_pool_handle() -> tuple[int, int]:

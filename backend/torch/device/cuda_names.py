@@ -37,7 +37,7 @@ TAKE_DEVICES = (
 #: Functions of torch.cuda that have no meaning here, by the reason: they raise RuntimeError.
 REFUSED: dict[str, str] = {
     "graphs of launches are recorded by triton.backends.spirv.runtime.Graph": """
-        export_dot export_graph_data make_graphed_callables
+        export_dot export_graph_data
     """,
     "memory comes from this device's own pool": """
         caching_allocator_alloc caching_allocator_delete caching_allocator_disabled caching_allocator_enable

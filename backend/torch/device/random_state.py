@@ -8,6 +8,8 @@ from typing import Any
 
 import torch
 
+from ...runtime import Graph
+
 _BYTES = 16
 _C: Any = torch._C
 _lock = threading.Lock()
@@ -32,6 +34,12 @@ class Philox:
             self.drawn += count
             return self.seed, first
 
+    def operands(self, count: int, device: torch.device) -> dict[str, Any]:
+        """What a kernel is given for ``count`` numbers: ``seed`` and the number of the ``first``; int64 tensors without
+        dimensions where a graph is captured, whose replays draw anew."""
+        seed, first = self.draw(count) if CAPTURED.draws is None else CAPTURED.draws.of(self, count, device)
+        return {"seed": seed, "first": first}
+
     def words(self) -> torch.Tensor:
         """The state: bytes."""
         state = self.seed.to_bytes(8, "little") + self.drawn.to_bytes(8, "little")
@@ -52,6 +60,35 @@ class Philox:
         torch.set_rng_state(state[:-_BYTES])
         self.set_words(state[-_BYTES:])
 
+
+class Draws:
+    """What a captured graph draws in each replay."""
+
+    def __init__(self) -> None:
+        #: By the source: its seed and the number of the replay's first number, on the device; and how many it draws.
+        self._of: dict[Philox, tuple[torch.Tensor, int]] = {}
+
+    def of(self, source: Philox, count: int, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
+        """(seed, number of the first of ``count`` numbers), which launches of the graph read."""
+        if source not in self._of:
+            with Graph.uncaptured():
+                self._of[source] = torch.zeros(2, dtype=torch.int64, device=device), 0
+        words, before = self._of[source]
+        self._of[source] = words, before + count
+        return words[0], words[1] + before
+
+    def renew(self) -> None:
+        """Called before each replay: its numbers follow those that were drawn since."""
+        for source, (words, count) in self._of.items():
+            words.copy_(torch.tensor(source.draw(count), dtype=torch.int64, device="cpu"))
+
+
+class _Captured(threading.local):
+    #: Of the graph that this thread captures.
+    draws: Draws | None = None
+
+
+CAPTURED = _Captured()
 
 #: The generator of calls that name none.
 GENERATOR = Philox()

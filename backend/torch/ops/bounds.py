@@ -10,6 +10,7 @@ from functools import cache, partial
 
 import torch
 
+from ...runtime import Graph
 from ..device import tensor_memory
 from .elementwise import Body, run
 from .prepared import note_staying
@@ -49,7 +50,8 @@ def fault_of(device: torch.device, name: str) -> torch.Tensor:
     """Where kernels of the operation ``name`` note what is wrong: an int32 without dimensions."""
     index = device.index or 0
     if index not in _faults:
-        _faults[index] = torch.zeros((), dtype=torch.int32, device=device)
+        with Graph.uncaptured():
+            _faults[index] = torch.zeros((), dtype=torch.int32, device=device)
     _unread[index] = name
     note_staying(_faults[index], partial(_unread.__setitem__, index, name))
     return _faults[index]

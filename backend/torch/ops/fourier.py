@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 
+from ...runtime import Graph
 from ..device.native_module import torch_native
 from ..device.tensor_memory import extent
 from .addressing import NARROW, PLANS
@@ -83,7 +84,8 @@ def _table(make: Callable[..., torch.Tensor], sizes: tuple[int, ...], dtype: tor
     with _lock:
         table = _tables.pop(key, None)
     if table is None:
-        table = torch.view_as_real(make(*sizes)).to(dtype).reshape(-1).to(device)
+        with Graph.uncaptured():
+            table = torch.view_as_real(make(*sizes)).to(dtype).reshape(-1).to(device)
     with _lock:
         _tables[key] = table
         while len(_tables) > 1 and sum(kept.nbytes for kept in _tables.values()) > _TABLE_BYTES:

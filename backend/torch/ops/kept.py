@@ -6,12 +6,14 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
+from ...runtime import Graph
+
 _T = TypeVar("_T")
 
 
 class Kept(Generic[_T]):
     """At most ``most`` values by what they follow from: the one that was not used for longest is dropped. Thread-safe;
-    two threads may make a value at once, and both get the first."""
+    two threads may make a value at once, and both get the first. A graph that is captured does not have the making."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -23,7 +25,8 @@ class Kept(Generic[_T]):
             value = self._made[key]
             self._made.move_to_end(key)
         except KeyError:  # it may also be dropped in between
-            value = self._made.setdefault(key, make())
+            with Graph.uncaptured():
+                value = self._made.setdefault(key, make())
             while len(self._made) > self._most:
                 self._made.popitem(last=False)
         return value

@@ -14,8 +14,9 @@ from typing import Any
 
 import torch
 
+from ... import runtime
 from ..device.native_module import torch_native
-from ..device.tensor_memory import copy_from, is_dense, staying_bytes
+from ..device.tensor_memory import context_of, copy_from, is_dense, staying_bytes
 from .addressing import NARROW, PLANS, Number
 from .dtypes import IN_SOURCE, NAMES, OnHost, converted, number_type, require
 from .elementwise import TILE, Body
@@ -103,6 +104,8 @@ def run(
     table = _tables.get((form, key[1]), lambda: form.table(key[1]))
     for stays in (table.entries, form.programs):
         note_staying(stays)
+    if (graph := runtime.capturing(context_of(table.entries))) is not None:
+        graph.keep(lists)
     arguments: list[Any] = [table.entries, form.programs, len(lists[0]), form.count, *plain.values()]
     arguments += [torch.tensor(list(value), dtype=compute).to(device) for value in each.values()]
     table.kernel.launch(device.index or 0, grid_of(form.count), arguments)

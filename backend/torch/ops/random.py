@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import torch
 
-from ..device.random_state import philox_of
+from ..device.random_state import Philox, philox_of
 from .bounds import PROBABILITY, fault_of
 from .dtypes import OnHost, computed_in
 from .elementwise import Body, run
@@ -33,6 +34,19 @@ _FLOATS = (torch.float32, torch.float16, torch.bfloat16)
 _LARGEST = torch.finfo(torch.float32).max
 
 
+def _fill(
+    body: Body, out: torch.Tensor, source: Philox, operands: dict[str, Any], compute: torch.dtype, **counts: int
+) -> None:
+    """Compute ``body`` with numbers that are drawn for each element of ``out``."""
+    for name, value in source.operands(out.numel(), out.device).items():
+        if isinstance(value, torch.Tensor):
+            operands = operands | {name: value}
+            body = replace(body, as_stored=body.as_stored | {name})
+        else:
+            counts[name] = value
+    run(body, {"out": out}, operands, compute, counts)
+
+
 def _drawn(self: torch.Tensor, text: str, generator: Any, **numbers: float) -> torch.Tensor:
     source = philox_of(generator)
     if source is None or self.dtype not in _FLOATS:
@@ -40,9 +54,7 @@ def _drawn(self: torch.Tensor, text: str, generator: Any, **numbers: float) -> t
     if not all(abs(value) <= _LARGEST for value in numbers.values()):
         raise OnHost("parameters that are no numbers of 32 bits")
     target = self if self.is_contiguous() else torch.empty(self.shape, dtype=self.dtype, device=self.device)
-    seed, first = source.draw(self.numel())
-    operands = {name: float(value) for name, value in numbers.items()}
-    run(Body(text), {"out": target}, operands, torch.float32, {"seed": seed, "first": first})
+    _fill(Body(text), target, source, {name: float(value) for name, value in numbers.items()}, torch.float32)
     return self if target is self else self.copy_(target)
 
 
@@ -84,9 +96,7 @@ def _bernoulli(self: torch.Tensor, p: float = 0.5, *, generator: Any = None) -> 
     source = philox_of(generator)
     if source is None or not 0 <= p <= 1 or self.dtype == torch.float64 or not self.is_contiguous():
         raise OnHost("a generator of the CPU's, or a probability that is refused")
-    seed, first = source.draw(self.numel())
-    text = _WORDS + "out = draw.unit(a, b) <= p"
-    run(Body(text), {"out": self}, {"p": float(p)}, torch.float32, {"seed": seed, "first": first})
+    _fill(Body(_WORDS + "out = draw.unit(a, b) <= p"), self, source, {"p": float(p)}, torch.float32)
     return self
 
 
@@ -100,10 +110,9 @@ def _bernoulli_of(self: torch.Tensor, p: torch.Tensor, *, generator: Any = None)
     if not self.is_contiguous():
         fresh = torch.empty(self.shape, dtype=self.dtype, device=self.device)
         return self.copy_(_bernoulli_of(fresh, p, generator=generator))
-    seed, first = source.draw(self.numel())
     place = torch.arange(self.numel(), device=self.device).view(self.shape)
     operands = {"p": p, "place": place, "fault": fault_of(self.device, "bernoulli")}
-    run(_BY_PROBABILITIES, {"out": self}, operands, torch.float32, {"seed": seed, "first": first})
+    _fill(_BY_PROBABILITIES, self, source, operands, torch.float32)
     return self
 
 
@@ -191,10 +200,8 @@ def _random(self: torch.Tensor, *limits: int | None, generator: Any = None, **na
     if not self.is_contiguous():
         fresh = torch.empty(self.shape, dtype=self.dtype, device=self.device)
         return self.copy_(_random(fresh, *limits, generator=generator, **named))
-    seed, first = source.draw(self.numel())
     text = _NARROW_RANGE if count <= 1 << 31 else _WIDE_RANGE if count < 1 << 64 else _ALL_BITS
-    counts = {"seed": seed, "first": first, "count": _signed(count), "start": low}
-    run(Body(text), {"out": self}, {}, torch.int64, counts)
+    _fill(Body(text), self, source, {}, torch.int64, count=_signed(count), start=low)
     return self
 
 

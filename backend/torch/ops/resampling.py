@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from ...runtime import Graph
 from .dtypes import IN_SOURCE, NAMES, OnHost, as_integer, computed_in, require
 from .elementwise import Body, run
 from .movement import retyped
@@ -201,7 +202,8 @@ def _padding(size: int, outputs: int, how: tuple[bool, int], dtype: _Number) -> 
 @lru_cache(maxsize=_TABLES)
 def _table(kind: Any, size: int, outputs: int, how: Any, dtype: _Number, transposed: bool, device: str) -> Taps:
     taps: Taps = kind(size, outputs, how, dtype)
-    return (taps.transposed(size) if transposed else taps).to(torch.device(device))
+    with Graph.uncaptured():
+        return (taps.transposed(size) if transposed else taps).to(torch.device(device))
 
 
 # ---- Running them ------------------------------------------------------------------------------------------------

@@ -456,7 +456,7 @@ def test_subclasses_override_nothing_while_torch_traces() -> None:
 
 
 #: Functions of torch.cuda that are torch's own in the region: they ask no device.
-_TORCHS = {"classproperty", "memory_stats_as_nested_dict", "current_device", "graph"}
+_TORCHS = {"classproperty", "memory_stats_as_nested_dict", "current_device", "graph", "make_graphed_callables"}
 _SPELLINGS = ("cuda", "cuda:0", torch.device("cuda"), torch.device("cuda:0"), 0, None)
 #: What is called with something else than a device, or changes what other tests see.
 _OTHERS = {"set_rng_state", "set_rng_state_all", "can_device_access_peer", "manual_seed", "manual_seed_all", "seed"}
@@ -512,10 +512,6 @@ def test_graphs_of_cuda_are_captured() -> None:
 def test_graphs_of_cuda_that_cannot_be_replayed() -> None:
     with torch.spirv.as_cuda():
         x, graph = torch.ones(6, device="cuda"), torch.cuda.CUDAGraph()
-        with pytest.raises(RuntimeError, match="random numbers were drawn"), torch.cuda.graph(graph):
-            torch.rand_like(x)
-        with pytest.raises(RuntimeError, match="nothing was captured"):
-            graph.replay()
         with pytest.raises(RuntimeError, match="a graph is being captured"), torch.cuda.graph(graph):
             x.tolist()
         with pytest.raises(RuntimeError, match="not captured to its end"):
