@@ -131,9 +131,9 @@ def _recording(run: _Operation, op: torch._ops.OpOverload | None, by_address: bo
     return record
 
 
-#: Questions about a tensor that what tells calls apart does not answer, by the names of torch's methods; others are
-#: made of these.
-_QUESTIONS = "data_ptr const_data_ptr storage_offset untyped_storage".split()
+#: Questions about a tensor that what tells calls apart does not answer, by the names of torch's methods, of which 2.11
+#: lacks one; others are made of these.
+_QUESTIONS = sorted({"const_data_ptr", "data_ptr", "storage_offset", "untyped_storage"} & {*dir(torch.Tensor)})
 
 
 def _asked(tensor: torch.Tensor) -> None:
