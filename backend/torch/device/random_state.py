@@ -13,6 +13,10 @@ from ...runtime import Graph
 _BYTES = 16
 _C: Any = torch._C
 _lock = threading.Lock()
+_SEEDED = (
+    "a graph is being captured, and each replay draws numbers of its own: seed the generator, or set a state of before "
+    "the capture, outside"
+)
 
 
 class Philox:
@@ -24,6 +28,8 @@ class Philox:
 
     def reseed(self, seed: int) -> None:
         """Begin again with a seed."""
+        if CAPTURED.draws is not None:
+            raise RuntimeError(_SEEDED)
         with _lock:
             self.seed, self.drawn = seed & (2**63 - 1), 0
 
@@ -42,14 +48,19 @@ class Philox:
 
     def words(self) -> torch.Tensor:
         """The state: bytes."""
-        state = self.seed.to_bytes(8, "little") + self.drawn.to_bytes(8, "little")
+        drawn = self.drawn if CAPTURED.draws is None else CAPTURED.draws.place(self)
+        state = self.seed.to_bytes(8, "little") + drawn.to_bytes(8, "little")
         return torch.tensor(list(state), dtype=torch.uint8, device="cpu")  # whatever the default device is
 
     def set_words(self, state: torch.Tensor) -> None:
         """Set what words() gave."""
         own = bytes(state.tolist())
+        seed, drawn = int.from_bytes(own[:8], "little"), int.from_bytes(own[8:], "little")
+        if CAPTURED.draws is not None:
+            CAPTURED.draws.go_to(self, seed, drawn)
+            return
         with _lock:
-            self.seed, self.drawn = int.from_bytes(own[:8], "little"), int.from_bytes(own[8:], "little")
+            self.seed, self.drawn = seed, drawn
 
     def state(self) -> torch.Tensor:
         """The state, with that of the CPU's generator, which operations that run on the CPU use: bytes."""
@@ -65,22 +76,40 @@ class Draws:
     """What a captured graph draws in each replay."""
 
     def __init__(self) -> None:
-        #: By the source: its seed and the number of the replay's first number, on the device; and how many it draws.
-        self._of: dict[Philox, tuple[torch.Tensor, int]] = {}
+        #: By the source: its seed and the number of the replay's first number, on the device.
+        self._words: dict[Philox, torch.Tensor] = {}
+        #: By the source: how many were drawn before the capture, how many in it, and how many were in use at most.
+        self._counts: dict[Philox, list[int]] = {}
 
     def of(self, source: Philox, count: int, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
         """(seed, number of the first of ``count`` numbers), which launches of the graph read."""
-        if source not in self._of:
+        if source not in self._words:
             with Graph.uncaptured():
-                self._of[source] = torch.zeros(2, dtype=torch.int64, device=device), 0
-        words, before = self._of[source]
-        self._of[source] = words, before + count
+                self._words[source] = torch.zeros(2, dtype=torch.int64, device=device)
+        counts = self._count(source)
+        before, counts[1] = counts[1], counts[1] + count
+        counts[2] = max(counts[1:])
+        words = self._words[source]
         return words[0], words[1] + before
+
+    def _count(self, source: Philox) -> list[int]:
+        return self._counts.setdefault(source, [source.drawn, 0, 0])
+
+    def place(self, source: Philox) -> int:
+        """How many numbers of the source were drawn, with those of the capture."""
+        return sum(self._count(source)[:2])
+
+    def go_to(self, source: Philox, seed: int, drawn: int) -> None:
+        """Go on behind as many numbers, so that the next are those that followed them in the capture."""
+        counts = self._count(source)
+        if seed != source.seed or drawn < counts[0]:
+            raise RuntimeError(_SEEDED)
+        counts[1] = drawn - counts[0]
 
     def renew(self) -> None:
         """Called before each replay: its numbers follow those that were drawn since."""
-        for source, (words, count) in self._of.items():
-            words.copy_(torch.tensor(source.draw(count), dtype=torch.int64, device="cpu"))
+        for source, words in self._words.items():
+            words.copy_(torch.tensor(source.draw(self._counts[source][2]), dtype=torch.int64, device="cpu"))
 
 
 class _Captured(threading.local):

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 from torch.nn import functional
+from torch.utils.checkpoint import checkpoint
 from triton.backends.spirv.runtime import Graph
 from triton.backends.spirv.torch import registration
 
@@ -145,6 +146,40 @@ def test_each_replay_draws_anew(name: str) -> None:
         graph.replay()
         assert torch.equal(found.cpu(), numbers)
     assert torch.equal(torch.rand(5, device="cuda").cpu(), later)
+
+
+@pytest.mark.parametrize("reentrant", [True, False])
+def test_what_a_checkpoint_draws_again(reentrant: bool) -> None:
+    """The numbers of its first run: it sets the generator back in the capture."""
+    model, x = _model(0.3), torch.randn(7, 12, device="cuda", requires_grad=True)
+
+    def step() -> None:
+        checkpoint(model, x, use_reentrant=reentrant).square().sum().backward()
+
+    def gradients() -> list[torch.Tensor]:
+        return [x.grad.cpu(), *(parameter.grad.cpu() for parameter in model.parameters())]
+
+    step()
+    graph = torch.cuda.CUDAGraph()
+    x.grad = None
+    model.zero_grad()
+    with torch.cuda.graph(graph):
+        step()
+    torch.cuda.manual_seed(8)
+    found = [(graph.replay(), gradients())[1] for _ in range(2)]
+    torch.cuda.manual_seed(8)
+    for ours in found:
+        x.grad = None
+        model.zero_grad()
+        step()
+        for one, wanted in zip(ours, gradients(), strict=True):
+            torch.testing.assert_close(one, wanted)
+
+
+def test_a_generator_is_not_seeded_in_a_capture() -> None:
+    for change in (lambda: torch.cuda.manual_seed(1), lambda: torch.cuda.set_rng_state(torch.zeros(16).byte())):
+        with pytest.raises(RuntimeError, match="seed"), torch.cuda.graph(torch.cuda.CUDAGraph()):
+            change()
 
 
 def test_a_generator_of_the_programs_own() -> None:
