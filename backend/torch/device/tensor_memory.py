@@ -396,6 +396,9 @@ def copy_from(self: torch.Tensor, dst: torch.Tensor, non_blocking: bool = False)
     """aten::_copy_from: copies ``self`` to ``dst``, as copy_() asks for it. The device copies from and to pinned memory
     by itself; with ``non_blocking`` nobody waits for that."""
     if dst.numel() == 0:
+        if isinstance(self, torch.Tensor):  # torch's errors where it does not fit
+            torch._C._infer_size(dst.shape, self.shape)  # type: ignore[attr-defined]
+            self.expand(dst.shape)
         return dst
     if not isinstance(self, torch.Tensor):  # torch hands a number over as such: dst.copy_(2)
         self = torch.tensor(self, dtype={float: torch.float64, complex: torch.complex128}.get(type(self)))

@@ -52,8 +52,15 @@ def _conjugate(self: torch.Tensor, *, out: torch.Tensor) -> torch.Tensor:
     return out
 
 
+def _conjugate_itself(self: torch.Tensor) -> torch.Tensor:
+    plain = torch._conj(self) if self.is_conj() else self  # type: ignore[no-untyped-call]
+    _conjugate(plain, out=plain)
+    return self
+
+
 TABLE: dict[str, Callable[..., Any]] = {
     "complex.out": _from_two(_PAIR),
     "polar.out": _from_two(_POLAR),
     "conj_physical.out": _conjugate,
+    "conj_physical_": _conjugate_itself,
 }

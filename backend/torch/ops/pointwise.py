@@ -184,6 +184,8 @@ def apply(name: str, given: dict[str, Any], out: torch.Tensor | None) -> torch.T
         raise OnHost("an output of another type")
     if name == "softshrink" and not float(numbers["lambd"].real) >= 0:
         raise OnHost("a limit that is refused")
+    for key, value in () if resolved.split else numbers.items():
+        operands[key] = number(value, resolved.compute)
     if out is None:
         out = empty_strided(shape, output_strides(tensors, shape), dtype=resolved.dtype, device=tensors[0].device)
     else:
@@ -192,8 +194,6 @@ def apply(name: str, given: dict[str, Any], out: torch.Tensor | None) -> torch.T
         outputs = dict(zip(("out_re", "out_im"), parts(out), strict=True)) if out.is_complex() else {"out": out}
         elementwise.run(resolved.body, outputs, split(operands), resolved.compute)
         return out
-    for key, value in numbers.items():
-        operands[key] = number(value, resolved.compute)
     if resolved.body.places:
         operands["fault"] = fault_of(out.device, name.rstrip(":"))
     body = resolved.body

@@ -49,7 +49,10 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
     "masked": lambda a, b, x: (a.masked_fill(x > 0, 1 - 2j), a.masked_fill(x > 0, 0), a.mT.masked_fill(x.mT > 0, 3.0)),
     "between": lambda a, b, x: (a.lerp(b, 0.3), a.lerp(b, 0.7j), torch.lerp(a, b, b)),
     "triangles": lambda a, b, x: (a.tril(), a.conj().triu(1), torch.eye(3, 4, dtype=a.dtype, device=a.device)),
-    "inplace": lambda a, b, x: (a.clone().mul_(b), a.clone().add_(x), a.clone().t().div_(b.t()), a[:, ::2].clone()),
+    "inplace": lambda a, b, x: (
+        *(a.clone().mul_(b), a.clone().add_(x), a.clone().t().div_(b.t()), a[:, ::2].clone()),
+        *(a.clone()[:, ::2].conj_physical_(), a.conj().conj_physical_(), x.clone().conj_physical_()),
+    ),
 }
 
 

@@ -141,6 +141,8 @@ _REFUSED_OUTPUTS: dict[str, _Function] = {
     "baddbmm of another type": lambda x, out: _aten.baddbmm.out(*[x[None, :, None].double()] * 3, out=out),
     "addmv of another type": lambda x, out: _aten.addmv.out(x, x[None].double(), x.double(), out=out),
     "gelu of another type": lambda x, out: _aten.gelu.out(x.double(), out=out),
+    "sub of a fraction": lambda x, out: torch.sub(x[:2].int(), x[:2].int(), alpha=1.5, out=out),
+    "copies of other sizes": lambda x, out: out[:0].copy_(x[:2]),
     "mean of integers": lambda x, out: torch.mean(x[None].int(), 0, out=out),
     "round of another type": lambda x, out: torch.round(x.double(), decimals=1, out=out),
     "silu of integers": lambda x, out: F.silu(x.int()),
