@@ -10,8 +10,9 @@ from triton.backends.spirv.launching.values import values_launcher as launcher
 from triton.runtime import jit
 
 from benchmarks.passes import added
-from tests.fuzz import costs, keys, launches, metamorphic, passes, scalars
+from tests.fuzz import costs, keys, launches, metamorphic, orders, passes, scalars
 from tests.fuzz.__main__ import SORTS
+from tests.written import written
 
 
 @pytest.mark.parametrize("seed", [3, 5, 9])
@@ -33,6 +34,22 @@ def test_a_kernel_of_scalars_computes_what_python_does(seed: int, tmp_path: Path
     """The last two are wrong where a loop does not carry each name (patches/loop-carries.patch)."""
     outcome = scalars.run(seed, tmp_path)
     assert not outcome.fault, f"{outcome.fault}\n{outcome.source}"
+
+
+@pytest.mark.parametrize("seed", [0, 5, 19])
+def test_loads_and_stores_are_in_order(seed: int, tmp_path: Path) -> None:
+    outcome = orders.run(seed, tmp_path)
+    assert not outcome.fault, f"{outcome.fault}\n{outcome.source}"
+
+
+def test_a_load_that_sees_a_later_store_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = orders.FUNCTIONS
+    load, store = "    old = tl.load(q + at)\n", "    tl.store(q + at, v)\n"
+    late = kept.replace(load + store, store + "    old = v\n")
+    assert late != kept
+    monkeypatch.setattr(orders, "FUNCTIONS", late)
+    monkeypatch.setattr(orders, "written", lambda path, source: written(path, source.replace(late, kept)))
+    assert any("wrong, the first at" in orders.run(seed, tmp_path).fault for seed in (3, 12))
 
 
 @pytest.mark.parametrize("seed", [0, 4])

@@ -20,7 +20,7 @@ from triton.backends.spirv import runtime, settings
 from triton.backends.spirv.runtime.cpu.open_device import OpenCpuDevice
 
 from benchmarks.kernel_times import KernelTimes, Observer, table
-from tests.fuzz import costs, floats, keys, launches, metamorphic, passes, scalars, steps, tile_runs, tiles
+from tests.fuzz import costs, floats, keys, launches, metamorphic, orders, passes, scalars, steps, tile_runs, tiles
 from tests.fuzz.families import FAMILIES
 from tests.fuzz.minimising import Small, minimised
 from tests.fuzz.programs import FOOTER, HEADER, generate
@@ -148,6 +148,7 @@ SORTS: dict[str, Callable[[range, float], Iterator[Result]]] = {
             "passes": passes.run,
             "keys": lambda seed, folder: keys.run(seed),
             "scalars": scalars.run,
+            "orders": orders.run,
         }.items()
     },
     "races": _races,

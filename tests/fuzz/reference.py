@@ -134,6 +134,13 @@ def _pick(binary: Callable[[Tensor, Tensor], Tensor]) -> Callable[[Any, Any], Te
     return apply
 
 
+def _where(condition: Tensor, a: Any, b: Any) -> Any:
+    if isinstance(a, Pointer):
+        assert a.memory is b.memory
+        return Pointer(a.memory, torch.where(condition, torch.as_tensor(a.offset), torch.as_tensor(b.offset)))
+    return torch.where(condition, a, b)
+
+
 @dataclass
 class _Descriptor:
     base: Pointer
@@ -169,6 +176,7 @@ triton = SimpleNamespace(jit=_jit)
 
 tl = SimpleNamespace(
     **{name: getattr(torch, name) for name in ("int8", "int16", "int32", "int64", "float16", "bfloat16", "float32")},
+    float64=torch.float64,
     float8e5=torch.float8_e5m2,
     float8e4nv=torch.float8_e4m3fn,
     constexpr=int,
@@ -191,7 +199,7 @@ tl = SimpleNamespace(
     dot=_dot,
     minimum=_pick(torch.minimum),
     maximum=_pick(torch.maximum),
-    where=lambda condition, a, b: torch.where(condition, a, b),
+    where=_where,
     abs=torch.abs,
     flip=lambda value, axis: value.flip(axis),
     sort=lambda value, axis, descending=False: value.sort(axis, descending=descending).values,
@@ -204,7 +212,10 @@ tl = SimpleNamespace(
     reshape=lambda value, shape: value.reshape(shape),
     broadcast_to=lambda value, shape: value.expand(shape),
     join=lambda a, b: torch.stack((a, b), -1),
+    interleave=lambda a, b: torch.stack((a, b), -1).flatten(-2),
     split=lambda value: value.unbind(-1),
+    assume=lambda condition: None,
+    multiple_of=lambda value, by: value,
     zeros=lambda shape, dtype: torch.zeros(shape, dtype=dtype),
     full=lambda shape, value, dtype: torch.full(shape, value, dtype=dtype),
     make_tensor_descriptor=lambda base, shape, strides, block_shape: _Descriptor(base, shape, strides, block_shape),
