@@ -30,11 +30,12 @@ _BLOCK = 256  # columns of a program
 def bag_kernel(
     out, sizes, best, weight, indices, offsets, weights, fault, bags, width, rows, count, padding, stride_row,
     stride_column, stride_index, stride_weight, MODE: tl.constexpr, WEIGHTED: tl.constexpr, LAST: tl.constexpr,
-    WIDE: tl.constexpr, BLOCK: tl.constexpr
+    PADDED: tl.constexpr, WIDE: tl.constexpr, ONE: tl.constexpr, EVEN: tl.constexpr, BLOCK: tl.constexpr
 ):  # fmt: skip
-    """A bag's columns. Of equal numbers the first is the greatest, as is NaN."""
+    """A bag's columns: ``ONE`` block, whole blocks if ``EVEN``. Of equal numbers the first is the greatest, as is NaN.
+    Without ``PADDED`` no index is left out."""
     program = tl.program_id(1) * tl.num_programs(0) + tl.program_id(0)
-    blocks = (width + BLOCK - 1) // BLOCK
+    blocks = 1 if ONE else (width + BLOCK - 1) // BLOCK
     bag, first = program // blocks, program % blocks * BLOCK
     there = bag < bags
     begin = tl.load(offsets + bag, mask=there, other=0).to(tl.int64)
@@ -47,13 +48,16 @@ def bag_kernel(
     total = tl.zeros([BLOCK], tl.float64 if WIDE else tl.float32)
     chosen = tl.zeros([BLOCK], tl.int64) - 1
     n = begin * 0
+    outside = begin < 0
     for at in range(begin, end):
         index = tl.load(indices + at * stride_index).to(tl.int64)
         bad = (index < 0) | (index >= rows)
-        tl.store(fault, INDEX, mask=bad)
+        outside |= bad
         taken = (index != padding) & (bad == 0)
         place = weight + tl.where(bad, 0, index) * stride_row + column * stride_column
-        value = tl.load(place, mask=mask & taken, other=0).to(total.dtype)
+        value = (tl.load(place) if EVEN else tl.load(place, mask=mask, other=0)).to(total.dtype)
+        if PADDED:
+            value = tl.where(taken, value, 0)
         if MODE == 2:
             better = taken & ((chosen < 0) | (value > total) | ((value != value) & (total == total)))
             total = tl.where(better, value, total)
@@ -63,6 +67,7 @@ def bag_kernel(
         else:
             total += value
         n += taken.to(tl.int64)
+    tl.store(fault, INDEX, mask=outside)
     if MODE == 1:
         total = total / tl.maximum(n, 1).to(total.dtype)
     place = bag.to(tl.int64) * width + column
@@ -116,7 +121,9 @@ def _bags(
     tensors = out, sizes, best, weight, given, offsets.contiguous(), weights, fault_of(weight.device, "embedding_bag")
     numbers = bags, width, weight.shape[0], indices.numel(), padding_idx
     form = {"MODE": mode, "WEIGHTED": per_sample_weights is not None, "LAST": include_last_offset}
-    form |= {"WIDE": weight.dtype == torch.float64, "BLOCK": min(_BLOCK, triton.next_power_of_2(width))}
+    block = min(_BLOCK, triton.next_power_of_2(width))
+    form |= {"PADDED": padding_idx >= 0, "WIDE": weight.dtype == torch.float64}
+    form |= {"ONE": width <= block, "EVEN": width % block == 0, "BLOCK": block}
     grid, strides = grid_of(bags * -(-width // form["BLOCK"])), (*weight.stride(), given.stride(0), weights.stride(0))
     launch(bag_kernel, grid, (*tensors, *numbers, *strides), form, num_warps=1)
     of_index = sizes.new_empty(0)

@@ -460,3 +460,14 @@ def test_cat_asks_nothing_that_is_not_repeated(launches: list[Any]) -> None:
         launches.clear()
         joined = torch.cat([x[:3], x[3:5], x[6:]])
     assert launches == [] and torch.equal(joined.cpu(), torch.cat([x[:5], x[6:]]).cpu())
+
+
+@pytest.mark.parametrize("mode", ["sum", "max"])
+def test_a_kernel_may_be_passed_a_tensor_without_elements(launches: list[Any], mode: str) -> None:
+    """Bags have no places of maxima where they are sums."""
+    table, rows = torch.randn(19, 24), torch.arange(30).view(10, 3) % 19
+    for turn in range(_TIMES):
+        launches.clear()
+        found = torch.nn.functional.embedding_bag((rows + turn).to("spirv") % 19, table.to("spirv"), mode=mode)
+    assert launches == []
+    torch.testing.assert_close(found.cpu(), torch.nn.functional.embedding_bag((rows + turn) % 19, table, mode=mode))
