@@ -12,10 +12,10 @@ from collections.abc import Collection, Sequence
 
 from ..spirv.opcodes import Scope, StorageClass
 from .decoded_module import ModuleInstruction
-from .delayed_updates import near_type
 from .divergence import Key
 from .errors import Untranslatable
 from .loads_and_stores import base_of, load_neighbours, offsets_of, store_neighbours
+from .near_updates import near_type
 from .registry import translates
 from .translation import ALONE, LOG, Translation
 from .watching import order_program, watch

@@ -29,6 +29,8 @@ from ..optional import DELAYED_UPDATES
 from ..spirv.opcodes import MemoryAccess, StorageClass
 from .decoded_module import KernelModule, ModuleInstruction
 from .divergence import Divergence
+from .launch_lock import DECLARATIONS, TAKE_LOCK
+from .near_updates import near_type
 from .summed_updates import Sums
 
 #: Where a log's first record is.
@@ -95,33 +97,15 @@ def _device(program: KernelModule, item: ModuleInstruction) -> bool:
     return any(program.type(pointer).storage == StorageClass.PhysicalStorageBuffer for pointer in pointers)
 
 
-#: Neighbouring elements of these types are added to by one load, sum and store, where no other thread updates them.
-_TOGETHER = {("int", 32): "i32", ("float", 32): "float"}
-
-
-def near_type(program: KernelModule, divergence: Divergence, item: ModuleInstruction) -> str:
-    """The type of the neighbouring elements that an instruction adds to, if what was found there is not used, else
-    ""."""
-    if item.name not in ("OpAtomicIAdd", "OpAtomicFAddEXT") or item.result in program.mentioned:
-        return ""
-    shape = divergence.shape[divergence.keys(item.operands[0])[0]]
-    if program.emulation is not None or program.watched or shape is None:
-        return ""
-    if any(offset - shape.offsets[0] != 4 * lane for lane, offset in enumerate(shape.offsets)):
-        return ""
-    type_ = program.types[item.type]
-    return _TOGETHER.get((type_.kind, type_.bits), "")
-
-
 class DelayedUpdates:
     """The log of a kernel whose vectors have so many lanes. ``most``: how many updates of a program it
     has; 0: there is no log. ``kept``: the blocks at whose begin it may have some. ``sums``: its form where all are
     sums of neighbours."""
 
-    def __init__(self, program: KernelModule, lanes: int, divergence: Divergence | None = None) -> None:
+    def __init__(self, program: KernelModule, lanes: int, divergence: Divergence) -> None:
         self.most, self.kept = _most_kept(program)
         types = {
-            near_type(program, divergence, item) if divergence is not None else ""
+            near_type(program, divergence, item)
             for block in program.blocks.values()
             for item in block.body
             if self.most and item.name.startswith("OpAtomic") and _device(program, item)
@@ -220,7 +204,7 @@ make:
         """Those that function() needs."""
         if not self._kinds:
             return frozenset()
-        return frozenset({"declare void @triton_spirv_wait(i32)"}) | (self.sums.DECLARATIONS if self.sums else set())
+        return DECLARATIONS | (self.sums.DECLARATIONS if self.sums else set())
 
     def function(self) -> str:
         """The function that makes the updates of a log if it gets the launch's lock. It waits for the lock if it is
@@ -243,7 +227,7 @@ make:
             kinds += "  br label %made\n"
             cases += f" i64 {kind}, label %kind{kind}"
             nexts.append(f"[%next{kind}, %kind{kind}]")
-        return f"""define internal void @make_delayed(ptr %log, ptr %stop, i1 %waits) noinline nounwind {{
+        return f"""{TAKE_LOCK}define internal void @make_delayed(ptr %log, ptr %stop, i1 %waits) noinline nounwind {{
 entry:
   %held = load i64, ptr %log, align 64
   %none = icmp eq i64 %held, 0
@@ -253,26 +237,12 @@ look:
   %grid = load ptr, ptr %launch, align 8
   %told = getelementptr i32, ptr %grid, i64 4
   %lock = load ptr, ptr %told, align 8
-  br label %try
-try:
-  %pair = cmpxchg ptr %lock, i32 0, i32 1 acq_rel monotonic
-  %got = extractvalue {{ i32, i1 }} %pair, 1
+  %got = call i1 @take_lock(ptr %lock, ptr %stop, i1 %waits)
   br i1 %got, label %turn, label %busy
 busy:
-  br i1 %waits, label %wait, label %end
-wait:
-  %polled = phi i32 [0, %busy], [%polls, %again]
-  %polls = add i32 %polled, 1
-  call void @triton_spirv_wait(i32 %polled)
-  %taken = load atomic i32, ptr %lock monotonic, align 4
-  %stops = load atomic i32, ptr %stop monotonic, align 4
-  %leaves = icmp ne i32 %stops, 0
-  br i1 %leaves, label %empty, label %again
-again:
-  %free = icmp eq i32 %taken, 0
-  br i1 %free, label %try, label %wait
+  br i1 %waits, label %empty, label %end
 turn:
-  %at = phi i64 [0, %try], [%next, %made]
+  %at = phi i64 [0, %look], [%next, %made]
   %begin = add i64 %at, {_FIRST}
   %record = getelementptr i8, ptr %log, i64 %begin
   %kind = load i64, ptr %record, align 1

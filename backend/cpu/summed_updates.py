@@ -13,6 +13,8 @@ the list of the lower number, so that locks are taken in ascending order.
 
 from __future__ import annotations
 
+from .launch_lock import TAKE_LOCK
+
 #: Records of a log. The second-level cache holds them.
 _RECORDS = 1 << 13
 #: Places of the table, which has 16 bits for each: vectors in a row have one each, and those of a row that begins
@@ -130,30 +132,7 @@ keep:
         drops them."""
         vector, mask, bits = f"<{self._lanes} x {self._type}>", f"<{self._lanes} x i1>", f"i{self._lanes}"
         narrow = self._bits != bits
-        return f"""define internal i1 @lock_part(ptr %locks, i64 %part, ptr %stop) alwaysinline nounwind {{
-entry:
-  %lock = getelementptr [16 x i32], ptr %locks, i64 %part
-  br label %try
-try:
-  %polled = phi i32 [0, %entry], [%polls, %again]
-  %pair = cmpxchg ptr %lock, i32 0, i32 1 acq_rel monotonic
-  %got = extractvalue {{ i32, i1 }} %pair, 1
-  br i1 %got, label %end, label %wait
-wait:
-  %waited = phi i32 [%polled, %try], [%polls, %again]
-  %polls = add i32 %waited, 1
-  call void @triton_spirv_wait(i32 %polls)
-  %stops = load atomic i32, ptr %stop monotonic, align 4
-  %leaves = icmp ne i32 %stops, 0
-  br i1 %leaves, label %end, label %again
-again:
-  %taken = load atomic i32, ptr %lock monotonic, align 4
-  %free = icmp eq i32 %taken, 0
-  br i1 %free, label %try, label %wait
-end:
-  ret i1 %got
-}}
-define internal void @make_delayed(ptr %log, ptr %stop, i1 %waits) noinline nounwind {{
+        return f"""{TAKE_LOCK}define internal void @make_delayed(ptr %log, ptr %stop, i1 %waits) noinline nounwind {{
 entry:
   %some = getelementptr i8, ptr %log, i64 16
   %lists = load i64, ptr %some, align 8
@@ -181,7 +160,8 @@ list:
   %fewer = xor i64 %left, %bit
   %head = getelementptr i32, ptr %heads, i64 %part
   %first = load i32, ptr %head, align 4
-  %has = call i1 @lock_part(ptr %locks, i64 %part, ptr %stop)
+  %lock = getelementptr [16 x i32], ptr %locks, i64 %part
+  %has = call i1 @take_lock(ptr %lock, ptr %stop, i1 true)
   br i1 %has, label %record, label %empty
 record:
   %number = phi i32 [%first, %list], [%next, %one], [%next, %free]
@@ -206,18 +186,17 @@ one:
   br i1 %ends, label %made, label %record
 two:
   %other = xor i64 %either, %part
-  %both = call i1 @lock_part(ptr %locks, i64 %other, ptr %stop)
+  %behind = getelementptr [16 x i32], ptr %locks, i64 %other
+  %both = call i1 @take_lock(ptr %behind, ptr %stop, i1 true)
   br i1 %both, label %add, label %empty
 add:
   call void @{add}(i64 %base, {mask} %mask, {vector} %values)
-  %behind = getelementptr [16 x i32], ptr %locks, i64 %other
   store atomic i32 0, ptr %behind release, align 4
   br label %free
 free:
   %done = icmp eq i32 %next, -1
   br i1 %done, label %made, label %record
 made:
-  %lock = getelementptr [16 x i32], ptr %locks, i64 %part
   store atomic i32 0, ptr %lock release, align 4
   %more = icmp ne i64 %fewer, 0
   br i1 %more, label %list, label %empty

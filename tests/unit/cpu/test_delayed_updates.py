@@ -15,6 +15,7 @@ import triton.language as tl
 from triton.backends.spirv.capabilities import PROFILES
 from triton.backends.spirv.cpu.decoded_module import KernelModule
 from triton.backends.spirv.cpu.delayed_updates import DelayedUpdates
+from triton.backends.spirv.cpu.divergence import Divergence
 from triton.backends.spirv.cpu.host import host_of
 from triton.backends.spirv.cpu.module_translation import translate
 from triton.backends.spirv.cpu.objects import make
@@ -100,10 +101,14 @@ def exchanged(index, x, out, n, rounds, BLOCK: tl.constexpr):
     tl.atomic_add(out + tl.arange(0, BLOCK), 1.0)
 
 
+def _log_of(program: KernelModule) -> DelayedUpdates:
+    return DelayedUpdates(program, 16, Divergence(program, 16, 16))
+
+
 def _log(kernel: Any) -> tuple[KernelModule, DelayedUpdates]:
     made = compiled(PROFILES_HERE[-1], kernel, [INT, FLOAT, FLOAT, 4, 4], {"BLOCK": 64})
     program = KernelModule(made.asm["spv"])
-    return program, DelayedUpdates(program, 16)
+    return program, _log_of(program)
 
 
 @triton.jit
@@ -143,7 +148,7 @@ def test_each_register_is_an_update(kernel: Any) -> None:
     program, log = _log(kernel)
     assert log.most == (8 if kernel is rows_in_a_loop else 4) and log.bytes > 0
     program.without = frozenset({DELAYED_UPDATES})
-    assert DelayedUpdates(program, 16).bytes == 0
+    assert _log_of(program).bytes == 0
 
 
 @pytest.mark.parametrize("kernel", [found, in_a_loop, volatile, exchanged], ids=lambda kernel: kernel.fn.__name__)
@@ -238,8 +243,8 @@ def test_rounds_of_strips_are_independent() -> None:
     made = compiled(PROFILES_HERE[-1], in_strips, [INT, INT, INT, 4, 4], {"BLOCK": 4096})
     program = KernelModule(made.asm["spv"])
     marked = [block for block in program.blocks.values() if block.independent]
-    assert marked and not any(block.label in DelayedUpdates(program, 16).kept for block in marked[:1])
-    assert all(block.merge in DelayedUpdates(program, 16).kept for block in marked)
+    assert marked and not any(block.label in _log_of(program).kept for block in marked[:1])
+    assert all(block.merge in _log_of(program).kept for block in marked)
 
 
 #: More rows than a log holds, or as many, or few; some lie across the parts of memory that have locks of their own.
