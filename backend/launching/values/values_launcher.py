@@ -61,7 +61,8 @@ class ValuesLauncher:
     ) -> None:
         self._context, self._launch, self._source, self._metadata = context, launch, source, metadata
         self._entries, self._make = entries, make
-        self._variants: dict[tuple[str, ...], tuple[Any, Callable[..., None]]] = {}
+        self._kernels: dict[tuple[str, ...], Any] = {}
+        self._variants: dict[str, tuple[Any, Callable[..., None]]] = {}
 
     def __call__(self, *args: Any) -> None:
         """Launches as what make_launcher() gives does."""
@@ -80,22 +81,29 @@ class ValuesLauncher:
         return self._launch.transfers  # type: ignore[attr-defined,no-any-return]
 
     # -- variants ------------------------------------------------------------------------------------------------
-    def _variant(self, without: Collection[str]) -> tuple[Any, Callable[..., None]]:
-        """The kernel compiled without some items more than it is, and its launcher. Raises what compiling raises."""
+    def _compiled(self, without: Collection[str]) -> Any:
+        """The kernel compiled without some items more than it is, before the device has it. Raises what compiling
+        raises."""
         import triton
         from triton.compiler import ASTSource
 
         left_out = tuple(name for name in NAMES if name in without or name in self._metadata.without)
-        if left_out not in self._variants:
+        if left_out not in self._kernels:
             options = {entry.name: getattr(self._metadata, entry.name) for entry in fields(SPIRVOptions)}
             options |= {"check_values": False, "reference": False, "without": left_out}
             source = self._source if isinstance(self._source, ASTSource) else self._source.path
             with triton.knobs.compilation.scope():
                 triton.knobs.compilation.store_binary_only = False  # its TTGIR is read
-                compiled = triton.compile(source, target=self._metadata.target, options=options)
+                self._kernels[left_out] = triton.compile(source, target=self._metadata.target, options=options)
+        return self._kernels[left_out]
+
+    def _variant(self, without: Collection[str]) -> tuple[Any, Callable[..., None]]:
+        """Such a kernel, which the device has, and its launcher."""
+        compiled = self._compiled(without)
+        if compiled.hash not in self._variants:
             compiled._init_handles()
-            self._variants[left_out] = compiled, self._make(compiled.metadata)
-        return self._variants[left_out]
+            self._variants[compiled.hash] = compiled, self._make(compiled.metadata)
+        return self._variants[compiled.hash]
 
     @cached_property
     def _items(self) -> list[str]:
@@ -105,13 +113,16 @@ class ValuesLauncher:
     @cached_property
     def _reference(self) -> Module:
         """The reference's TTGIR."""
-        return parse_module(self._variant(self._items)[0].asm["ttgir"], f"{self._metadata.name}.ttgir")
+        return parse_module(self._compiled(self._items).asm["ttgir"], f"{self._metadata.name}.ttgir")
 
     @cached_property
     def _why_not(self) -> str:
         """Why the kernel is not compared at all; empty if it is."""
         try:
-            return why_not(self._reference)
+            reason = why_not(self._reference)
+            if not reason:
+                self._variant(self._items)
+            return reason
         except Exception as error:  # whatever the compiler raises: the usual kernel runs all the same
             return f"the reference cannot be compiled ({_first_line(error)})"
 
