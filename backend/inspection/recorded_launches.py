@@ -191,7 +191,7 @@ def _differing(mine: dict[str, Any], other: dict[str, Any]) -> Iterator[tuple[st
     """Arguments that differ by more than rounding: name, index, both elements, how many."""
     import numpy
 
-    from ..launching.values.differences import apart
+    from ..launching.values.differences import apart, largest
 
     for name in mine.keys() & other.keys():
         x, y = mine[name], other[name]
@@ -199,7 +199,7 @@ def _differing(mine: dict[str, Any], other: dict[str, Any]) -> Iterator[tuple[st
             continue
         unequal = x != y
         if x.dtype.kind == "f":
-            unequal &= apart(x, y, _NEAR, y, _OF_LARGEST)
+            unequal &= apart(x, y, _NEAR, largest(y), _OF_LARGEST)
         places = numpy.flatnonzero(unequal)
         if len(places):
             yield name, int(places[0]), x.flat[places[0]].item(), y.flat[places[0]].item(), len(places)

@@ -7,6 +7,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from triton.backends.spirv.launching.values import differences
 from triton.backends.spirv.launching.values.differences import Difference, difference, nudged, tolerance, worst
 from triton.backends.spirv.launching.values.host_copies import Pointer
 
@@ -33,6 +34,23 @@ def test_floats_are_the_same_as_far_as_rounding_goes(pointee: str) -> None:
     found = _compare(pointee, [number * (1 + allowed * 2)], [number])
     assert found is not None and found.reference == number and found.usual != number
     assert (found.index, found.count, found.written) == (0, 1, 1)
+
+
+@pytest.mark.parametrize("pointee", ["fp32", "bf16", "fp8e5", "i32"])
+def test_slices_are_compared_as_the_whole(pointee: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    random = np.random.default_rng(1)
+    values = [(random.standard_normal(1001) * 40).astype(DTYPES[pointee]) for _ in range(3)]
+    before, usual, reference = storages = [[one.view(np.uint8)] for one in values]
+    pointer = Pointer("out", pointee, 0, 16, 0)
+
+    def all_of() -> tuple[Any, ...]:
+        moved = nudged([pointer], before, {"f32"}, 3)
+        found = difference([pointer], *storages, set(), [moved])
+        return moved[0].tobytes(), found, worst([pointer], usual, reference)
+
+    whole = all_of()
+    monkeypatch.setattr(differences, "_SLICE", 7)
+    assert all_of() == whole and whole[1] is not None
 
 
 def test_what_is_left_of_a_sum_is_measured_by_the_largest_result() -> None:

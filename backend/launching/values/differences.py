@@ -5,7 +5,7 @@ larger or smaller (nudged())."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,12 +28,32 @@ _OF_LARGEST = 0.01
 _ROUNDINGS = 4
 
 
-def apart(x: Any, y: Any, allowed: float, results: Any, of_largest: float = _OF_LARGEST) -> Any:
-    """Which floats of ``x`` are further from those of ``y`` than ``allowed``, relative to y and a part of the largest
-    of all ``results``. NaN is as NaN, and an infinity as itself."""
+#: So many elements are float64 at a time.
+_SLICE = 1 << 20
+
+
+def _slices(values: Any) -> Iterator[Any]:
+    return (values[at : at + _SLICE] for at in range(0, len(values), _SLICE))
+
+
+def _largest(pointer: Pointer, bits: Any, places: Any = None) -> float:
+    """The largest finite number that bits are, at the ``places`` if they are given."""
+    parts = _slices(bits) if places is None else (bits[some] for some in _slices(places))
+    return max((largest(_values(pointer, part)) for part in parts), default=0.0)
+
+
+def largest(values: Any) -> float:
+    """The largest finite one, without its sign."""
     import numpy
 
-    largest = numpy.abs(results[numpy.isfinite(results)]).max(initial=0.0)
+    return float(numpy.abs(values[numpy.isfinite(values)]).max(initial=0.0))
+
+
+def apart(x: Any, y: Any, allowed: float, largest: float, of_largest: float = _OF_LARGEST) -> Any:
+    """Which floats of ``x`` are further from those of ``y`` than ``allowed``, relative to y and a part of the
+    ``largest`` result. NaN is as NaN, and an infinity as itself."""
+    import numpy
+
     with numpy.errstate(invalid="ignore", over="ignore"):
         near = numpy.abs(x - y) <= allowed * (numpy.abs(y) + of_largest * largest)
     return ~((near & numpy.isfinite(x) & numpy.isfinite(y)) | (x == y) | (numpy.isnan(x) & numpy.isnan(y)))
@@ -99,12 +119,14 @@ def nudged(pointers: Sequence[Pointer], before: Sequence[Any], computed: Iterabl
         several = any(one.storage == pointer.storage and one.pointee != pointer.pointee for one in pointers)
         if known is None or known.bytes == 1 or several:
             continue
-        bits = _elements(pointer, before[pointer.storage])
-        values, step = _values(pointer, bits), 1 << known.mantissa - _mantissa(known, computed)
-        loose = numpy.isfinite(values) & (values != numpy.rint(values)) & (bits << 1 > 2 * step)
-        up = random.random(len(bits)) < 0.5
-        moved = numpy.where(up, bits + bits.dtype.type(step), bits - bits.dtype.type(step))
-        _elements(pointer, changed[pointer.storage])[loose] = moved[loose]
+        step = 1 << known.mantissa - _mantissa(known, computed)
+        own, target = (_slices(_elements(pointer, one[pointer.storage])) for one in (before, changed))
+        for bits, into in zip(own, target, strict=True):
+            values = _values(pointer, bits)
+            loose = numpy.isfinite(values) & (values != numpy.rint(values)) & (bits << 1 > 2 * step)
+            up = random.random(len(bits)) < 0.5
+            moved = numpy.where(up, bits + bits.dtype.type(step), bits - bits.dtype.type(step))
+            into[loose] = moved[loose]
     return changed
 
 
@@ -119,13 +141,13 @@ def worst(pointers: Sequence[Pointer], usual: Sequence[Any], reference: Sequence
         unequal = numpy.flatnonzero(bits[0] != bits[1])
         if not len(unequal):
             continue
-        x, y = (_values(pointer, one).astype(numpy.float64) for one in bits)
-        largest = numpy.abs(y[numpy.isfinite(y)]).max(initial=0.0)
-        x, y = x[unequal], y[unequal]
-        with numpy.errstate(invalid="ignore", divide="ignore"):
-            parts = numpy.abs(x - y) / (numpy.abs(y) + _OF_LARGEST * largest)
-        parts[(x == y) | (numpy.isnan(x) & numpy.isnan(y))] = 0.0
-        most = max(most, numpy.where(numpy.isnan(parts), numpy.inf, parts).max())
+        part = _OF_LARGEST * _largest(pointer, bits[1])
+        for places in _slices(unequal):
+            x, y = (_values(pointer, one[places]).astype(numpy.float64) for one in bits)
+            with numpy.errstate(invalid="ignore", divide="ignore"):
+                parts = numpy.abs(x - y) / (numpy.abs(y) + part)
+            parts[(x == y) | (numpy.isnan(x) & numpy.isnan(y))] = 0.0
+            most = max(most, numpy.where(numpy.isnan(parts), numpy.inf, parts).max())
     return float(most)
 
 
@@ -141,14 +163,15 @@ def _of(
     if not len(unequal):
         return None  # bytes that are no whole element
     written = numpy.flatnonzero((usual != before) | (reference != before))
-    x, y = _values(pointer, usual[unequal]), _values(pointer, reference[unequal])
     differ = numpy.ones(len(unequal), bool)
-    if allowed:
-        differ = apart(x, y, allowed, _values(pointer, reference[written]))
+    limit = _largest(pointer, reference, written) if allowed else 0.0
+    for some, differs in zip(_slices(unequal), _slices(differ), strict=True) if allowed else ():
+        x, y = _values(pointer, usual[some]), _values(pointer, reference[some])
+        differs[:] = apart(x, y, allowed, limit)
         for other in near:
             with numpy.errstate(invalid="ignore"):
-                moved = numpy.abs(_values(pointer, _elements(pointer, other)[unequal]) - y)
-                differ &= ~(numpy.isfinite(moved) & (numpy.abs(x - y) <= _ROUNDINGS * moved))
+                moved = numpy.abs(_values(pointer, _elements(pointer, other)[some]) - y)
+                differs &= ~(numpy.isfinite(moved) & (numpy.abs(x - y) <= _ROUNDINGS * moved))
     places = numpy.flatnonzero(differ)
     if not len(places):
         return None
@@ -158,8 +181,10 @@ def _of(
     inside = places[unequal[places] >= pointer.start // size]
     if len(inside):
         first = inside[0]
-    index = int(unequal[first]) - pointer.start // size
-    return Difference(pointer, index, x[first].item(), y[first].item(), len(places), len(written))
+    at = unequal[first : first + 1]
+    index = int(at[0]) - pointer.start // size
+    x, y = (_values(pointer, one[at])[0].item() for one in (usual, reference))
+    return Difference(pointer, index, x, y, len(places), len(written))
 
 
 def _elements(pointer: Pointer, storage: Any) -> Any:
