@@ -119,6 +119,7 @@ py::object PreparedContext::lists_key(const py::tuple& lists) const {
   std::string forms, addresses;
   TensorView view{};
   int32_t device = -1;
+  const PyObject* read = nullptr;  // one tensor may stand at all places of a list
   for (const py::handle list : lists) {
     PyObject* const items = list.ptr();
     if (!PyList_CheckExact(items) && !PyTuple_CheckExact(items)) return py::none();
@@ -126,6 +127,11 @@ py::object PreparedContext::lists_key(const py::tuple& lists) const {
     append(forms, count);
     for (Py_ssize_t index = 0; index < count; ++index) {
       PyObject* const item = PyList_CheckExact(items) ? PyList_GET_ITEM(items, index) : PyTuple_GET_ITEM(items, index);
+      if (item == read) {
+        append_form(forms, view);
+        append(addresses, view.address);
+        continue;
+      }
       if (!contains(tensor_types, Py_TYPE(item))) {
         const int is_tensor = PyObject_IsInstance(item, PyTuple_GET_ITEM(tensor_types.ptr(), 0));
         if (is_tensor < 0) throw py::error_already_set();
@@ -133,6 +139,7 @@ py::object PreparedContext::lists_key(const py::tuple& lists) const {
       }
       if (!reader.read(item, view) || (device >= 0 && view.device != device)) return py::none();
       device = view.device;
+      read = item;
       append_form(forms, view);
       append(addresses, view.address);
     }
