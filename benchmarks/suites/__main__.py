@@ -295,9 +295,8 @@ def _of_values(again: Counts, alone: bool = False) -> list[str]:
     left = {kernel.rpartition(".")[2]: re.split(r" \(|; ", again.not_compared[kernel])[0] for kernel in kernels}
     said = [f"Not compared: `{kernel}`, since {why}." for kernel, why in sorted(left.items())]
     if alone:
-        said += [
-            f"With values compared: the chosen tests in a run of its own, with torch {', '.join(sorted(again.torch))}."
-        ]
+        run = f"With values compared: the chosen tests in a run of its own, with torch {', '.join(sorted(again.torch))}"
+        said += [f"{run}; {again.reached} that passed launch a kernel." if again.launches else f"{run}."]
     for (whose, why), tests in sorted(again.reasons.items()):
         said += [f"With values compared, {whose}: {why} ({len(tests)})."]
     return [line for one in said for line in textwrap.wrap(one, 118)]
@@ -325,9 +324,9 @@ def page(folder: Path, before: str = "", fewer: bool = False) -> str:
         "([torch.md](../torch.md)). Skips of the tests' own are not counted as run. *ours*: failures that this project",
         "has yet to mend; *theirs*: of the library or its test; *limits*: of the device, or of the time for one test.",
         "*kernels*: tests that passed and launch a kernel besides those of the device's own operations, of how many",
-        "this is known. *values*: tests that passed with `TRITON_SPIRV_CHECK_VALUES=1` but for values that differ, of",
-        "those that passed before, or of those chosen in a run of its own, and how many differed, except for what is",
-        "left where terms cancel ([debugging.md](../debugging.md#check-values)).",
+        "this is known. *values*: tests that passed, or differed, with `TRITON_SPIRV_CHECK_VALUES=1` (of those that",
+        "passed before, or of those chosen, in a run of its own), and how many differed, except for what is left",
+        "where terms cancel ([debugging.md](../debugging.md#check-values)).",
         "*compared*: the library's kernels with a launch whose values were compared, of those that such tests launch.",
         "Of launches with the same code, grid, numbers and shapes the first is compared. The device's own operations",
         "are not.",
