@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -88,12 +89,30 @@ def renamed(value: Any) -> Any:
     return value
 
 
-def renaming(function: Callable[..., Any]) -> Callable[..., Any]:
+def _of_groups(value: Any) -> Any:
+    """What renamed() gives, or a group's backends, of all devices or by kinds: gloo moves the tensors of this one."""
+    if not isinstance(value, str):
+        return renamed(value)
+    parts = [part.rpartition(":") for part in value.split(",")]
+    return ",".join(renamed(kind) + colon + ("gloo" if way == "nccl" else renamed(way)) for kind, colon, way in parts)
+
+
+def _joining(function: Callable[..., Any]) -> Callable[..., Any]:
+    """torch.distributed.init_process_group(), which names gloo where a program leaves the choice to torch."""
+
+    @functools.wraps(function)
+    def join(backend: Any = None, *args: Any, **kwargs: Any) -> Any:
+        return renaming(function)(_of_groups(backend or "gloo"), *args, **kwargs)
+
+    return join
+
+
+def renaming(function: Callable[..., Any], how: Callable[[Any], Any] = renamed) -> Callable[..., Any]:
     """``function``, whose arguments may name CUDA devices."""
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        return function(*map(renamed, args), **{name: renamed(value) for name, value in kwargs.items()})
+        return function(*map(how, args), **{name: how(value) for name, value in kwargs.items()})
 
     call.__qualname__ = call.__name__  # a function of a module, of which torch.spirv has a method
     return call
@@ -196,13 +215,25 @@ def of_elements(kind: Any) -> torch.dtype | None:
     return named.dtype if isinstance(named, _Typed) else None
 
 
+#: Functions of torch.distributed that are given a group's backends, and what takes their places.
+_OF_GROUPS: dict[str, Callable[..., Any]] = {
+    "init_process_group": _joining,
+    "new_group": functools.partial(renaming, how=_of_groups),
+}
+
+
 def takers() -> list[tuple[Any, str, Any]]:
     """(owner, name, what takes its place) of TAKE_DEVICES."""
-    found = []
+    found: list[tuple[Any, str, Any]] = []
     for module, dotted in TAKE_DEVICES:
         owner, _, name = dotted.rpartition(".")
         place = functools.reduce(getattr, [*module.split(".")[1:], *([owner] if owner else [])], torch)
         if hasattr(place, name):
             found.append((place, name, renaming(getattr(place, name))))
+    places: list[Any] = [torch.distributed, sys.modules.get("torch.distributed.distributed_c10d")]
+    for name, wrap in _OF_GROUPS.items():
+        found += [(place, name, wrap(getattr(place, name))) for place in places if hasattr(place, name)]
+    if (mesh := sys.modules.get("torch.distributed.device_mesh")) is not None:
+        found.append((mesh.DeviceMesh, "__init__", renaming(mesh.DeviceMesh.__init__)))
     found += [(torch, name, _renaming_class(getattr(torch, name))) for name in ("Stream", "Event")]
     return [*found, (torch, "Generator", _renaming_class(_Generator, _generator))]

@@ -7,6 +7,7 @@ import sys
 
 import torch
 import torch.distributed as dist
+from torch.distributed.device_mesh import init_device_mesh
 from torch.nn.parallel import DistributedDataParallel
 
 
@@ -61,8 +62,28 @@ def data_parallel(rank: int) -> None:
             torch.testing.assert_close(mine.grad.cpu(), expected.grad.cpu(), rtol=1e-5, atol=1e-6)
 
 
+def as_cuda(rank: int, meeting: str) -> None:
+    """As programs for CUDA say it: by NCCL's name, by those of devices, and by none."""
+    for round_, backend in enumerate(({"backend": "nccl"}, {"backend": "cpu:gloo,cuda:nccl"}, {})):
+        one = {"device_id": torch.device("cuda:0")} if round_ == 0 else {}
+        where = f"file://{meeting}.{round_}"
+        dist.init_process_group(**backend, init_method=where, rank=rank, world_size=2, **one)
+        parallel = DistributedDataParallel(torch.nn.Linear(3, 2, bias=False).cuda(), device_ids=[0])
+        parallel(torch.full((1, 3), rank + 1.0, device="cuda")).sum().backward()
+        assert parallel.module.weight.grad.tolist() == [[1.5] * 3] * 2
+        total = torch.ones(2, device="cuda")
+        dist.all_reduce(total, group=dist.new_group([0, 1], backend="nccl"))
+        assert total.tolist() == [2, 2]
+        if round_ == 0:
+            assert init_device_mesh("cuda", (2,)).device_type == "spirv"
+        dist.destroy_process_group()
+
+
 if __name__ == "__main__":
     rank = int(sys.argv[1])
+    if torch.spirv.is_available() and not torch.cuda.is_available():
+        with torch.spirv.as_cuda():
+            as_cuda(rank, sys.argv[2])
     dist.init_process_group("gloo", init_method=f"file://{sys.argv[2]}", rank=rank, world_size=2)
     collectives(rank)
     data_parallel(rank)
