@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,6 @@ _KINDS = ("int8", "int16", "int32", "int32", "int64", "float16", "bfloat16", "fl
 #: Elements of tiles, and what a program may reach beyond them.
 _SIZES, _SLACK = (1, 2, 8, 64, 128, 256, 512, 1024, 2048, 4096), 96
 _REACH = 2 * _SIZES[-1] + _SLACK
-_MOST_PROGRAMS = 3
 #: Values of which a kernel stores the sum, with weights.
 _SUMS = 6
 
@@ -110,16 +110,15 @@ class _Writer:
 
     def at(self, shape: tuple[int, ...]) -> str:
         """Places of a tile's elements, each of them once."""
-        size, rng = _count(shape), self.rng
+        size, rng = prod(shape), self.rng
         line, text = f"tl.arange(0, {size})", ""
         kind = rng.choice(("along", "along", "back", "round", "odd", "turned"))
-        if kind == "back":
-            line = f"({size - 1} - {line})"
-        elif kind == "round":
-            line = f"(({line} + {rng.randint(1, size)}) & {size - 1})"
-        elif kind == "odd":
-            line = f"({line} * {rng.choice((3, 5, 7))} & {size - 1})"
-        elif kind == "turned" and size > 1:
+        line = {
+            "back": f"({size - 1} - {line})",
+            "round": f"(({line} + {rng.randint(1, size)}) & {size - 1})",
+            "odd": f"({line} * {rng.choice((3, 5, 7))} & {size - 1})",
+        }.get(kind, line)
+        if kind == "turned" and size > 1:
             rows = 1 << rng.randint(0, size.bit_length() - 1)
             text = f"tl.reshape(tl.trans(tl.reshape({line}, [{rows}, {size // rows}])), {list(shape)})"
         return text or (f"tl.reshape({line}, {list(shape)})" if len(shape) > 1 else line)
@@ -165,7 +164,7 @@ class _Writer:
         kind = self.kinds[self.pointers[pointer][0]]
         name, shape, of = self.pick()
         self.writes(indent, pointer)
-        mask = f", mask={self.at(shape)} >= {rng.choice((0, 1, _count(shape) // 2, 'n'))}" if rng.random() < 0.3 else ""
+        mask = f", mask={self.at(shape)} >= {rng.choice((0, 1, prod(shape) // 2, 'n'))}" if rng.random() < 0.3 else ""
         self.line(
             indent, f"tl.store({pointer} + {self.start()} + {self.at(shape)}, {self.bounded(name, kind, of)}{mask})"
         )
@@ -212,7 +211,7 @@ class _Writer:
             text = f"tl.load({pointer} + {self.start()})"
         else:
             how = self.rng.choice(("sum", "max", "min"))
-            text = f"tl.{how}(tl.reshape({tile}, [{_count(shape)}]).to(tl.int32), 0)"
+            text = f"tl.{how}(tl.reshape({tile}, [{prod(shape)}]).to(tl.int32), 0)"
         self.line(indent, f"{name} = {text}.to(tl.int32)")
         self.scalars.append(name)
 
@@ -220,12 +219,11 @@ class _Writer:
         """Elements of a tile change places, or are combined with others."""
         rng = self.rng
         a, shape, kind = self.pick()
-        size, axis = _count(shape), rng.randrange(len(shape))
+        size, axis = prod(shape), rng.randrange(len(shape))
         b = self.pick(lambda value: value[1:] == (shape, kind))[0]
         order = rng.sample(range(len(shape)), len(shape))
         other = self.factors(size)
         keep = f"tl.reshape({a}, {list(other)})"
-        halves = f"tl.split(tl.reshape({a}, {[*self.factors(size // 2), 2]}))" if size > 1 else ""
         small = kind.startswith("float") or kind == "bfloat16"
         sums = a if not small else f"{a}.to(tl.float32)"
         rows: list[tuple[str, tuple[int, ...]]] = [
@@ -244,26 +242,21 @@ class _Writer:
             rows.append((f"tl.sort({a}, {len(shape) - 1}).to(tl.{kind})", shape))
             rows.append((f"tl.join({a}, {b})", (*shape, 2)))
             rows.append((f"tl.interleave({a}, {b})", (*shape[:-1], shape[-1] * 2)))
-        if size > 1:
-            part = shape[:axis] + shape[axis + 1 :]
-            if part:
-                rows.append((self.bounded(f"tl.sum({sums}, {axis})", kind), part))
-                rows.append((f"tl.min({a}, {axis}).to(tl.{kind})", part))
-        if halves:
-            text, half = f"{halves}", ()
-            half = tuple(eval(text[text.index("[") : text.rindex("]") + 1]))[:-1]
-            first = self.name(), half, kind
-            second = self.name(), half, kind
-            if rng.random() < 0.2:
-                self.line(indent, f"{first[0]}, {second[0]} = {text}")
-                self.values += first, second
-                return
+        if part := shape[:axis] + shape[axis + 1 :]:
+            rows.append((self.bounded(f"tl.sum({sums}, {axis})", kind), part))
+            rows.append((f"tl.min({a}, {axis}).to(tl.{kind})", part))
+        if size > 1 and rng.random() < 0.2:
+            half = self.factors(size // 2)
+            both = [(self.name(), half, kind) for _ in range(2)]
+            self.line(indent, f"{both[0][0]}, {both[1][0]} = tl.split(tl.reshape({a}, {[*half, 2]}))")
+            self.values += both
+            return
         if len(shape) == 2 and min(shape) >= 16 and size <= 1024 and kind in ("float16", "float32", "int8"):
             whole = "int32" if kind == "int8" else "float32"
             how = "" if kind != "float32" else ', input_precision="ieee"'
             rows += [(self.bounded(f"tl.dot({a}, tl.trans({b}){how}).to(tl.{whole})", kind), (shape[0], shape[0]))] * 4
         text, result = rng.choice(rows)
-        if len(result) <= 5 and _count(result) <= _SIZES[-1]:
+        if len(result) <= 5 and prod(result) <= _SIZES[-1]:
             self.new(indent, text, result, kind)
 
     def nested(self, indent: str, steps: int, heads: list[str]) -> None:
@@ -337,10 +330,6 @@ class _Writer:
         rng.choice(kinds)(indent)
 
 
-def _count(shape: tuple[int, ...]) -> int:
-    return torch.Size(shape).numel()
-
-
 def generate(seed: int) -> tuple[str, _Writer]:
     """A kernel and what wrote it."""
     writer = _Writer(seed)
@@ -354,7 +343,7 @@ def generate(seed: int) -> tuple[str, _Writer]:
     for _ in range(2):
         writer.store("    ")
     for slot, (name, shape, _) in enumerate(writer.rng.sample(writer.values, min(_SUMS, len(writer.values)))):
-        size = _count(shape)
+        size = prod(shape)
         line = f"tl.reshape({name}, [{size}]).to(tl.int32) * (tl.arange(0, {size}) & 7)"
         writer.line("    ", f"tl.store(sums + tl.program_id(0) * {_SUMS} + {slot}, tl.sum({line}, 0))")
     head = ["start = tl.program_id(0) * REACH", *(f"{name} = {name} + start" for name in writer.pointers)]
@@ -370,7 +359,7 @@ def run(seed: int, folder: Path) -> Found:
     source, writer = generate(seed)
     rng, start = writer.rng, time.process_time()
     warps, first = rng.choice((1, 2, 4, 8)), rng.choice((0, 0, 1, 3))
-    programs = 1 if writer.punned else rng.randint(1, _MOST_PROGRAMS)
+    programs = 1 if writer.punned else rng.randint(1, 3)
     while writer.size > 256 * warps:
         warps *= 2
     n = rng.randint(1, 4)
@@ -406,6 +395,8 @@ def run(seed: int, folder: Path) -> Found:
         if not fault and len(wrong):
             at = int(wrong[0])
             fault = f"memory {place}: {len(wrong)} wrong, the first at {at}: {one[at]} instead of {other[at]}"
-    how = f"# num_warps={warps}, grid {programs}, n={n}, {writer.kinds}, {writer.pointers}, first {first}, {traits}\n"
-    how = f"# one memory\n{how}" if writer.punned else how
+    how = (
+        f"# {'one memory, ' * writer.punned}{warps} warps, grid {programs}, n={n}, {writer.kinds}, {writer.pointers}, "
+    )
+    how += f"first {first}, {traits}\n"
     return Found(fault, how + source, time.process_time() - start)

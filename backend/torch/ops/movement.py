@@ -99,9 +99,10 @@ def _cat(tensors: Sequence[torch.Tensor], dim: int = 0, *, out: torch.Tensor) ->
     shape = list(tensors[0].shape)
     if not shape:
         raise OnHost("tensors without dimensions")
-    if not -len(shape) <= dim < len(shape) or len({_without(t.shape, dim) for t in tensors}) > 1:
-        raise OnHost("shapes that are refused")
+    is_one = -len(shape) <= dim < len(shape)
     dim %= len(shape)
+    if not is_one or len({(t.dim(), *t.shape[:dim], *t.shape[dim + 1 :]) for t in tensors}) > 1:
+        raise OnHost("shapes that are refused")
     shape[dim] = sum(tensor.shape[dim] for tensor in tensors)
     resized(out, shape)
     if torch_native().overlaps_itself(out.shape, out.stride()):
@@ -114,11 +115,6 @@ def _cat(tensors: Sequence[torch.Tensor], dim: int = 0, *, out: torch.Tensor) ->
         out.narrow(dim, start, tensor.shape[dim]).copy_(tensor)
         start += tensor.shape[dim]
     return out
-
-
-def _without(shape: Sequence[int], dim: int) -> tuple[int, ...]:
-    """The shape with a dimension of no size, which has that dimension."""
-    return tuple(0 if d == dim % len(shape) else size for d, size in enumerate(shape)) if shape else ()
 
 
 def _joined(tensors: Sequence[torch.Tensor], dim: int) -> list[torch.Tensor]:

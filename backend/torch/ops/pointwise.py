@@ -180,7 +180,8 @@ def apply(name: str, given: dict[str, Any], out: torch.Tensor | None) -> torch.T
     resolved = _resolved.get(tuple(what), lambda: _resolve(name, texts, operands))
     shape = broadcast(*(tensor.shape for tensor in tensors))
     other_type = out is not None and out.dtype != resolved.dtype
-    if other_type and (resolved.split or name in _OF_ONE_TYPE):
+    holds = out is not None and torch.can_cast(resolved.dtype, out.dtype)
+    if other_type and (name in _OF_ONE_TYPE or (resolved.split and holds)):
         raise OnHost("an output of another type")
     if name == "softshrink" and not float(numbers["lambd"].real) >= 0:
         raise OnHost("a limit that is refused")
@@ -190,6 +191,8 @@ def apply(name: str, given: dict[str, Any], out: torch.Tensor | None) -> torch.T
         out = empty_strided(shape, output_strides(tensors, shape), dtype=resolved.dtype, device=tensors[0].device)
     else:
         check_output(out, resolved.dtype, shape, any([out is tensor for tensor in tensors]), tensors)
+        if out.is_complex() and not resolved.split:
+            return out.copy_(apply(name, given, None))
     if resolved.split:
         outputs = dict(zip(("out_re", "out_im"), parts(out), strict=True)) if out.is_complex() else {"out": out}
         elementwise.run(resolved.body, outputs, split(operands), resolved.compute)
@@ -334,7 +337,7 @@ def check_output(
 
 _NAMES = {torch.float32: "Float", torch.float64: "Double", torch.float16: "Half", torch.bool: "Bool"}
 _NAMES |= {torch.int64: "Long", torch.int32: "Int", torch.int16: "Short", torch.int8: "Char", torch.uint8: "Byte"}
-_NAMES |= {torch.bfloat16: "BFloat16"}
+_NAMES |= {torch.bfloat16: "BFloat16", torch.complex64: "ComplexFloat", torch.complex128: "ComplexDouble"}
 
 
 def _name(dtype: torch.dtype) -> str:

@@ -104,8 +104,8 @@ def _mean(self: torch.Tensor, dim: _Dims, keepdim: bool = False, *, dtype: Any =
 def _complex_product(self: torch.Tensor, dim: int) -> torch.Tensor:
     """Without the dimension: products of halves, as often as there is more than one number."""
     count = self.shape[dim]
-    if not count:
-        return self.sum(dim) + 1
+    if count < 2:
+        return self.select(dim, 0).clone() if count else self.sum(dim) + 1
     while count > 1:
         half = count // 2
         pairs = self.narrow(dim, 0, half) * self.narrow(dim, half, half)

@@ -140,7 +140,7 @@ def _take(self: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
         raise OnHost("an index that is refused")
     if not index.numel():
         return self.new_empty(index.shape)
-    return self.reshape(-1)[index]
+    return torch.ops.aten.index.Tensor(self.reshape(-1), [index])  # an index of no dimensions would give a view
 
 
 def _roll(self: torch.Tensor, shifts: Sequence[int], dims: Sequence[int] = ()) -> torch.Tensor:

@@ -97,6 +97,15 @@ def test_sums_and_products(name: str) -> None:
     compare(_SUMS[name], _numbers(5, 7), _numbers(7, 3), tolerance=(1e-5, 1e-5))
 
 
+@pytest.mark.usefixtures("compiled")
+def test_a_product_of_one_number_is_a_copy() -> None:
+    for x in (_numbers(1, 1), _numbers(1)[0]):
+        there = x.to("spirv")
+        torch.prod(there).mul_(2)
+        torch.prod(there.conj()).mul_(2)
+        assert torch.equal(there.cpu(), x)
+
+
 def test_gradients_of_products() -> None:
     def run(a: torch.Tensor, b: torch.Tensor) -> Any:
         a, b = a.detach().requires_grad_(), b.detach().requires_grad_()

@@ -125,6 +125,9 @@ def test_tensors_without_dimensions_and_without_elements() -> None:
     compare(
         lambda x, i: (x.gather(0, i), x.scatter(0, i, 3.0), x.scatter_add(0, i, x), x.softmax(0), x.take(i)), x, index
     )
+    there = torch.ones(3, device="spirv")
+    there.take(index.to("spirv")).mul_(2)
+    assert there.tolist() == [1, 1, 1]  # the element is no view
     x, none = torch.randn(3, 4), torch.zeros(0, 4, dtype=torch.int64)
     compare(
         lambda x, i: (x.gather(0, i), x.scatter(0, i, 3.0), x.masked_scatter(x > 9, x[:0]), x.equal(x + 0)), x, none
