@@ -29,8 +29,8 @@ from .skipped import adds_floats_in_any_order, computed_in, why_not, writing_pla
 
 _log = logging.getLogger(__name__)
 _told: set[tuple[str, str]] = set()
-#: How often the reference runs from nudged memory, where a value differs.
-_NUDGES = 8
+#: How often the reference runs from nudged memory of no more than so many bytes, where a value differs.
+_NUDGES, _NUDGED = 8, 1 << 28
 
 #: Set while launches are compared: what copying memory launches itself is not.
 _COMPARING: ContextVar[bool] = ContextVar("values are compared", default=False)
@@ -194,10 +194,10 @@ class ValuesLauncher:
         self._raise(run, found, Found((), None) if unstable else find(self._items, is_right), unstable)
 
     def _near(self, run: _Run, arguments: list[Pointer], computed: set[str]) -> list[list[Any]]:
-        """What the reference writes from memory whose floats are rounded otherwise; nothing if it faults then."""
-        variant = self._variant(self._items)
+        """What the reference writes from memory with floats rounded otherwise; nothing if it faults, or of much."""
+        variant, times = self._variant(self._items), _NUDGES if sum(map(len, run.before)) <= _NUDGED else 0
         try:
-            return [run.of_variant(variant, nudged(arguments, run.before, computed, seed)) for seed in range(_NUDGES)]
+            return [run.of_variant(variant, nudged(arguments, run.before, computed, seed)) for seed in range(times)]
         except native().KernelFault:
             return []
 
