@@ -186,7 +186,8 @@ def apply(name: str, given: dict[str, Any], out: torch.Tensor | None) -> torch.T
     if name == "softshrink" and not float(numbers["lambd"].real) >= 0:
         raise OnHost("a limit that is refused")
     for key, value in () if resolved.split else numbers.items():
-        operands[key] = number(value, resolved.compute)
+        truth = key == "alpha" and resolved.dtype == torch.bool and isinstance(value, int)
+        operands[key] = number(bool(value) if truth else value, resolved.compute)
     if out is None:
         out = empty_strided(shape, output_strides(tensors, shape), dtype=resolved.dtype, device=tensors[0].device)
     else:

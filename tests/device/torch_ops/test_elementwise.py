@@ -212,3 +212,9 @@ def test_strides_that_widen_no_access_have_one_kernel(launches: list[Any]) -> No
     made = {(kernel._function, kernel._divisible) for kernel in launches}
     assert len({function for function, _ in made}) == 1
     assert all("self_i0" not in divisible and "other_i0" not in divisible for _, divisible in made)
+
+
+@pytest.mark.parametrize("alpha", [-1, 0, 2, 256, True])
+def test_a_factor_of_booleans_is_one(alpha: int) -> None:
+    x, y = torch.tensor([True, True, False, False]), torch.tensor([True, False, True, False])
+    compare(lambda x, y: (torch.add(x, y, alpha=alpha), x.clone().add_(y, alpha=alpha)), x, y)

@@ -11,8 +11,16 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+import triton  # noqa: E402
+import triton.language as tl  # noqa: E402
 from triton.backends.spirv.torch.compile.internals import hook as one_hook  # noqa: E402
 from triton.backends.spirv.torch.compile.internals import hooks as internals  # noqa: E402
+
+
+@triton.jit
+def _twice(out, x, n, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    at = tl.arange(0, BLOCK)
+    tl.store(out + at, 2 * tl.load(x + at, mask=at < n), mask=at < n)
 
 
 @pytest.mark.parametrize("hook", internals.HOOKS, ids=lambda hook: hook.name)
@@ -209,3 +217,17 @@ def test_compiled_kernels_are_loaded_on_the_gpu_that_cuda_shows(monkeypatch: pyt
     for index in (properties.index, DeviceProperties.create(torch.device("cpu")).index):
         with DeviceGuard(get_interface_for_device("spirv"), index):
             assert context.current_device() == 1
+
+
+def test_constants_have_no_attributes() -> None:
+    """torch 2.11 gives a kernel's numbers so, to see which tensors the kernel writes. Triton 3.9 ended in "Function
+    argument index out of range", torch took all tensors as written, and a tensor that was given twice, to be read and
+    to be written, kept its old values."""
+    internals.install()
+    import_module("torch._higher_order_ops.triton_kernel_wrap")
+    compiler = import_module("triton.compiler.compiler")
+    divisible = [["tt.divisibility", 16]]
+    signature = {"out": "*fp32", "x": "*fp32", "n": "i32", "BLOCK": "constexpr"}
+    attributes = {(number,): divisible for number in range(3)}
+    source = compiler.ASTSource(_twice, signature, {"n": 64, "BLOCK": 64}, attributes)
+    assert source.attrs == {(0,): divisible, (1,): divisible} and source.constants == {(2,): 64, (3,): 64}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from importlib import import_module
 from typing import Any
 
 from ....autoload.placeholder import NAME
@@ -94,6 +95,21 @@ def remainders(module: Any) -> None:
     products are divisible by 6, 10, 18, …, and so does torch 2.13, although its quotients do not
     (``FloorDiv.eval``): such sums were wrong with dynamic sizes."""
     _doubt(module.Mod)
+
+
+def written_tensors(_: Any) -> None:
+    """torch compiles a kernel to see which tensors it writes. Up to 2.11 at least, it names numbers as constants that
+    have attributes, too, which Triton 3.9 refuses: torch then took all tensors as written, and copied the second one
+    over what was written to the first where both are the same."""
+    compiler = import_module("triton.compiler.compiler")
+    original = compiler.ASTSource.__init__
+
+    @functools.wraps(original)
+    def init(self: Any, *args: Any, **kwargs: Any) -> None:
+        original(self, *args, **kwargs)
+        self.attrs = {path: value for path, value in self.attrs.items() if path not in self.constants}
+
+    compiler.ASTSource.__init__ = init
 
 
 def remainders_of_sympy(module: Any) -> None:

@@ -60,6 +60,13 @@ HOOKS = (
         roles.cpu_tensors,
         otherwise="@triton.jit kernels in compiled functions are refused CPU tensors",
     ),
+    Hook(
+        "written_tensors",
+        "torch._higher_order_ops.triton_kernel_wrap",
+        ("generate_ttir",),
+        generation.written_tensors,
+        otherwise="a @triton.jit kernel in a compiled function may lose what it writes to a tensor that it gets twice",
+    ),
     Hook("compile_target", "torch._inductor.runtime.hints", ("DeviceProperties.create",), roles.compile_target),
     Hook("choice_of_driver", "torch._inductor.runtime.triton_helpers", ("set_driver_to_gpu",), roles.choice_of_driver),
     Hook("gpu_types", "torch._inductor.utils", ("GPU_TYPES", "get_gpu_type", "is_big_gpu"), roles.gpu_types),
