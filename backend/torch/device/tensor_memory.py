@@ -398,8 +398,8 @@ def copy_from(self: torch.Tensor, dst: torch.Tensor, non_blocking: bool = False)
     by itself; with ``non_blocking`` nobody waits for that."""
     if dst.numel() == 0:
         if isinstance(self, torch.Tensor):  # torch's errors where it does not fit
-            torch._C._infer_size(dst.shape, self.shape)  # type: ignore[attr-defined]
-            self.expand(dst.shape)
+            torch._C._infer_size(dst.size(), self.size())  # type: ignore[attr-defined]
+            self.expand(dst.size())
         return dst
     if not isinstance(self, torch.Tensor):  # torch hands a number over as such: dst.copy_(2)
         self = torch.tensor(self, dtype={float: torch.float64, complex: torch.complex128}.get(type(self)))
