@@ -129,12 +129,14 @@ MEASURE, REFUSE = "measure", "refuse"
 #: Races that are looked for: in shared memory, between programs, with writes of equal values, and both of the first.
 SHARED, PROGRAMS, EQUAL, ALL = "shared", "programs", "equal", "all"
 
-BACKEND = Setting(
-    "TRITON_SPIRV_BACKEND",
-    flag,
-    False,
-    "1",
-    "use SPIR-V even if CUDA or HIP is active (`TRITON_DEFAULT_BACKEND=spirv` does so too)",
+
+def _switch(name: str, text: str, audience: str = USERS) -> Setting[bool]:
+    """A flag that is off by default."""
+    return Setting(name, flag, False, "1", text, audience)
+
+
+BACKEND = _switch(
+    "TRITON_SPIRV_BACKEND", "use SPIR-V even if CUDA or HIP is active (`TRITON_DEFAULT_BACKEND=spirv` does so too)"
 )
 DEVICE = Setting[str | None](
     "TRITON_SPIRV_DEVICE",
@@ -148,22 +150,16 @@ DEVICE = Setting[str | None](
 )
 #: What DEVICE begins with to name a device that is emulated.
 EMULATE = "emulate:"
-COMPILE_ONLY = Setting("TRITON_SPIRV_COMPILE_ONLY", flag, False, "1", "compile kernels, never run them")
+COMPILE_ONLY = _switch("TRITON_SPIRV_COMPILE_ONLY", "compile kernels, never run them")
 TARGET = Setting(
     "TRITON_SPIRV_TARGET", str, "generic", "<profile>", "with `TRITON_SPIRV_COMPILE_ONLY`: the device profile"
 )
-VALIDATE = Setting(
+VALIDATE = _switch(
     "TRITON_SPIRV_VALIDATE",
-    flag,
-    False,
-    "1",
     "check every module with spirv-val, and every Vulkan call with the Khronos validation layer",
 )
-CHECK_BOUNDS = Setting(
+CHECK_BOUNDS = _switch(
     "TRITON_SPIRV_CHECK_BOUNDS",
-    flag,
-    False,
-    "1",
     "check every access against its tensor: an error with the line instead of corrupted memory",
 )
 DISORDER = Setting(
@@ -184,34 +180,22 @@ CHECK_RACES = Setting(
     f"ones; `{EQUAL}`: also if they write equal values; `{ALL}`: `1` and `{PROGRAMS}` "
     "([debugging.md](debugging.md#races-between-programs))",
 )
-CHECK_VALUES = Setting(
+CHECK_VALUES = _switch(
     "TRITON_SPIRV_CHECK_VALUES",
-    flag,
-    False,
-    "1",
     "run each launch by the reference pipeline, too: an error with the pass or rewrite that changes a value "
     "([debugging.md](debugging.md#check-values))",
 )
-REFERENCE = Setting(
+REFERENCE = _switch(
     "TRITON_SPIRV_REFERENCE",
-    flag,
-    False,
-    "1",
     "compile kernels by the reference pipeline, which leaves out every optional pass, rewrite and analysis: slow code, "
     "to compare values with",
 )
-DEBUG_INFO = Setting(
+DEBUG_INFO = _switch(
     "TRITON_SPIRV_DEBUG_INFO",
-    flag,
-    False,
-    "1",
     "put source lines and names of variables into modules, for disassembly, validation messages and debuggers",
 )
-STATISTICS = Setting(
+STATISTICS = _switch(
     "TRITON_SPIRV_STATISTICS",
-    flag,
-    False,
-    "1",
     "ask the driver for each kernel's registers and spills when it is loaded (`kernel.n_regs`, `kernel.n_spills`)",
 )
 MATRIX_UNITS = Setting(
@@ -261,12 +245,8 @@ COMPILE_TIMEOUT = Setting(
     "processor time that compiling a kernel may take, from Triton's front end to the driver, and a tenth of what it "
     "may take by the clock; not of one with `TRITON_SPIRV_REFERENCE`; default: 60",
 )
-QUIET = Setting(
-    "TRITON_SPIRV_QUIET",
-    flag,
-    False,
-    "1",
-    "no lines about what takes long: the first kernels of torch, and a device that is a CPU",
+QUIET = _switch(
+    "TRITON_SPIRV_QUIET", "no lines about what takes long: the first kernels of torch, and a device that is a CPU"
 )
 CPU_THREADS = Setting[int | None](
     "TRITON_SPIRV_CPU_THREADS",
@@ -313,11 +293,8 @@ RECORD_KERNELS = Setting[str | None](
     "add a line to this file for each kernel that is loaded, for `triton-spirv warm` "
     "([running.md](running.md#compile-before-the-first-step))",
 )
-TORCH_DEVICE = Setting(
+TORCH_DEVICE = _switch(
     "TRITON_SPIRV_TORCH_DEVICE",
-    flag,
-    False,
-    "1",
     "make torch's device `spirv` known even if torch has another accelerator, such as CUDA, whose tensors then have no "
     "gradients ([torch.md](torch.md#training-on-cuda-tensors))",
 )
@@ -329,11 +306,8 @@ TORCH_FALLBACK = Setting(
     f"what happens if a torch operation has no kernel on the device `spirv` and would run on the CPU: `{ALLOW}`, "
     f"`{TELL}` (count each, in one line when the process ends), `{WARN}` (once per operation) or `{ERROR}`",
 )
-TORCH_COMPILED = Setting(
+TORCH_COMPILED = _switch(
     "TRITON_SPIRV_TORCH_COMPILED",
-    flag,
-    False,
-    "1",
     "where the device `spirv` is the processor, compile also those torch operations that torch's own kernels do faster "
     "(for tests of kernels)",
 )
@@ -345,21 +319,11 @@ WITHOUT = Setting[tuple[str, ...]](
     "compile kernels without these passes, rewrites and analyses, of those that are optional (`backend/reference.py`)",
     DEVELOPERS,
 )
-VERIFY = Setting(
-    "TRITON_SPIRV_VERIFY",
-    flag,
-    False,
-    "1",
-    "check a kernel's TTGIR after each rewrite of this backend, as tests do",
-    DEVELOPERS,
+VERIFY = _switch(
+    "TRITON_SPIRV_VERIFY", "check a kernel's TTGIR after each rewrite of this backend, as tests do", DEVELOPERS
 )
-TOOLS_IN_PLACE = Setting(
-    "TRITON_SPIRV_TOOLS_IN_PLACE",
-    flag,
-    False,
-    "1",
-    "`python -m tools` uses the interpreter that runs it, instead of `.venv`",
-    DEVELOPERS,
+TOOLS_IN_PLACE = _switch(
+    "TRITON_SPIRV_TOOLS_IN_PLACE", "`python -m tools` uses the interpreter that runs it, instead of `.venv`", DEVELOPERS
 )
 TOOLS_FAULT = Setting[str | None](
     "TRITON_SPIRV_TOOLS_FAULT",

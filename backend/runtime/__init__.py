@@ -6,9 +6,11 @@ the backend may import its modules, except ``torch/``: this is the one door of t
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+# ruff: noqa: F401 - these imports are for type checkers; __getattr__ makes them by the tables below.
 if TYPE_CHECKING:
     from .arrays import Array, array
     from .buffer import DeviceBuffer, empty, from_numpy, full, zeros
@@ -42,109 +44,44 @@ if TYPE_CHECKING:
     from .reports.races import SharedMemoryRace
     from .streams import DeviceInterface, Queue, StreamContext, device_index, make_event
 
-#: Name for users → the module here that has it.
-_MODULES = {
-    "Array": "arrays",
-    "Bundle": "compiled.bundle",
-    "DeviceBuffer": "buffer",
-    "Graph": "launches.graph",
-    "IncompatibleModule": "compiled.kernel_file",
-    "KernelRejected": "errors",
-    "LoadedKernel": "compiled.ahead_of_time",
-    "OutOfBounds": "reports.outside",
-    "OutOfDeviceMemory": "memory.allocator",
-    "ProgramRace": "reports.program_races",
-    "SharedMemoryRace": "reports.races",
-    "TensorDescriptor": "compiled.ahead_of_time",
-    "ValidationError": "errors",
-    "ValuesDiffer": "errors",
-    "DeviceUnavailable": "errors",
-    "array": "arrays",
-    "empty": "buffer",
-    "from_numpy": "buffer",
-    "full": "buffer",
-    "load": "compiled.ahead_of_time",
-    "load_bundle": "compiled.bundle",
-    "zeros": "buffer",
-}
-#: The same of what torch's device needs besides.
-_FOR_TORCH = {
-    "Context": "context",
-    "DeviceInterface": "streams",
-    "LaterLauncher": "reports.launchers",
-    "NAME": "context",
-    "PINNED": "memory.pinned",
-    "Queue": "streams",
-    "StreamContext": "streams",
-    "capabilities_of": "measuring.measured",
-    "capturing": "launches.graph",
-    "cuda_index": "cuda",
-    "current": "context",
-    "current_device": "context",
-    "device_index": "streams",
-    "devices": "context",
-    "make_event": "streams",
-    "native": "native_module",
-    "native_part": "native_module",
-    "index_of_cuda": "context",
-    "of_device": "context",
-    "on_device": "context",
-    "opened": "context",
-    "raise_reports": "reports.launchers",
-    "selected": "device_choice",
-    "set_current_device": "context",
-    "when_left": "context",
-}
 
-__all__ = [
-    "Array",
-    "Bundle",
-    "Context",
-    "DeviceBuffer",
-    "DeviceInterface",
-    "Graph",
-    "IncompatibleModule",
-    "KernelRejected",
-    "LaterLauncher",
-    "LoadedKernel",
-    "NAME",
-    "OutOfBounds",
-    "OutOfDeviceMemory",
-    "PINNED",
-    "ProgramRace",
-    "Queue",
-    "StreamContext",
-    "SharedMemoryRace",
-    "TensorDescriptor",
-    "ValidationError",
-    "ValuesDiffer",
-    "DeviceUnavailable",
-    "array",
-    "capabilities_of",
-    "capturing",
-    "cuda_index",
-    "current",
-    "current_device",
-    "device_index",
-    "devices",
-    "empty",
-    "from_numpy",
-    "full",
-    "load",
-    "load_bundle",
-    "make_event",
-    "native",
-    "native_part",
-    "index_of_cuda",
-    "of_device",
-    "on_device",
-    "opened",
-    "raise_reports",
-    "selected",
-    "set_current_device",
-    "when_left",
-    "zeros",
-]
+def _by_name(names: Mapping[str, str]) -> dict[str, str]:
+    return {name: module for module, text in names.items() for name in text.split()}
+
+
+#: Name for users → the module here that has it.
+_MODULES = _by_name(
+    {
+        "arrays": "Array array",
+        "compiled.bundle": "Bundle load_bundle",
+        "buffer": "DeviceBuffer empty from_numpy full zeros",
+        "launches.graph": "Graph",
+        "compiled.kernel_file": "IncompatibleModule",
+        "errors": "KernelRejected ValidationError ValuesDiffer DeviceUnavailable",
+        "compiled.ahead_of_time": "LoadedKernel TensorDescriptor load",
+        "reports.outside": "OutOfBounds",
+        "memory.allocator": "OutOfDeviceMemory",
+        "reports.program_races": "ProgramRace",
+        "reports.races": "SharedMemoryRace",
+    }
+)
+#: The same of what torch's device needs besides.
+_FOR_TORCH = _by_name(
+    {
+        "context": "Context NAME current current_device devices index_of_cuda of_device on_device opened "
+        "set_current_device when_left",
+        "streams": "DeviceInterface Queue StreamContext device_index make_event",
+        "reports.launchers": "LaterLauncher raise_reports",
+        "memory.pinned": "PINNED",
+        "measuring.measured": "capabilities_of",
+        "launches.graph": "capturing",
+        "cuda": "cuda_index",
+        "native_module": "native native_part",
+        "device_choice": "selected",
+    }
+)
+
+__all__ = [*_MODULES, *_FOR_TORCH]
 
 
 def __getattr__(name: str) -> Any:

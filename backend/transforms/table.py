@@ -11,7 +11,7 @@ from ..analysis.matrix_dots import splits_floats
 from ..analysis.turned_tiles import LOOPS, TURNS
 from ..capabilities import Capabilities
 from ..settings import VERIFY
-from ..ttgir.ir import Module
+from ..ttgir.ir import Function, Module
 from .buffer_operands import buffer_operands
 from .carried_turns import buffer_turned_tiles, convert_turned_tiles
 from .cpu.alike_lanes import mark_alike
@@ -69,6 +69,24 @@ def _always(device: Capabilities, options: Options) -> bool:
     return True
 
 
+def _on_units(device: Capabilities, options: Options) -> object:
+    return options.units
+
+
+def _in_tiles(device: Capabilities, options: Options) -> object:
+    """On the CPU device, and what emulates it."""
+    return device.tile_products
+
+
+def _in_tiles_alone(device: Capabilities, options: Options) -> object:
+    return device.tile_products and not options.units
+
+
+def _beside_others(device: Capabilities, options: Options) -> object:
+    """Where loads may run ahead, and it is known how much memory leaves room for another workgroup."""
+    return device.traits.prefetch and device.traits.resident_shared
+
+
 @dataclass(frozen=True)
 class Transform:
     """One rewrite. ``run`` changes a module in place and says whether it did. It runs where the module has an operation
@@ -92,6 +110,10 @@ class Transform:
 
 def _alone(rewrite: Callable[[Module], bool]) -> Callable[[Module, Capabilities, Options], bool]:
     return lambda module, device, options: rewrite(module)
+
+
+def _of_kernel(rewrite: Callable[[Function], bool]) -> Callable[[Module, Capabilities, Options], bool]:
+    return lambda module, device, options: rewrite(kernel_of(module))
 
 
 def _prefetch(module: Module, device: Capabilities, options: Options) -> bool:
@@ -160,21 +182,17 @@ TRANSFORMS: tuple[Transform, ...] = (
         Stage.BEFORE_LAYOUTS,
         lambda module, device, options: share_precision(module, splits_floats(options.units)),
         (_among(OF_F32),),
-        lambda device, options: options.units,
+        _on_units,
     ),
     Transform(
         "compute transposed what is used transposed",
         Stage.BEFORE_LAYOUTS,
         _alone(turn_dots),
         (_among("tt.trans"), _among("tt.dot")),
-        lambda device, options: options.units,
+        _on_units,
     ),
     Transform(
-        "keep the order of rows",
-        Stage.BEFORE_LAYOUTS,
-        _alone(keep_row_order),
-        (_among("tt.reshape"),),
-        lambda device, options: device.tile_products,
+        "keep the order of rows", Stage.BEFORE_LAYOUTS, _alone(keep_row_order), (_among("tt.reshape"),), _in_tiles
     ),
     Transform(
         "cut dots along K",
@@ -191,17 +209,9 @@ TRANSFORMS: tuple[Transform, ...] = (
         reads="turned_tiles",
     ),
     Transform(
-        "give neighbouring lanes neighbouring elements",
-        Stage.LANES,
-        _alone(neighbouring_lanes),
-        when=lambda device, options: device.tile_products and not options.units,
+        "give neighbouring lanes neighbouring elements", Stage.LANES, _alone(neighbouring_lanes), when=_in_tiles_alone
     ),
-    Transform(
-        "leave promises of runs out",
-        Stage.LANES,
-        _alone(leave_promises_out),
-        when=lambda device, options: device.tile_products,
-    ),
+    Transform("leave promises of runs out", Stage.LANES, _alone(leave_promises_out), when=_in_tiles),
     Transform(
         "convert turned tiles of loops",
         Stage.LAYOUTS_CHOSEN,
@@ -249,14 +259,14 @@ TRANSFORMS: tuple[Transform, ...] = (
         Stage.LAST,
         _alone(buffer_transposed_operands),
         (_among("ttg.convert_layout"), _among("tt.trans"), _among("tt.dot")),
-        lambda device, options: options.units,
+        _on_units,
     ),
     Transform(
         "convert matrix operands before they are stored",
         Stage.LAST,
         _alone(convert_operands),
         (_among("ttg.local_alloc"), _among("ttg.local_load"), _among("tt.dot")),
-        lambda device, options: options.units,
+        _on_units,
     ),
     Transform(
         "pad buffers of matrix operands",
@@ -270,7 +280,7 @@ TRANSFORMS: tuple[Transform, ...] = (
         Stage.LAST,
         _hoist_operands,
         (_among("scf.for"), _among("ttg.local_load"), _among("tt.dot")),
-        lambda device, options: options.units,
+        _on_units,
     ),
     Transform(  # while the names of fragments are upstream's
         "multiply tf32 as f16",
@@ -278,13 +288,7 @@ TRANSFORMS: tuple[Transform, ...] = (
         lambda module, device, options: multiply_halves(module, options.units, options.schedule.padded),
         when=lambda device, options: device.traits.multiplies_halves and options.units,
     ),
-    Transform(
-        "lay out matrix fragments",
-        Stage.FRAGMENTS,
-        _arrange_fragments,
-        when=lambda device, options: options.units,
-        needed=True,
-    ),
+    Transform("lay out matrix fragments", Stage.FRAGMENTS, _arrange_fragments, when=_on_units, needed=True),
     Transform(
         "store matrix operands without bank conflicts",
         Stage.PLANNING,
@@ -299,18 +303,8 @@ TRANSFORMS: tuple[Transform, ...] = (
         needed=True,
     ),
     Transform("structure branches and inline calls", Stage.PLANNING, _alone(one_block), needed=True),
-    Transform(
-        "load rows of loops by way of shared memory",
-        Stage.PLANNING,
-        _buffer_rows,
-        when=lambda device, options: device.traits.prefetch and device.traits.resident_shared,
-    ),
-    Transform(
-        "fill buffers of several dots together",
-        Stage.PLANNING,
-        _fill_together,
-        when=lambda device, options: device.traits.prefetch and device.traits.resident_shared,
-    ),
+    Transform("load rows of loops by way of shared memory", Stage.PLANNING, _buffer_rows, when=_beside_others),
+    Transform("fill buffers of several dots together", Stage.PLANNING, _fill_together, when=_beside_others),
     Transform(
         "prefetch dot operands",
         Stage.PLANNING,
@@ -318,18 +312,8 @@ TRANSFORMS: tuple[Transform, ...] = (
         when=lambda device, options: device.traits.prefetch,
         reads="overwriting",
     ),
-    Transform(
-        "gather without conversions",
-        Stage.PLANNING,
-        _alone(lambda module: gather_without_conversions(kernel_of(module))),
-    ),
-    Transform(
-        "carry offsets of pointers",
-        Stage.PLANNING,
-        _alone(lambda module: carry_offsets(kernel_of(module))),
-        when=lambda device, options: device.tile_products,
-        reads="places",
-    ),
+    Transform("gather without conversions", Stage.PLANNING, _of_kernel(gather_without_conversions)),
+    Transform("carry offsets of pointers", Stage.PLANNING, _of_kernel(carry_offsets), when=_in_tiles, reads="places"),
     Transform(
         "multiply whole tiles",
         Stage.PLANNING,
@@ -344,18 +328,13 @@ TRANSFORMS: tuple[Transform, ...] = (
         when=lambda device, options: device.tile_products and not (options.asked.checks or options.asked.disorder),
         reads="places",
     ),
-    Transform(
-        "carry tensors in arrays",
-        Stage.PLANNING,
-        _alone(lambda module: carry_arrays(kernel_of(module))),
-        when=lambda device, options: device.tile_products and not options.units,
-    ),
+    Transform("carry tensors in arrays", Stage.PLANNING, _of_kernel(carry_arrays), when=_in_tiles_alone),
     Transform(
         "join dimensions of two elements",
         Stage.PLANNING,
-        _alone(lambda module: join_dimensions(kernel_of(module))),
+        _of_kernel(join_dimensions),
         (_among("tt.reduce"),),
-        lambda device, options: device.tile_products and not options.units,
+        _in_tiles_alone,
     ),
     Transform(
         "cut long tensors in strips",
@@ -364,26 +343,15 @@ TRANSFORMS: tuple[Transform, ...] = (
         when=lambda device, options: device.traits.unrolled_elementwise,
         reads="places",
     ),
-    Transform(
-        "merge arrays",
-        Stage.PLANNING,
-        _alone(lambda module: merge_arrays(kernel_of(module))),
-        when=lambda device, options: device.tile_products,
-    ),
+    Transform("merge arrays", Stage.PLANNING, _of_kernel(merge_arrays), when=_in_tiles),
     Transform(
         "put rounds into loops over strips",
         Stage.PLANNING,
-        _alone(lambda module: put_rounds_inside(kernel_of(module))),
+        _of_kernel(put_rounds_inside),
         (_among("spirv.put"),),
-        lambda device, options: device.tile_products,
+        _in_tiles,
     ),
-    Transform(
-        "divide once for all lanes",
-        Stage.PLANNING,
-        _alone(lambda module: mark_alike(kernel_of(module))),
-        when=lambda device, options: device.tile_products,
-        reads="axis_info",
-    ),
+    Transform("divide once for all lanes", Stage.PLANNING, _of_kernel(mark_alike), when=_in_tiles, reads="axis_info"),
     Transform(
         "lay out buffers of dot operands",
         Stage.PLANNING,

@@ -16,6 +16,7 @@ from triton.compiler import CompiledKernel
 from triton.runtime import driver
 
 from tests.device.processes import run
+from tests.device.threads import together
 
 if not hasattr(CompiledKernel._init_handles, "__wrapped__"):
     pytest.skip("this triton lacks the patch 'whole-loads'", allow_module_level=True)
@@ -54,23 +55,16 @@ def test_threads_wait_for_one_that_loads(
         return load(*args)
 
     replace_load(monkeypatch, slow)
-    barrier, failed = threading.Barrier(THREADS), []
+    barrier = threading.Barrier(THREADS)
 
     def work(number: int) -> None:
-        try:
-            y = torch.zeros(16)
-            barrier.wait()
-            kernel[(1, 1, 1)](x, y, 16) if number % 2 else doubled[(1,)](x, y, BLOCK=16)
-            assert torch.equal(y, 2 * x)
-        except BaseException as error:
-            failed.append(error)
+        y = torch.zeros(16)
+        barrier.wait()
+        kernel[(1, 1, 1)](x, y, 16) if number % 2 else doubled[(1,)](x, y, BLOCK=16)
+        assert torch.equal(y, 2 * x)
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(THREADS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failed == [] and len(loads) == 1
+    together(work, range(THREADS))
+    assert len(loads) == 1
 
 
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, MemoryError])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import random
-import threading
 import weakref
 from typing import Any
 
@@ -16,6 +15,8 @@ from triton import knobs
 from triton.backends.spirv.runtime import from_numpy
 from triton.runtime.driver import driver
 from triton.runtime.jit import JITFunction
+
+from tests.device.threads import together
 
 if not hasattr(JITFunction, "relaunch"):
     pytest.skip("this triton lacks the patch 'relaunch'", allow_module_level=True)
@@ -313,22 +314,15 @@ def test_random_calls_get_the_kernels_of_tritons_way(x: Any, out: Any) -> None:
 
 def test_many_threads(x: Any) -> None:
     function = triton.jit(_kernel)
-    wrong: list[Any] = []
 
     def work(number: int) -> None:
         mine = from_numpy(numpy.zeros(_SIZE, numpy.float32))
         for turn in range(100):
             n = (number * 7 + turn) % 40
             function[(1,)](mine, x, n, 2.0, BLOCK=_SIZE)
-            if (mine.to_numpy() != numpy.arange(_SIZE) * 2 + n).any():
-                wrong.append((number, turn))
+            assert (mine.to_numpy() == numpy.arange(_SIZE) * 2 + n).all(), (number, turn)
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
+    together(work, range(4))
 
 
 def test_functions_are_collected(x: Any, out: Any) -> None:

@@ -38,6 +38,11 @@ def _fold(operation: Operation, left: AxisInfo, right: AxisInfo) -> AxisInfo | N
     return None if value is None else constant(operation.result.type, value)
 
 
+def _both(left: AxisInfo, right: AxisInfo, dim: int) -> int:
+    """The block in which both are constant."""
+    return min(left.constancy[dim], right.constancy[dim])
+
+
 @rule("arith.constant")
 def _constant(operation: Operation, _: Sequence[AxisInfo]) -> AxisInfo:
     value: Any = operation.attribute("value")
@@ -72,7 +77,7 @@ def _add(operation: Operation, operands: Sequence[AxisInfo]) -> AxisInfo:
         return (
             contiguity,
             min(divisor_at(left, dim, contiguity), divisor_at(right, dim, contiguity)),
-            min(left.constancy[dim], right.constancy[dim]),
+            _both(left, right, dim),
         )
 
     return by_dimension(left, claims)
@@ -109,12 +114,7 @@ def _multiply(operation: Operation, operands: Sequence[AxisInfo]) -> AxisInfo:
     if left.constant == 0 or right.constant == 0:
         return constant(operation.result.type, 0)
     return _fold(operation, left, right) or by_dimension(
-        left,
-        lambda dim: (
-            1,
-            min(divisor_of(left, dim) * divisor_of(right, dim), MAX_DIVISOR),
-            min(left.constancy[dim], right.constancy[dim]),
-        ),
+        left, lambda dim: (1, min(divisor_of(left, dim) * divisor_of(right, dim), MAX_DIVISOR), _both(left, right, dim))
     )
 
 
@@ -133,7 +133,7 @@ def _divide(operation: Operation, operands: Sequence[AxisInfo]) -> AxisInfo:
     blocks = _blocks(operation, left, right)
 
     def claims(dim: int) -> tuple[int, int, int]:
-        both = min(left.constancy[dim], right.constancy[dim])
+        both = _both(left, right, dim)
         exact = divisor_of(left, dim)
         quotient = 1
         if divisor and divisor & (divisor - 1) == 0 and exact >= divisor:
@@ -165,11 +165,7 @@ def _remainder(operation: Operation, operands: Sequence[AxisInfo]) -> AxisInfo:
     blocks = _blocks(operation, left, right)
 
     def claims(dim: int) -> tuple[int, int, int]:
-        return (
-            blocks[dim],
-            min(divisor_at(left, dim, blocks[dim]), divisor_of(right, dim)),
-            min(left.constancy[dim], right.constancy[dim]),
-        )
+        return (blocks[dim], min(divisor_at(left, dim, blocks[dim]), divisor_of(right, dim)), _both(left, right, dim))
 
     return _fold(operation, left, right) or by_dimension(left, claims)
 
@@ -184,12 +180,7 @@ def _bitwise(operation: Operation, operands: Sequence[AxisInfo]) -> AxisInfo:
             return right
     combine = max if operation.name == "arith.andi" else min
     return _fold(operation, left, right) or by_dimension(
-        left,
-        lambda dim: (
-            1,
-            combine(divisor_of(left, dim), divisor_of(right, dim)),
-            min(left.constancy[dim], right.constancy[dim]),
-        ),
+        left, lambda dim: (1, combine(divisor_of(left, dim), divisor_of(right, dim)), _both(left, right, dim))
     )
 
 
@@ -200,12 +191,7 @@ def _shift_left(operation: Operation, operands: Sequence[AxisInfo]) -> AxisInfo:
         return left
     amount = right.constant if right.constant is not None and 0 <= right.constant < 64 else 0
     return _fold(operation, left, right) or by_dimension(
-        left,
-        lambda dim: (
-            1,
-            min(divisor_of(left, dim) << amount, MAX_DIVISOR),
-            min(left.constancy[dim], right.constancy[dim]),
-        ),
+        left, lambda dim: (1, min(divisor_of(left, dim) << amount, MAX_DIVISOR), _both(left, right, dim))
     )
 
 
@@ -217,7 +203,7 @@ def _shift_right(operation: Operation, operands: Sequence[AxisInfo]) -> AxisInfo
     amount = right.constant
 
     def claims(dim: int) -> tuple[int, int, int]:
-        both = min(left.constancy[dim], right.constancy[dim])
+        both = _both(left, right, dim)
         if amount is None or not 0 < amount < width_of(operation.result.type):
             return 1, 1, both
         block = min(left.contiguity[dim], left.divisibility[dim], 1 << amount)
@@ -241,7 +227,7 @@ def _compare(operation: Operation, operands: Sequence[AxisInfo]) -> AxisInfo:
         return constant(operation.result.type, constant_folding.compare(operation, left.constant, right.constant))
 
     def claims(dim: int) -> tuple[int, int, int]:
-        constancy = min(left.constancy[dim], right.constancy[dim])
+        constancy = _both(left, right, dim)
         if kind in ("lt", "ge"):  # blocks of the left that cannot step over a multiple of the right
             constancy = max(constancy, _uncrossed(left, right, dim))
         elif kind in ("gt", "le"):

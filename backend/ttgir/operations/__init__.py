@@ -22,7 +22,7 @@ from . import (
     shapes,
     shared_memory,
 )
-from .definition import (
+from .definition import (  # noqa: F401 - callers find them here
     ANYTHING,
     LONG,
     MEDIUM,
@@ -38,29 +38,6 @@ from .definition import (
     Pointers,
     Refusal,
 )
-
-__all__ = [
-    "ANYTHING",
-    "FAMILIES",
-    "LONG",
-    "MEDIUM",
-    "OPERATIONS",
-    "SHORT",
-    "TOUCHES_SHARED",
-    "WORST",
-    "Definition",
-    "Effect",
-    "End",
-    "Layouts",
-    "Memory",
-    "Pointers",
-    "Refusal",
-    "definition_of",
-    "in_loop",
-    "masks",
-    "memory_semantics",
-    "takes_shared_memory",
-]
 
 #: The modules with the rows.
 FAMILIES = (

@@ -20,9 +20,7 @@ long = lambda grid: launch(grid, zero)
 
 
 def test_a_launch_does_not_wait_and_the_time_limit_ends_the_wait(long_file: Path) -> None:
-    script = (
-        _LONG
-        + """
+    script = """
 grid = last(long, 20)
 long(grid)
 print("launched", current().native.done(current().native.submitted), flush=True)
@@ -34,8 +32,7 @@ for call in (current().native.synchronize, lambda: long((1, 1, 1)), zero.to_nump
 zero.free()
 os._exit(0)
 """
-    )
-    done = run_script(script, long_file, TRITON_SPIRV_TIMEOUT="1")
+    done = run_script(_LONG + script, long_file, TRITON_SPIRV_TIMEOUT="1")
     lines = done.stdout.splitlines()
     assert lines[:1] == ["launched False"], done.stderr
     assert lines[1].startswith("kernel 'test' did not end within the time limit of 1000 ms"), lines
@@ -44,9 +41,7 @@ os._exit(0)
 
 @pytest.mark.only_on("Vulkan", "the CPU device counts the time of each kernel")
 def test_the_time_limit_is_a_submissions_and_not_a_queues(long_file: Path) -> None:
-    script = (
-        _LONG
-        + """
+    script = """
 import threading, time
 grid, took = last(long, 0.25), 0
 while took < 3:
@@ -58,15 +53,12 @@ while took < 3:
     took = time.monotonic() - start
 print("ended", flush=True)
 """
-    )
-    done = run_script(script, long_file, TRITON_SPIRV_TIMEOUT="3")
+    done = run_script(_LONG + script, long_file, TRITON_SPIRV_TIMEOUT="3")
     assert done.stdout == "ended\n", done.stdout + done.stderr
 
 
 def test_ctrl_c_ends_a_wait(long_file: Path) -> None:
-    script = (
-        _LONG
-        + """
+    script = """
 import signal, threading
 signal.signal(signal.SIGINT, signal.default_int_handler)
 long(last(long, 20))
@@ -78,22 +70,18 @@ except KeyboardInterrupt:
     print("interrupted", current().native.done(current().native.submitted), flush=True)
 os._exit(0)
 """
-    )
-    done = run_script(script, long_file)
+    done = run_script(_LONG + script, long_file)
     assert done.stdout == "interrupted False\n", done.stderr
 
 
 def test_exit_with_work_in_flight(long_file: Path) -> None:
-    script = (
-        _LONG
-        + """
+    script = """
 grid = last(long, 0.2)
 for _ in range(10):
     long(grid)
 print("in flight", not current().native.done(current().native.submitted))
 """
-    )
-    done = run_script(script, long_file)
+    done = run_script(_LONG + script, long_file)
     assert (done.returncode, done.stdout, done.stderr) == (0, "in flight True\n", "")
 
 
@@ -168,28 +156,14 @@ print(refused)
     assert (done.stdout, done.stderr) == ("60\n", "")
 
 
-#: Work of eight threads at once, without the validation layer: where one thread asks for a semaphore's value while
+#: Work of many threads at once is without the validation layer: where one thread asks for a semaphore's value while
 #: another submits, version 1.3.239 may miss the signal and wait 10 s for it.
-_THREADS = """
-import threading
-failures = []
-def work(seed):
-    try:
-        body(seed)
-    except BaseException as error:
-        failures.append(repr(error))
-threads = [threading.Thread(target=work, args=(seed, )) for seed in range(8)]
-for thread in threads:
-    thread.start()
-for thread in threads:
-    thread.join()
-print("failures", failures)
-"""
+_UNCHECKED = {"TRITON_SPIRV_VALIDATE": "0"}
 
 
 def test_many_threads_with_device_memory(add_file: Path, way: str) -> None:
-    script = (
-        """
+    script = """
+from tests.device.threads import together
 add = load()
 n, rounds = 1000, 200
 one = buffers.full(n, 1, "float32")
@@ -201,19 +175,16 @@ def body(seed):
         add((16, 1, 1), scratch, one, scratch, n)
         if index % 50 == 0:
             assert (scratch.to_numpy() == index + 1).all()
-"""
-        + _THREADS
-        + """
+together(body, range(8))
 print(all((total.to_numpy() == rounds).all() for total in totals))
 """
-    )
-    done = run_script(script, add_file, TRITON_SPIRV_VALIDATE="0", TRITON_SPIRV_HOST_MEMORY=way)
-    assert (done.stdout, done.stderr) == ("failures []\nTrue\n", "")
+    done = run_script(script, add_file, TRITON_SPIRV_HOST_MEMORY=way, **_UNCHECKED)
+    assert (done.stdout, done.stderr) == ("True\n", "")
 
 
 def test_many_threads_with_host_memory(add_file: Path, way: str) -> None:
-    script = (
-        """
+    script = """
+from tests.device.threads import together
 add = load()
 def body(seed):
     random = numpy.random.default_rng(seed)
@@ -222,30 +193,26 @@ def body(seed):
         z = numpy.zeros(500, numpy.float32)
         add((8, 1, 1), array(x), array(y), array(z), 500)
         assert (z == x + y).all()
+together(body, range(8))
 """
-        + _THREADS
-    )
-    done = run_script(script, add_file, TRITON_SPIRV_VALIDATE="0", TRITON_SPIRV_HOST_MEMORY=way)
-    assert (done.stdout, done.stderr) == ("failures []\n", "")
+    done = run_script(script, add_file, TRITON_SPIRV_HOST_MEMORY=way, **_UNCHECKED)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_threads_with_parts_of_one_array(add_file: Path, way: str) -> None:
     """Where it is copied, the whole array goes there and back for each of them."""
-    script = (
-        """
+    script = """
+from tests.device.threads import together
 add = load()
 whole, one = numpy.zeros((8, 5000), numpy.float32), numpy.ones(5000, numpy.float32)
 def body(seed):
     for _ in range(40):
         add((79, 1, 1), array(whole[seed]), array(one), array(whole[seed]), 5000)
-"""
-        + _THREADS
-        + """
+together(body, range(8))
 print(set(whole.ravel().tolist()))
 """
-    )
-    done = run_script(script, add_file, TRITON_SPIRV_VALIDATE="0", TRITON_SPIRV_HOST_MEMORY=way)
-    assert (done.stdout, done.stderr) == ("failures []\n{40.0}\n", "")
+    done = run_script(script, add_file, TRITON_SPIRV_HOST_MEMORY=way, **_UNCHECKED)
+    assert (done.stdout, done.stderr) == ("{40.0}\n", "")
 
 
 def _resident() -> int:
@@ -404,9 +371,7 @@ print(large.sum() == large.size, small.sum())
 @pytest.mark.only_on("Vulkan", "a forked child can use the CPU device")
 def test_a_fork_with_an_event_in_flight(long_file: Path) -> None:
     """What the child asks of it is refused, not answered with what was true at the fork."""
-    script = (
-        _LONG
-        + """
+    script = """
 from triton.backends.spirv.runtime.streams import DeviceEvent, Queue
 event, native = DeviceEvent(), current().native
 reached = DeviceEvent()
@@ -425,8 +390,7 @@ if pid == 0:
     os._exit(0)
 os.waitpid(pid, 0)
 """
-    )
-    *refused, last = run_script(script, long_file).stdout.splitlines()
+    *refused, last = run_script(_LONG + script, long_file).stdout.splitlines()
     assert len(refused) == 4 and last == "True"
     assert all(line.startswith("child: the device was opened before this process was forked") for line in refused), (
         refused
@@ -436,9 +400,7 @@ os.waitpid(pid, 0)
 @pytest.mark.only_on("Vulkan", "a forked child can use the CPU device")
 def test_a_fork_while_another_thread_gives_memory_back(long_file: Path) -> None:
     """The allocator's lock is held by a thread that is not there in the child."""
-    script = (
-        _LONG
-        + """
+    script = """
 import signal, threading
 buffers.zeros(1 << 20, "uint32")  # is idle then
 long(last(long, 2))
@@ -456,8 +418,7 @@ if pid == 0:
 print(os.waitpid(pid, 0)[1])
 thread.join()
 """
-    )
-    child, status = run_script(script, long_file).stdout.splitlines()
+    child, status = run_script(_LONG + script, long_file).stdout.splitlines()
     assert child.startswith("child: the device was opened before this process was forked") and status == "0"
 
 
@@ -658,9 +619,7 @@ time.sleep({seconds})
 
 def test_closing_a_device_whose_work_never_ended(long_file: Path) -> None:
     """Idle memory, which would wait for the work, stays where it is."""
-    script = (
-        _LONG
-        + """
+    script = """
 long(last(long, 20))
 buffers.zeros(1 << 20, "uint32")  # is idle then
 try:
@@ -671,6 +630,5 @@ current().close()
 print("closed", flush=True)
 os._exit(0)
 """
-    )
-    first, second = run_script(script, long_file, TRITON_SPIRV_TIMEOUT="1").stdout.splitlines()
+    first, second = run_script(_LONG + script, long_file, TRITON_SPIRV_TIMEOUT="1").stdout.splitlines()
     assert first.startswith("kernel 'test' did not end within the time limit of 1000 ms") and second == "closed"

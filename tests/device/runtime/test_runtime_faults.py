@@ -99,9 +99,7 @@ def test_unknown_device_is_refused() -> None:
 
 def test_fork_before_the_first_launch(add_file: Path) -> None:
     """It works, or the driver opens no device in the child, as NVIDIA's: then one error says what does."""
-    script = (
-        _RUN
-        + """
+    script = """
 from triton.backends.spirv.runtime.device_choice import selected
 selected()
 pid = os.fork()
@@ -115,8 +113,7 @@ if pid == 0:
     os._exit(0)  # as multiprocessing ends its children: some drivers' own handlers at exit wait for ever in one
 sys.exit(os.waitpid(pid, 0)[1])
 """
-    )
-    done = run_script(script, add_file)
+    done = run_script(_RUN + script, add_file)
     assert done.returncode == 0, done.stderr
     child, parent = sorted(done.stdout.splitlines())
     assert parent == "parent 2.0"
@@ -138,13 +135,10 @@ def test_validation_layer_is_clean(add_file: Path) -> None:
 @needs_layer
 def test_validation_errors_are_raised(add_file: Path) -> None:
     """A push-constant block larger than the device's range is the layer's to find."""
-    script = (
-        _RUN
-        + """
+    script = """
 module = Path(sys.argv[1]).with_name("large.spv").read_bytes()
 run()
 """
-    )
     text = subprocess.run(["spirv-dis", "--raw-id", str(add_file)], check=True, capture_output=True, text=True).stdout
     text, changed = re.subn(
         r"(OpMemberDecorate %\d+ 3 Offset) 24", rf"\1 {current().capabilities.push_constant_bytes}", text
@@ -156,7 +150,7 @@ run()
         text=True,
         check=True,
     )
-    done = run_script(script, add_file, TRITON_SPIRV_VALIDATE="1")
+    done = run_script(_RUN + script, add_file, TRITON_SPIRV_VALIDATE="1")
     assert "the Vulkan validation layer reported" in done.stderr
     assert "KernelRejected: kernel 'test' was refused" in done.stderr
 

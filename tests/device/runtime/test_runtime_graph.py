@@ -19,6 +19,7 @@ from triton.backends.spirv.settings import ZERO_COPY
 
 from tests.device.processes import run_script
 from tests.device.runtime.graph_kernels import add_kernel
+from tests.device.threads import together
 
 
 @triton.jit
@@ -31,81 +32,11 @@ def scale_kernel(x_ptr, factor, size, BLOCK: tl.constexpr):
 @triton.jit
 def many_arguments_kernel(
     x_ptr,
-    a0,
-    a1,
-    a2,
-    a3,
-    a4,
-    a5,
-    a6,
-    a7,
-    a8,
-    a9,
-    a10,
-    a11,
-    a12,
-    a13,
-    a14,
-    a15,
-    a16,
-    a17,
-    a18,
-    a19,
-    a20,
-    a21,
-    a22,
-    a23,
-    a24,
-    a25,
-    a26,
-    a27,
-    a28,
-    a29,
-    a30,
-    a31,
-    a32,
-    a33,
-    a34,
-    a35,
+    values,  # a tuple, whose elements are arguments each
 ):
-    total = (
-        a0
-        + a1
-        + a2
-        + a3
-        + a4
-        + a5
-        + a6
-        + a7
-        + a8
-        + a9
-        + a10
-        + a11
-        + a12
-        + a13
-        + a14
-        + a15
-        + a16
-        + a17
-        + a18
-        + a19
-        + a20
-        + a21
-        + a22
-        + a23
-        + a24
-        + a25
-        + a26
-        + a27
-        + a28
-        + a29
-        + a30
-        + a31
-        + a32
-        + a33
-        + a34
-        + a35
-    )
+    total = values[0]
+    for number in tl.static_range(1, len(values)):
+        total += values[number]
     tl.store(x_ptr, tl.load(x_ptr) + total)
 
 
@@ -189,9 +120,10 @@ def test_argument_blocks_in_buffers_are_the_launches_own() -> None:
     graph = Graph()
     first, second = range(1 << 33, (1 << 33) + 36), range(5 << 33, (5 << 33) + 36)
     with graph.capture():
-        many_arguments_kernel[(1,)](x, *first)
-        many_arguments_kernel[(1,)](x, *second)
-    many_arguments_kernel[(1,)](x, *first)
+        many_arguments_kernel[(1,)](x, tuple(first))
+        many_arguments_kernel[(1,)](x, tuple(second))
+    compiled = many_arguments_kernel[(1,)](x, tuple(first))
+    assert compiled.metadata.argument_bytes > 36 * 8
     graph.replay()
     assert x.to_numpy()[0] == 2 * sum(first) + sum(second)
 
@@ -224,11 +156,7 @@ def test_threads_replay_and_launch_at_once() -> None:
             graphs[number].replay()
             add_kernel[GRID](buffers[number], one, SIZE, BLOCK=256)
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    together(work, range(4))
     for buffer in buffers:
         np.testing.assert_array_equal(buffer.to_numpy(), 100)
 

@@ -22,6 +22,7 @@ from triton.backends.spirv.settings import ZERO_COPY
 
 from tests.device.processes import run_script
 from tests.device.runtime.graph_kernels import add_kernel
+from tests.device.threads import together
 
 SIZE = 1001
 GRID = (4,)
@@ -95,7 +96,7 @@ def test_threads_that_replay_one_graph_each_see_its_failures() -> None:
         add_kernel[(1,)](x, x, 101, BLOCK=256, check_bounds=True)
     counts = []
 
-    def work() -> None:
+    def work(_: int) -> None:
         for _ in range(50):
             try:
                 graph.replay()
@@ -103,11 +104,7 @@ def test_threads_that_replay_one_graph_each_see_its_failures() -> None:
             except OutOfBounds as error:
                 counts.append(error.count)
 
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    together(work, range(4))
     assert counts == [3] * 200
 
 

@@ -407,38 +407,32 @@ x = buffers.full(n, 1, "float32")
 
 @pytest.mark.parametrize("launches", [0, 1])
 def test_a_process_that_ends_waits(add_file: Path, launches: int) -> None:
-    script = (
-        _HELD
-        + f"""
+    script = f"""
 slow = held()
 for _ in range({launches}):
     slow(x, x, x)
 threading.Timer(0.3, gate.set).start()
 print("ends", flush=True)
 """
-    )
-    done = run_script(script, add_file)
+    done = run_script(_HELD + script, add_file)
     assert (done.returncode, done.stdout, done.stderr) == (0, "ends\n", "")
 
 
 def test_an_error_that_nobody_saw_is_printed_at_the_end(add_file: Path) -> None:
-    script = (
-        _HELD.replace("return compiled", "raise RuntimeError('no')\n    return compiled")
-        + """
+    script = """
 slow = held()
 slow(x, x, x)
 gate.set()
 """
+    done = run_script(
+        _HELD.replace("return compiled", "raise RuntimeError('no')\n    return compiled") + script, add_file
     )
-    done = run_script(script, add_file)
     assert done.returncode == 0
     assert done.stderr.startswith("triton-spirv: kernel 'test' did not run, and neither did what followed it: "), done
 
 
 def test_a_device_that_is_lost_meanwhile(add_file: Path, faulty_layer: dict[str, str]) -> None:
-    script = (
-        _HELD
-        + """
+    script = """
 slow = held()
 slow(x, x, x)
 os.environ["FAULTY_LOST"] = "1"
@@ -452,8 +446,7 @@ add, z = load(), buffers.full(n, 2, "float32")
 add((1, 1, 1), z, z, z, n)
 print((z.to_numpy() == 4).all(), flush=True)
 """
-    )
-    done = run_script(script, add_file, TRITON_SPIRV_VALIDATE="0", **faulty_layer)
+    done = run_script(_HELD + script, add_file, TRITON_SPIRV_VALIDATE="0", **faulty_layer)
     assert done.stdout == "True\nTrue\n", done.stderr
 
 
@@ -462,9 +455,7 @@ def test_a_copy_of_a_stream_comes_after_the_launch(
     add_file: Path, faulty_layer: dict[str, str], stream: str, queues: str
 ) -> None:
     """Also where the device has one queue for both."""
-    script = (
-        _HELD
-        + f"""
+    script = f"""
 import ctypes
 from triton.backends.spirv.runtime import PINNED, Queue, StreamContext
 slow, add, stream, context = held(), load(), Queue(), current()
@@ -481,6 +472,5 @@ with StreamContext(stream):
 stream.synchronize()
 print((values == 2).all(), (x.to_numpy() == 9).all())
 """
-    )
-    done = run_script(script, add_file, TRITON_SPIRV_VALIDATE="0", FAULTY_QUEUES=queues, **faulty_layer)
+    done = run_script(_HELD + script, add_file, TRITON_SPIRV_VALIDATE="0", FAULTY_QUEUES=queues, **faulty_layer)
     assert done.stdout == "True True\n", done.stderr

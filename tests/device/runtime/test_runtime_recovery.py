@@ -48,9 +48,7 @@ def kernels(tmp_path: Path) -> Path:
 
 
 def test_a_kernel_past_the_time_limit_is_named_and_the_next_launch_runs(kernels: Path) -> None:
-    script = (
-        _START
-        + """
+    script = """
 x, out = torch.zeros(64), torch.zeros(64)
 add_one[(1,)](x, out, BLOCK=64)
 before = current()
@@ -64,8 +62,7 @@ add_one[(1,)](out, out, BLOCK=64)
 tell(lambda: out.tolist() == [4.0] * 64)
 os._exit(0)
 """
-    )
-    done = run_script(script, kernels, TRITON_SPIRV_TIMEOUT="1")
+    done = run_script(_START + script, kernels, TRITON_SPIRV_TIMEOUT="1")
     lines = done.stdout.splitlines()
     assert len(lines) == 4, done.stderr
     goes_on = current().device.api != "Vulkan"  # a kernel is stopped there
@@ -80,9 +77,7 @@ os._exit(0)
 @pytest.mark.only_on("Vulkan", "the CPU device stops a kernel and goes on, with the tensors that there are")
 def test_memory_of_before_is_refused(kernels: Path) -> None:
     """By copies, and by launches on the device as it was opened again, which may have other memory at its address."""
-    script = (
-        _START
-        + """
+    script = """
 x = buffers.zeros(64, "float32")
 add_one[(1,)](x, x, BLOCK=64)
 slow[(1 << 26,)](x, 30000, BLOCK=64)
@@ -96,8 +91,7 @@ tell(lambda: x.to_numpy())
 tell(lambda: (fresh[0].to_numpy() == 1).all())
 os._exit(0)
 """
-    )
-    done = run_script(script, kernels, TRITON_SPIRV_TIMEOUT="1")
+    done = run_script(_START + script, kernels, TRITON_SPIRV_TIMEOUT="1")
     lines = done.stdout.splitlines()
     assert len(lines) == 5, done.stderr
     assert lines[0].startswith("VulkanError: recovered.py:3: kernel 'slow' did not end within"), done.stdout
@@ -110,9 +104,7 @@ os._exit(0)
 
 
 def test_a_lost_device_is_opened_again(kernels: Path, faulty_layer: dict[str, str]) -> None:
-    script = (
-        _START
-        + """
+    script = """
 x, out = torch.zeros(64), torch.zeros(64)
 add_one[(1,)](x, out, BLOCK=64)
 os.environ["FAULTY_SUBMIT"] = "1"
@@ -121,8 +113,7 @@ os.environ["FAULTY_SUBMIT"] = "0"
 add_one[(1,)](out, out, BLOCK=64)
 tell(lambda: out.tolist() == [2.0] * 64)
 """
-    )
-    done = run_script(script, kernels, TRITON_SPIRV_VALIDATE="0", FAULTY_SUBMIT="0", **faulty_layer)
+    done = run_script(_START + script, kernels, TRITON_SPIRV_VALIDATE="0", FAULTY_SUBMIT="0", **faulty_layer)
     lines = done.stdout.splitlines()
     assert len(lines) == 2, done.stderr
     assert lines[0].startswith("VulkanError: vkQueueSubmit failed: VK_ERROR_DEVICE_LOST (-4): the device reset or")
@@ -131,9 +122,7 @@ tell(lambda: out.tolist() == [2.0] * 64)
 
 def test_memory_at_an_address_of_before_is_not_used(kernels: Path, faulty_layer: dict[str, str]) -> None:
     """Each VkDevice of NVIDIA's driver has its own addresses, which begin where another's do."""
-    script = (
-        _START
-        + """
+    script = """
 old = buffers.zeros(64, "float32")
 add_one[(1,)](old, old, BLOCK=64)
 os.environ["FAULTY_SUBMIT"] = "1"
@@ -144,9 +133,8 @@ add_one[(1,)](new, new, BLOCK=64)
 tell(lambda: (new.to_numpy() == 1).all())
 tell(lambda: new.data_ptr() == old.data_ptr())
 """
-    )
     done = run_script(
-        script, kernels, TRITON_SPIRV_VALIDATE="0", FAULTY_SUBMIT="0", FAULTY_ADDRESSES="8", **faulty_layer
+        _START + script, kernels, TRITON_SPIRV_VALIDATE="0", FAULTY_SUBMIT="0", FAULTY_ADDRESSES="8", **faulty_layer
     )
     lines = done.stdout.splitlines()
     assert len(lines) == 3, done.stderr
@@ -154,24 +142,19 @@ tell(lambda: new.data_ptr() == old.data_ptr())
 
 
 def test_a_process_ends_after_a_kernel_that_did_not(kernels: Path) -> None:
-    script = (
-        _START
-        + """
+    script = """
 tell(lambda: slow[(1 << 26,)](torch.zeros(64), 30000, BLOCK=64))
 out = torch.zeros(64)
 add_one[(1,)](out, out, BLOCK=64)
 tell(lambda: out.tolist() == [1.0] * 64)
 """
-    )
-    done = run_script(script, kernels, TRITON_SPIRV_TIMEOUT="1")
+    done = run_script(_START + script, kernels, TRITON_SPIRV_TIMEOUT="1")
     assert done.stdout.splitlines()[1:] == ["True"] and done.returncode == 0, done.stderr
 
 
 def test_torch_operations_say_what_failed(kernels: Path, faulty_layer: dict[str, str]) -> None:
     """Those that are done like earlier ones, whose launches nobody waits for."""
-    script = (
-        _START
-        + """
+    script = """
 x = torch.ones(64, device="spirv")
 for _ in range(4):
     y = x * x
@@ -184,8 +167,7 @@ tell(fail)
 os.environ["FAULTY_SUBMIT"] = "0"
 tell(lambda: (torch.ones(64, device="spirv") * 2).sum().item())
 """
-    )
-    done = run_script(script, kernels, TRITON_SPIRV_VALIDATE="0", FAULTY_SUBMIT="0", **faulty_layer)
+    done = run_script(_START + script, kernels, TRITON_SPIRV_VALIDATE="0", FAULTY_SUBMIT="0", **faulty_layer)
     lines = done.stdout.splitlines()
     assert len(lines) == 2, done.stderr
     assert lines[0].startswith("VulkanError: vkQueueSubmit failed: VK_ERROR_DEVICE_LOST (-4): the device reset or")
@@ -195,9 +177,7 @@ tell(lambda: (torch.ones(64, device="spirv") * 2).sum().item())
 @pytest.mark.only_on("Vulkan", "the CPU device stops a kernel and goes on, with the tensors that there are")
 def test_torch_operations_go_on(kernels: Path) -> None:
     """Their kernels are loaded again; a tensor of before is refused."""
-    script = (
-        _START
-        + """
+    script = """
 from triton.backends.spirv.torch import registration
 registration.register()
 for _ in range(4):
@@ -214,8 +194,7 @@ tell(lambda: (old + 1).cpu())
 tell(lambda: (new * 3).sum().item())
 os._exit(0)
 """
-    )
-    done = run_script(script, kernels, TRITON_SPIRV_TIMEOUT="1")
+    done = run_script(_START + script, kernels, TRITON_SPIRV_TIMEOUT="1")
     lines = done.stdout.splitlines()
     assert len(lines) == 5, done.stderr
     assert lines[0] == lines[2] == "128.0" and lines[4] == "384.0", done.stdout

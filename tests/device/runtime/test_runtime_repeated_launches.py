@@ -173,28 +173,21 @@ def test_each_has_its_own_arguments(
 def test_many_threads_that_wait(add_file: Path) -> None:
     """Other threads' launches join the launches of one thread between recording and hand-over."""
     script = """
-import threading
-add, failures = load(), []
+from tests.device.threads import together
+add = load()
 one = buffers.full(64, 1, "float32")
 totals = [buffers.zeros(64, "float32") for _ in range(6)]
 def work(total):
-    try:
-        for turn in range(400):
-            add((1, 1, 1), total, one, total, 64)
-            current().native.synchronize()
-            if turn % 40 == 0:
-                assert (total.to_numpy() == turn + 1).all()
-    except BaseException as error:
-        failures.append(repr(error))
-threads = [threading.Thread(target=work, args=(total,)) for total in totals]
-for thread in threads:
-    thread.start()
-for thread in threads:
-    thread.join()
-print(failures, {value for total in totals for value in total.to_numpy().tolist()})
+    for turn in range(400):
+        add((1, 1, 1), total, one, total, 64)
+        current().native.synchronize()
+        if turn % 40 == 0:
+            assert (total.to_numpy() == turn + 1).all()
+together(work, totals)
+print({value for total in totals for value in total.to_numpy().tolist()})
 """
     done = run_script(script, add_file, TRITON_SPIRV_VALIDATE="0")
-    assert (done.stdout, done.stderr) == ("[] {400.0}\n", "")
+    assert (done.stdout, done.stderr) == ("{400.0}\n", "")
 
 
 def test_one_that_another_array_follows(add: Any, context: Context) -> None:

@@ -86,26 +86,21 @@ def _lines(script: str, layer: dict[str, str], module: Path | None = None, **env
 
 @pytest.mark.usefixtures("exported")
 def test_what_the_driver_did_not_take_is_closed(faulty_layer: dict[str, str]) -> None:
-    script = (
-        _IMPORT
-        + """
+    script = """
 os.environ["FAULTY_MEMORY"] = "1"
 try:
     current().native.import_fd(fd, 2 << 20)
 except RuntimeError as error:
     print(error, descriptor_is_open(fd))
 """
-    )
-    (line,) = _lines(script, faulty_layer)
+    (line,) = _lines(_IMPORT + script, faulty_layer)
     assert "vkAllocateMemory failed" in line and line.endswith(" False")
 
 
 @pytest.mark.usefixtures("exported")
 def test_what_the_driver_took_is_not_closed_twice(faulty_layer: dict[str, str]) -> None:
     """The second time would close whatever has the number by then: a file that the layer opened."""
-    script = (
-        _IMPORT
-        + """
+    script = """
 os.environ["FAULTY_BIND"] = "1"
 try:
     current().native.import_fd(fd, 2 << 20)
@@ -113,8 +108,7 @@ except RuntimeError as error:
     print(error)
 print(sum(os.path.realpath(f"/proc/self/fd/{number}") == "/dev/null" for number in range(3, 99)))
 """
-    )
-    first, opened = _lines(script, faulty_layer)
+    first, opened = _lines(_IMPORT + script, faulty_layer)
     assert "vkBindBufferMemory failed" in first and opened == "1"
 
 

@@ -71,9 +71,7 @@ for attempt in range(2):
 
 def test_a_compilation_that_takes_too_long_is_an_error(tmp_path: Path, faulty_layer: dict[str, str]) -> None:
     """The driver goes on, and a later launch has what it made; other kernels run meanwhile."""
-    script = (
-        _TOO_LONG
-        + """
+    script = """
 os.environ["FAULTY_COMPILE"] = "0"
 os.environ["TRITON_SPIRV_COMPILE_TIMEOUT"] = "60"
 launch(num_warps=4)
@@ -81,8 +79,7 @@ out.zero_()
 os.environ["FAULTY_COMPILE"] = "120000"
 launch(num_warps=2)  # what is left of the 8 s
 """
-    )
-    lines = run(tmp_path, script, faulty_layer).stdout.splitlines()
+    lines = run(tmp_path, _TOO_LONG + script, faulty_layer).stdout.splitlines()
     assert len(lines) == 2
     for line in lines:  # by the clock where the processors are busy with something else
         assert line.startswith(f"kernel 'halved': the driver's compiler ({selected().name}) did not end within 2"), line
@@ -218,9 +215,7 @@ programs = int(programs * 6 / took)
 @pytest.mark.skipif(not selected().capabilities.traits.compiles_late, reason="the driver compiles when it is asked to")
 def test_what_runs_before_it_is_no_compilation(tmp_path: Path) -> None:
     """The driver begins to compile when the queue comes to the kernel."""
-    script = (
-        _LONG_RUN
-        + """
+    script = """
 os.environ["TRITON_SPIRV_COMPILE_TIMEOUT"] = "3"
 running = threading.Thread(target=lambda: counts[(programs,)](counted, BLOCK=64))
 running.start()
@@ -238,5 +233,4 @@ assert torch.equal(out, x / 2)
 print(all(min(times) < float("inf") for times in tuned.configs_timings.values()))
 running.join()
 """
-    )
-    assert run(tmp_path, script, {}).stdout.splitlines() == ["True"]
+    assert run(tmp_path, _LONG_RUN + script, {}).stdout.splitlines() == ["True"]

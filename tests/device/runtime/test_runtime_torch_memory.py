@@ -7,13 +7,14 @@ import io
 import pickle
 import subprocess
 import sys
-import threading
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
 from triton.backends.spirv.torch import registration
+
+from tests.device.threads import together
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -115,11 +116,7 @@ def test_threads_write_interleaved_views() -> None:
             table[:, column].add_(1)
             table[:, column].copy_(table[:, column] + 1)
 
-    threads = [threading.Thread(target=work, args=(column,)) for column in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    together(work, range(4))
     assert torch.equal(table.cpu(), torch.full((64, 4), 80.0))
 
 

@@ -23,7 +23,7 @@ from triton.backends.spirv.runtime.cpu import kind
 kind.Cpu.devices = lambda self: ()
 """
 
-_PROGRAM = Path(__file__).with_name("two_devices.py")
+_PROGRAM = [sys.executable, "-m", "tests.device.runtime.two_devices"]
 _ROOT = Path(__file__).parents[3]
 _MANIFEST_FOLDERS = ("/usr/share/vulkan/icd.d", "/usr/local/share/vulkan/icd.d", "/etc/vulkan/icd.d")
 
@@ -78,13 +78,7 @@ def two_devices(tmp_path: Path) -> dict[str, str]:
 def test_two_devices_in_one_process(two_devices: dict[str, str], long_file: Path, check: str, way: str) -> None:
     # The validation layer misses signals where several threads submit (test_runtime_async_faults.py).
     validate = {"TRITON_SPIRV_VALIDATE": "0"} if check == "launches_from_two_threads" else {}
-    done = run(
-        [sys.executable, str(_PROGRAM), check, str(long_file)],
-        cwd=_ROOT,
-        TRITON_SPIRV_HOST_MEMORY=way,
-        **two_devices,
-        **validate,
-    )
+    done = run([*_PROGRAM, check, str(long_file)], cwd=_ROOT, TRITON_SPIRV_HOST_MEMORY=way, **two_devices, **validate)
     assert (done.returncode, done.stdout) == (0, "right\n"), done.stderr
 
 
@@ -122,7 +116,7 @@ print(devices().index(current().device), current().index)
 
 
 def test_gradients_on_both_devices(two_devices: dict[str, str], long_file: Path) -> None:
-    done = run([sys.executable, str(_PROGRAM), "gradients", str(long_file)], cwd=_ROOT, **two_devices)
+    done = run([*_PROGRAM, "gradients", str(long_file)], cwd=_ROOT, **two_devices)
     assert (done.returncode, done.stdout) == (0, "right\n"), done.stderr
 
 

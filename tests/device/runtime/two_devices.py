@@ -19,6 +19,8 @@ from triton.backends.spirv.runtime.errors import DeviceUnavailable
 from triton.backends.spirv.runtime.kernel import Kernel
 from triton.backends.spirv.runtime.launches.launch import make_launcher
 
+from tests.device.threads import together
+
 N, ROUNDS = 10_000, 50
 GRID = (triton.cdiv(N, 256),)
 
@@ -54,24 +56,15 @@ def launches_from_one_thread() -> None:
 
 def launches_from_two_threads() -> None:
     x, total = own_buffers()
-    failures: list[BaseException] = []
-    together = threading.Barrier(2)
+    both = threading.Barrier(2)
 
     def work(index: int) -> None:
-        try:
-            interface.set_device(index)
-            together.wait()
-            for _ in range(ROUNDS):
-                add_kernel[GRID](x[index], total[index], total[index], N, BLOCK=256)
-        except BaseException as error:
-            failures.append(error)
+        interface.set_device(index)
+        both.wait()
+        for _ in range(ROUNDS):
+            add_kernel[GRID](x[index], total[index], total[index], N, BLOCK=256)
 
-    threads = [threading.Thread(target=work, args=(index,)) for index in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failures, failures
+    together(work, range(2))
     for index in range(2):
         numpy.testing.assert_array_equal(total[index].to_numpy(), ROUNDS * x[index].to_numpy())
 

@@ -13,6 +13,8 @@ import torch
 from triton.backends.spirv.runtime import current
 from triton.backends.spirv.torch.device import tensor_memory
 
+from tests.device.threads import together
+
 _TYPES = [
     *(torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.uint16, torch.uint32),
     *(torch.uint64, torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.complex64, torch.float8_e4m3fn),
@@ -186,18 +188,11 @@ def test_a_number_is_read_without_a_submission() -> None:
 
 
 def test_threads_copy_at_once() -> None:
-    wrong: list[Any] = []
-
     def run(number: int) -> None:
         on = torch.empty(5, dtype=torch.int64, device="spirv")
         for turn in range(200):
             host = torch.full((5,), 1000 * number + turn)
-            if on.copy_(host)[3].item() != host[0] or torch.empty_like(host).copy_(on).tolist() != host.tolist():
-                wrong.append((number, turn))
+            assert on.copy_(host)[3].item() == host[0]
+            assert torch.empty_like(host).copy_(on).tolist() == host.tolist()
 
-    threads = [threading.Thread(target=run, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
+    together(run, range(4))

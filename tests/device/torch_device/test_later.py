@@ -29,9 +29,7 @@ VulkanKernel._compiled = held
 
 
 def test_a_step_of_training() -> None:
-    script = (
-        _HELD.replace("REFUSES", "False")
-        + """
+    script = """
 def step(device):
     torch.manual_seed(0)
     a = torch.randn(16, 16).to(device).requires_grad_()
@@ -49,8 +47,7 @@ for one, other in zip(results, step("cpu")):
     torch.testing.assert_close(one.cpu(), other)
 print(results[0].item() > 0)
 """
-    )
-    done = run_script(script)
+    done = run_script(_HELD.replace("REFUSES", "False") + script)
     assert done.stdout == "launched True\nTrue\n", done.stderr
 
 

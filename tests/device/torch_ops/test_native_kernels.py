@@ -8,7 +8,6 @@ import random
 import re
 import subprocess
 import sys
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +16,8 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from triton import knobs
 from triton.backends.spirv.torch.device import native_kernels, tensor_memory
+
+from tests.device.threads import together
 
 aten = torch.ops.aten
 _Call = Callable[..., Any]
@@ -208,20 +209,13 @@ def test_threads() -> None:
     x, y = torch.randn(6, 9), torch.randn(6, 9)
     on, other = x.to("spirv"), y.to("spirv")
     wanted = (x * y).to(torch.bfloat16).float().sum(-1)
-    wrong: list[Any] = []
 
-    def run() -> None:
+    def run(_: int) -> None:
         for _ in range(60):
             found = (on * other).to(torch.bfloat16).float().sum(-1)
-            if not torch.allclose(found.cpu(), wanted, rtol=1e-4, atol=1e-4):
-                wrong.append(found.cpu())
+            assert torch.allclose(found.cpu(), wanted, rtol=1e-4, atol=1e-4)
 
-    threads = [threading.Thread(target=run) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
+    together(run, range(4))
 
 
 def test_memory_and_versions_are_given_back_and_counted() -> None:

@@ -5,45 +5,10 @@ for exp on Mesa's CPU driver; an absolute error of 2^-11 is allowed for sin. The
 error bounds are in docs/internals/math.md, and tests/device/math holds them to those.
 """
 
+# ruff: noqa: F401 - this is where callers find them.
 from __future__ import annotations
 
 from .exponential import exp, exp2, exp10, exp_of_sum, expm1, log, log1p, log2, log10
 from .hyperbolic import acosh, asinh, atanh, cosh, sinh, tanh
 from .roots import cbrt, hypot, norm, rcbrt, rhypot, rsqrt, rsqrt_corrected, sqrt
 from .trigonometric import acos, asin, atan, atan2, cos, cospi, reduce_half_pi, sin, sinpi, tan
-
-__all__ = [
-    "acos",
-    "acosh",
-    "asin",
-    "asinh",
-    "atan",
-    "atan2",
-    "atanh",
-    "cbrt",
-    "cos",
-    "cosh",
-    "cospi",
-    "exp",
-    "exp10",
-    "exp2",
-    "exp_of_sum",
-    "expm1",
-    "hypot",
-    "log",
-    "log10",
-    "log1p",
-    "log2",
-    "norm",
-    "rcbrt",
-    "reduce_half_pi",
-    "rhypot",
-    "rsqrt",
-    "rsqrt_corrected",
-    "sin",
-    "sinh",
-    "sinpi",
-    "sqrt",
-    "tan",
-    "tanh",
-]

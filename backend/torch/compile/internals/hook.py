@@ -39,7 +39,6 @@ class Hook:
     and the first that no longer has: others work without. ``otherwise``: what does not work where torch lacks what the
     change needs; "" of a hook without which the device would not compile, or compute wrong values: it is refused."""
 
-    name: str
     module: str
     needs: tuple[str, ...]
     change: Callable[[Any], None]
@@ -47,6 +46,11 @@ class Hook:
     since: str = ""
     until: str = ""
     otherwise: str = ""
+
+    @property
+    def name(self) -> str:
+        """What messages call it: the change's own name."""
+        return self.change.__name__
 
     @property
     def is_due(self) -> bool:
