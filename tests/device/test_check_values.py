@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
@@ -137,6 +138,47 @@ def test_what_cancels_is_as_uncertain_as_the_reference(compared: Any, monkeypatc
     x, y = x.round(), y.round()  # of whole numbers nothing is left, however they are summed
     left_over[(1,)](x, y, -(x @ y), out, BLOCK=32, check_values=True)
     assert compared() == 3 and not out.any()
+
+
+@triton.jit
+def product(x, y, out, BLOCK: tl.constexpr, AGAIN: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    at = i[:, None] * BLOCK + i[None, :]
+    dot = tl.dot(tl.load(x + at), tl.load(y + at), input_precision="tf32")  # of fp32 alone
+    tl.store(out + at, dot.to(out.dtype.element_ty))
+    if AGAIN:
+        tl.debug_barrier()
+        tl.store(out + at, tl.load(out + at) * 2)
+
+
+@pytest.mark.parametrize(
+    ("of", "to", "again", "named", "hidden"),
+    [
+        (torch.bfloat16, torch.bfloat16, False, -6, -8),  # rounded as it is stored
+        (torch.bfloat16, torch.bfloat16, True, -3, -5),  # what was rounded is read again
+        (torch.bfloat16, torch.float32, False, -11, -15),  # arguments are coarser than what is computed
+        (torch.int8, torch.float32, False, -11, -15),  # no dot of tf32
+    ],
+)
+def test_which_relative_errors_are_named(
+    of: torch.dtype, to: torch.dtype, again: bool, named: int, hidden: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x, y = (torch.randn(2, 32, 32, generator=torch.Generator().manual_seed(0)) * 20).to(of)
+    error, right = 0.0, launcher._Run.after
+
+    def after(self: Any, launch: Any, function: Any, memory: Any = None) -> list[Any]:
+        found = right(self, launch, function, memory)
+        if function is self.args[launcher.LaunchArgument.FUNCTION]:
+            out = torch.from_numpy(found[-1]).view(to)
+            out.copy_(out.double() * (1 + error))
+        return found
+
+    monkeypatch.setattr(launcher._Run, "after", after)
+    for power in (None, hidden, named):
+        error = 0.0 if power is None else 2.0**power
+        expected = pytest.raises(ValuesDiffer) if power == named else contextlib.nullcontext()
+        with expected:
+            product[(1,)](x, y, torch.zeros(32, 32, dtype=to), BLOCK=32, AGAIN=again, check_values=True)
 
 
 def test_arrays_of_the_runtime(compared: Any) -> None:

@@ -8,7 +8,14 @@ import ml_dtypes
 import numpy as np
 import pytest
 from triton.backends.spirv.launching.values import differences
-from triton.backends.spirv.launching.values.differences import Difference, difference, nudged, tolerance, worst
+from triton.backends.spirv.launching.values.differences import (
+    Difference,
+    difference,
+    movement,
+    nudged,
+    tolerance,
+    worst,
+)
 from triton.backends.spirv.launching.values.host_copies import Pointer
 
 DTYPES = {
@@ -90,6 +97,27 @@ def test_floats_are_nudged_by_a_unit_in_the_last_place(pointee: str, computed: s
     assert seen == {-1, 1}
     several = [pointers[0], Pointer("same", "i32", 0, 0, 2)]
     assert (nudged(several, before, {computed}, 0)[0] == before[0]).all()
+
+
+@pytest.mark.parametrize(("pointee", "unit"), [("bf16", 2.0**-7), ("fp16", 2.0**-10), ("fp8e5", 0.25)])
+def test_what_is_rounded_as_it_is_stored_may_be_a_unit_apart(pointee: str, unit: float) -> None:
+    for usual, same in ((1 + unit, True), (1 + 2 * unit, False), (1 - unit, True), (1 - 1.5 * unit, False)):
+        found = _compare(pointee, [usual, 1.0], [1.0, 1.0], computed={"f32"})
+        assert (found is None) == same, usual
+        assert _compare(pointee, [usual, 1.0], [1.0, 1.0], computed={"f32", "bf16", "f8E5M2"}) is None
+    tiny = 2.0 ** {"bf16": -133, "fp16": -24, "fp8e5": -16}[pointee]
+    assert _compare(pointee, [tiny], [0.0], computed={"f32"}) is None
+    assert _compare(pointee, [np.inf], [1.0], computed={"f32"}) is not None
+
+
+def test_nudges_of_coarse_arguments_count_as_what_a_kernel_computes_in() -> None:
+    x, y, of = (
+        Pointer(name, pointee, at, 0, at)
+        for at, (name, pointee) in enumerate(zip("xyz", ("bf16", "fp32", "i8"), strict=True))
+    )
+    assert movement([x, y, of], {"f32"}) == ({"f32", "bf16"}, 2.0**-13)
+    assert movement([y, of], {"f32"}) == ({"f32"}, 1.0) and movement([x, y], set()) == (set(), 1.0)
+    assert movement([x, y], {"f32", "bf16"}) == ({"f32", "bf16"}, 1.0)
 
 
 def test_infinities_and_nan() -> None:

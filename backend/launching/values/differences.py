@@ -1,7 +1,7 @@
 """Whether what two compilations of a kernel wrote is the same: integers bit by bit, floats as far as rounding goes.
 
 Where terms cancel, rounding goes as far as the reference's results move if what it reads is a unit in the last place
-larger or smaller (nudged())."""
+larger or smaller (nudged()). Results that are rounded only as they are stored may be a unit apart, too."""
 
 from __future__ import annotations
 
@@ -25,8 +25,10 @@ _TOLERANCES = {52: 1e-9, 23: 1e-4, 10: 5e-3, 7: 4e-2, 3: 0.3, 2: 0.6}
 _OF_LARGEST = 0.01
 
 #: A result may differ by so many times what it moves by where arguments are nudged(): a kernel rounds more than once.
-_ROUNDINGS = 4
+ROUNDINGS = 4.0
 
+#: So many bits coarser counts what a kernel computes in where nudges by coarser types are scaled to it.
+_SLACK = 3
 
 #: So many elements are float64 at a time.
 _SLICE = 1 << 20
@@ -60,18 +62,32 @@ def apart(x: Any, y: Any, allowed: float, largest: float, of_largest: float = _O
 
 
 def tolerance(pointee: str, computed: Iterable[str] = ()) -> float:
-    """How much elements of a Triton type may differ, of a kernel that computes in these float types (MLIR's names); 0
-    for integers. tf32 has the mantissa of f16."""
+    """How much elements of a Triton type may differ before they are rounded to it, of a kernel that computes in these
+    float types (MLIR's names); 0 for integers. tf32 has the mantissa of f16."""
     stored = _FLOATS.get(pointee)
     if stored is None:
         return 0.0
-    return _TOLERANCES[_mantissa(stored, computed)]
+    return _TOLERANCES[_coarsest(computed) or stored.mantissa]
+
+
+def _coarsest(computed: Iterable[str]) -> int:
+    """The bits of the coarsest mantissa; 0 of no types."""
+    mantissas = [10 if name == "tf32" else FLOATS[name].mantissa for name in computed]
+    return min((bits for bits in mantissas if bits), default=0)
 
 
 def _mantissa(stored: FloatElement, computed: Iterable[str]) -> int:
-    """The bits of the coarsest mantissa."""
-    mantissas = [10 if name == "tf32" else FLOATS[name].mantissa for name in computed]
-    return min([stored.mantissa, *(bits for bits in mantissas if bits)])
+    """The bits of the coarsest mantissa, the stored type's included."""
+    return min(stored.mantissa, _coarsest(computed) or stored.mantissa)
+
+
+def movement(pointers: Sequence[Pointer], computed: set[str]) -> tuple[set[str], float]:
+    """The types whose units arguments are nudged() by so that all move by as much, and by what to multiply by how much
+    results move then: arguments may be coarser than what a kernel computes in."""
+    known = [_FLOATS[one.pointee] for one in pointers if one.pointee in _FLOATS]
+    types = computed | {one.name for one in known if one.bytes > 1}
+    bits = _coarsest(computed) - _coarsest(types) - _SLACK
+    return (types, 2.0**-bits) if bits > 0 else (computed, 1.0)
 
 
 @dataclass(frozen=True)
@@ -94,14 +110,19 @@ def difference(
     reference: Sequence[Any],
     computed: set[str],
     near: Sequence[Sequence[Any]] = (),
+    roundings: float = ROUNDINGS,
 ) -> Difference | None:
     """The first argument that differs, with its first element; None if all are the same. ``before``, ``usual``,
     ``reference``: the bytes of all storages before a launch, and after it was run in both ways. ``computed``: the float
-    types that the kernel computes in. ``near``: the bytes after the reference ran from nudged() memory."""
+    types that the kernel computes in. ``near``: the bytes after the reference ran from nudged() memory, and
+    ``roundings`` times what moves there is rounding."""
     for pointer in pointers:
         of = pointer.storage
         others = [one[of] for one in near]
-        found = _of(pointer, before[of], usual[of], reference[of], others, tolerance(pointer.pointee, computed))
+        known, types = _FLOATS.get(pointer.pointee), computed
+        if known is not None and sum(one.storage == of for one in pointers) > 1:
+            types = computed | {known.name}  # another argument may read what was rounded
+        found = _of(pointer, before[of], usual[of], reference[of], others, types, roundings)
         if found is not None:
             return found
     return None
@@ -151,11 +172,20 @@ def worst(pointers: Sequence[Pointer], usual: Sequence[Any], reference: Sequence
     return float(most)
 
 
+def _unit(known: FloatElement, values: Any) -> Any:
+    """A unit in the last place of numbers of a type."""
+    import numpy
+
+    exponents = numpy.frexp(values)[1] - 1
+    return numpy.ldexp(1.0, numpy.maximum(exponents, 1 - known.bias) - known.mantissa)
+
+
 def _of(
-    pointer: Pointer, before: Any, usual: Any, reference: Any, near: list[Any], allowed: float
+    pointer: Pointer, before: Any, usual: Any, reference: Any, near: list[Any], computed: set[str], roundings: float
 ) -> Difference | None:
     import numpy
 
+    allowed, known = tolerance(pointer.pointee, computed), _FLOATS.get(pointer.pointee)
     if numpy.array_equal(usual, reference):
         return None
     before, usual, reference = (_elements(pointer, one) for one in (before, usual, reference))
@@ -168,10 +198,14 @@ def _of(
     for some, differs in zip(_slices(unequal), _slices(differ), strict=True) if allowed else ():
         x, y = _values(pointer, usual[some]), _values(pointer, reference[some])
         differs[:] = apart(x, y, allowed, limit)
-        for other in near:
-            with numpy.errstate(invalid="ignore"):
+        with numpy.errstate(invalid="ignore"):
+            off = numpy.abs(x - y)
+            if known is not None and known.mantissa < _coarsest(computed):  # rounded as it is stored
+                off -= numpy.where(numpy.isfinite(off), _unit(known, numpy.maximum(numpy.abs(x), numpy.abs(y))), 0.0)
+                differs &= ~(off <= allowed * (numpy.abs(y) + _OF_LARGEST * limit))
+            for other in near:
                 moved = numpy.abs(_values(pointer, _elements(pointer, other)[some]) - y)
-                differs &= ~(numpy.isfinite(moved) & (numpy.abs(x - y) <= _ROUNDINGS * moved))
+                differs &= ~(numpy.isfinite(moved) & (off <= roundings * moved))
     places = numpy.flatnonzero(differ)
     if not len(places):
         return None

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from ...analysis.pointer_range import is_pointer
-from ...analysis.pointer_roots import pointer_roots
+from ...analysis.pointer_roots import Roots, pointer_roots
 from ...transforms.kernel_function import kernel_of
-from ...ttgir.ir import Module, Operation
+from ...ttgir.ir import Module, Operation, Value
 from ...ttgir.types import FloatType, TensorType
 
 #: Operation → why a kernel that has it is not run a second time.
@@ -21,6 +22,13 @@ _ATOMIC = frozenset({"tt.atomic_rmw", "tt.atomic_cas"})
 #: Prefixes of operations that compute, and of those among them that round nothing.
 _COMPUTING = ("arith.", "math.", "tt.fp_to_fp", "tt.dot", "tt.extern_elementwise", "tt.precise_", "tt.atomic_rmw")
 _MOVING = frozenset({"arith.constant", "arith.select", "arith.bitcast", "arith.extf"})
+#: Operations that round to another type, those behind which a value is the same, and prefixes of those whose results
+#: jump where an operand hardly changes.
+_ROUNDING = frozenset({"arith.truncf", "tt.fp_to_fp"})
+_PLACING = frozenset(
+    {"arith.select", "ttg.convert_layout", "tt.broadcast", "tt.expand_dims", "tt.reshape", "tt.splat", "tt.trans"}
+)
+_JUMPING = ("arith.cmpf", "arith.remf", "math.floor", "math.ceil", "math.round", "math.trunc", "tt.extern")
 
 
 def _walk(module: Module) -> Iterator[Operation]:
@@ -43,17 +51,46 @@ def why_not(module: Module) -> str:
 
 
 def computed_in(module: Module) -> set[str]:
-    """The float types, by MLIR's names, that a kernel computes in; tf32 where its dots may round to it."""
+    """The float types, by MLIR's names, that a kernel computes in; tf32 where its dots may round to it. A type that
+    results are rounded to when they are stored, and that nothing reads again, is none."""
     found = set()
+    kernel = kernel_of(module)
+    roots = pointer_roots(kernel) if kernel.body is not None else {}
+    read = [roots.get(operation["ptr"], ()) for operation in _walk(module) if operation.name == "tt.load"]
+    unread = {number for some in roots.values() for number in some}.difference(*read) if all(read) else set[int]()
     for operation in _walk(module):
         if operation.name.startswith(_COMPUTING) and operation.name not in _MOVING:
             for result in operation.results:
-                element = result.type.element if isinstance(result.type, TensorType) else result.type
-                if isinstance(element, FloatType):
+                element = _element(result)
+                if isinstance(element, FloatType) and not (
+                    operation.name in _ROUNDING and _is_only_stored(result, roots, unread)
+                ):
                     found.add(element.name)
         if operation.name == "tt.dot" and "tf32" in str(operation.attribute("inputPrecision")):
-            found.add("tf32")
+            if str(_element(operation.operands[0])) == "f32":
+                found.add("tf32")
     return found
+
+
+def _element(value: Value) -> Any:
+    return value.type.element if isinstance(value.type, TensorType) else value.type
+
+
+def _is_only_stored(value: Value, roots: Roots, unread: set[int]) -> bool:
+    """Whether a value goes to the memory of ``unread`` arguments alone."""
+    for user in value.uses:
+        if user.name == "tt.store":
+            to = roots.get(user["ptr"], ())
+            if not to or not unread.issuperset(to):
+                return False
+        elif user.name not in _PLACING or not _is_only_stored(user.results[0], roots, unread):
+            return False
+    return True
+
+
+def is_smooth(module: Module) -> bool:
+    """Whether the floats that a kernel computes jump nowhere: half the change of an argument changes them by half."""
+    return not any(operation.name.startswith(_JUMPING) for operation in _walk(module))
 
 
 def writing_place(module: Module, number: int) -> tuple[str, int] | None:

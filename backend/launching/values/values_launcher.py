@@ -22,10 +22,10 @@ from ...runtime.native_module import native
 from ...ttgir.ir import Module
 from ...ttgir.parser import parse_module
 from .bisection import Found, find
-from .differences import Difference, difference, nudged, worst
+from .differences import ROUNDINGS, Difference, difference, movement, nudged, worst
 from .host_copies import Pointer, Storage, Untold, pointers
 from .launch_report import report
-from .skipped import adds_floats_in_any_order, computed_in, why_not, writing_place
+from .skipped import adds_floats_in_any_order, computed_in, is_smooth, why_not, writing_place
 
 _log = logging.getLogger(__name__)
 _told: set[tuple[str, str]] = set()
@@ -177,8 +177,8 @@ class ValuesLauncher:
             self._say("it adds floats atomically, and two launches of it differ")
             return
 
-        near = [] if unstable else self._near(run, arguments, computed)
-        found = difference(arguments, run.before, usual, expected, computed, near)
+        near, times = ([], 1.0) if unstable else self._near(run, arguments, computed)
+        found = difference(arguments, run.before, usual, expected, computed, near, ROUNDINGS * times)
         if found is None:
             _log.info("kernel '%s': terms cancel, and the reference is as uncertain", self._metadata.name)
             return
@@ -189,20 +189,21 @@ class ValuesLauncher:
             except Exception as error:
                 _log.info("without %s: %s", ", ".join(without), _first_line(error))
                 return None
-            return difference(arguments, run.before, values, expected, computed, near) is None
+            return difference(arguments, run.before, values, expected, computed, near, ROUNDINGS * times) is None
 
         self._raise(run, found, Found((), None) if unstable else find(self._items, is_right), unstable)
 
-    def _near(self, run: _Run, arguments: list[Pointer], computed: set[str]) -> list[list[Any]]:
-        """What the reference writes from memory with floats rounded otherwise; nothing if it faults, of much, or where
-        floats become whole numbers, which may be places outside then."""
+    def _near(self, run: _Run, arguments: list[Pointer], computed: set[str]) -> tuple[list[list[Any]], float]:
+        """What the reference writes from memory with floats rounded otherwise, and by what to multiply how far it is
+        off; nothing if it faults, of much, or where floats become whole numbers, which may be places outside then."""
         variant = self._variant(self._items)
         is_nudged = sum(map(len, run.before)) <= _NUDGED and "arith.fpto" not in variant[0].asm["ttgir"]
-        times = _NUDGES if is_nudged else 0
+        types, times = movement(arguments, computed) if is_smooth(self._reference) else (computed, 1.0)
+        memories = (nudged(arguments, run.before, types, seed) for seed in range(_NUDGES if is_nudged else 0))
         try:
-            return [run.of_variant(variant, nudged(arguments, run.before, computed, seed)) for seed in range(times)]
+            return [run.of_variant(variant, one) for one in memories], times
         except native().KernelFault:
-            return []
+            return [], times
 
     def _raise(self, run: _Run, found: Difference, items: Found, unstable: bool) -> None:
         place = writing_place(self._reference, found.pointer.number) or _place_of(self._source)
