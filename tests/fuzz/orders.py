@@ -38,6 +38,21 @@ def added(q, k, n):
 
 
 @triton.jit
+def affine(a, b, c, d):
+    return a * c & 7, b * c + d & 7
+
+
+@triton.jit
+def ordered(a, b):
+    return tl.minimum(a, b), tl.maximum(a, b)
+
+
+@triton.jit
+def quotient(a, b):
+    return a // b, a % b
+
+
+@triton.jit
 def row_sums(q, at, n):
     total = tl.load(q + at)
     for k in range(n):
@@ -47,7 +62,7 @@ def row_sums(q, at, n):
 
 """
 #: Types of elements: Triton's names are torch's. Sums of small whole numbers are exact in all.
-_KINDS = ("int8", "int16", "int32", "int32", "int64", "float16", "bfloat16", "float32", "float64")
+_KINDS = ("int8", "int16", "int32", "int32", "int64", "uint8", "float16", "bfloat16", "float32", "float64")
 #: Elements of tiles, and what a program may reach beyond them.
 _SIZES, _SLACK = (1, 2, 8, 64, 128, 256, 512, 1024, 2048, 4096), 96
 _REACH = 2 * _SIZES[-1] + _SLACK
@@ -65,7 +80,7 @@ class _Writer:
         #: Pointers → the number of their type, and elements that lie before what they point to.
         self.pointers = {"a0": (0, 0), "a1": (0, rng.choice((0, 0, 1, 16, 33))), "b0": (1, 0)}
         #: Whether both types are of the same memory, of which each sees what the other stored.
-        self.punned = rng.random() < 0.4 and all(kind.startswith("int") for kind in self.kinds)
+        self.punned = rng.random() < 0.4 and all("int" in kind for kind in self.kinds)
         self.values: list[_Value] = []
         self.scalars, self.counters = ["n"], list[str]()
         self.lines: list[str] = []
@@ -113,6 +128,7 @@ class _Writer:
         size, rng = prod(shape), self.rng
         line, text = f"tl.arange(0, {size})", ""
         kind = rng.choice(("along", "along", "back", "round", "odd", "turned"))
+        line = f"{line}.to(tl.int64)" if rng.random() < 0.1 else line
         line = {
             "back": f"({size - 1} - {line})",
             "round": f"(({line} + {rng.randint(1, size)}) & {size - 1})",
@@ -130,8 +146,8 @@ class _Writer:
 
     def bounded(self, text: str, kind: str, of: str = "int32") -> str:
         """A small whole number of the type, of an expression of the type ``of``."""
-        if kind.startswith("int"):
-            text = text if of.startswith("int") else f"({text}).to(tl.int32)"
+        if "int" in kind:
+            text = text if "int" in of else f"({text}).to(tl.int32)"
             return f"(({text}) & 31).to(tl.{kind})"
         return f"tl.minimum(tl.maximum(({text}).to(tl.{kind}), -30.0), 30.0).to(tl.{kind})"
 
@@ -164,7 +180,10 @@ class _Writer:
         kind = self.kinds[self.pointers[pointer][0]]
         name, shape, of = self.pick()
         self.writes(indent, pointer)
-        mask = f", mask={self.at(shape)} >= {rng.choice((0, 1, prod(shape) // 2, 'n'))}" if rng.random() < 0.3 else ""
+        masks = (f"{self.at(shape)} >= {rng.choice((0, 1, prod(shape) // 2, 'n'))}", f"({name}.to(tl.int32) & 3) != 1")
+        mask = f", mask={rng.choice(masks)}" if rng.random() < 0.3 else ""
+        if rng.random() < 0.1:  # stored to a whole axis
+            name = f"tl.min({name}, {rng.randrange(len(shape))}, keep_dims=True)"
         self.line(
             indent, f"tl.store({pointer} + {self.start()} + {self.at(shape)}, {self.bounded(name, kind, of)}{mask})"
         )
@@ -215,6 +234,23 @@ class _Writer:
         self.line(indent, f"{name} = {text}.to(tl.int32)")
         self.scalars.append(name)
 
+    def both(self, indent: str) -> None:
+        """Two tiles at once: what a function, or the user's own order of combining, makes of two."""
+        rng = self.rng
+        a, shape, kind = self.pick()
+        b, axis, keeps = self.pick(lambda value: value[1:] == (shape, kind))[0], rng.randrange(len(shape)), shape
+        small = f"({a}.to(tl.int32) & 7, {b}.to(tl.int32) & 7), {axis}, affine"
+        texts = [f"ordered({a}, {b})", f"tl.associative_scan({small}, reverse={rng.random() < 0.5})"]
+        if "int" in kind:
+            texts += [f"quotient({a}, ({b} & 7) {'+ 3' if kind == 'uint8' else '- 11'})"]
+        text = rng.choice(texts)
+        if len(shape) > 1 and rng.random() < 0.3:
+            text, keeps = f"tl.reduce({small})", shape[:axis] + shape[axis + 1 :]
+        names = self.name(), self.name()
+        self.line(indent, f"{names[0]}, {names[1]} = {text}")
+        for name in names:
+            self.new(indent, self.bounded(name, kind, "int32" if "affine" in text else kind), keeps, kind)
+
     def move(self, indent: str) -> None:
         """Elements of a tile change places, or are combined with others."""
         rng = self.rng
@@ -226,6 +262,7 @@ class _Writer:
         keep = f"tl.reshape({a}, {list(other)})"
         small = kind.startswith("float") or kind == "bfloat16"
         sums = a if not small else f"{a}.to(tl.float32)"
+        place = f"tl.arg{rng.choice(('max', 'min'))}({a}, {axis}, keep_dims=True)"
         rows: list[tuple[str, tuple[int, ...]]] = [
             (keep, other), (keep, other),
             (f"tl.permute({a}, {tuple(order)})", tuple(shape[d] for d in order)) if len(shape) > 1 else (keep, other),
@@ -234,13 +271,19 @@ class _Writer:
             (self.bounded(f"{a} - {b} + n", kind), shape),
             (f"tl.where({self.at(shape)} % 3 == 1, {a}, {b})", shape),
             (self.bounded(f"{a} + tl.sum({sums}, {axis}, keep_dims=True)", kind), shape),
-            (self.bounded(f"tl.cumsum({sums}, {axis})", kind), shape),
+            (self.bounded(f"tl.cumsum({sums}, {axis}, reverse={rng.random() < 0.5})", kind), shape),
+            (self.bounded(f"tl.broadcast_to({place}, {list(shape)})", kind, "int32"), shape),
             (f"tl.broadcast_to(tl.max({a}, {axis}, keep_dims=True), {list(shape)}).to(tl.{kind})", shape),
             (f"tl.gather({a}, {self.at(shape)} & {shape[axis] - 1}, {axis})", shape),
         ]  # fmt: skip
         if size <= 512:
             rows.append((f"tl.sort({a}, {len(shape) - 1}).to(tl.{kind})", shape))
             rows.append((f"tl.join({a}, {b})", (*shape, 2)))
+            rows.append((f"tl.cat({a}, {b}, dim=0)", (shape[0] * 2, *shape[1:])))
+            values = f"tl.histogram(tl.reshape({a}, [{size}]).to(tl.int32) & 15, 16)"
+            rows.append((self.bounded(values, kind, "int32"), (16,)))
+            if shape[-1] > 1:
+                rows.append((f"tl.topk({a}, {shape[-1] // 2}).to(tl.{kind})", (*shape[:-1], shape[-1] // 2)))
             rows.append((f"tl.interleave({a}, {b})", (*shape[:-1], shape[-1] * 2)))
         if part := shape[:axis] + shape[axis + 1 :]:
             rows.append((self.bounded(f"tl.sum({sums}, {axis})", kind), part))
@@ -293,6 +336,7 @@ class _Writer:
         rng, counter = self.rng, self.name()
         bound = rng.choice(("n", "2", "3", f"({rng.choice(self.scalars)} & 3)"))
         heads = (f"for {counter} in range({bound}):", f"for {counter} in tl.range(0, {bound}, num_stages=3):",
+                 f"for {counter} in tl.range({bound}, flatten=True):",
                  f"for {counter} in tl.static_range(2):", f"while {counter} < {bound}:")  # fmt: skip
         head = rng.choice(heads)
         if head.startswith("while"):
@@ -324,7 +368,8 @@ class _Writer:
 
     def step(self, indent: str) -> None:
         rng, depth = self.rng, len(indent) // 4
-        kinds = [self.load] * 4 + [self.store] * 5 + [self.move] * 8 + [self.scalar, self.atomic] + [self.call] * 3
+        kinds = [self.load] * 4 + [self.store] * 5 + [self.move] * 8 + [self.both] * 2 + [self.call] * 3
+        kinds += [self.scalar, self.atomic]
         if depth < 3:
             kinds += [self.loop, self.branch] * (2 if depth == 1 else 1) + [self.walk]
         rng.choice(kinds)(indent)
@@ -378,6 +423,7 @@ def run(seed: int, folder: Path) -> Found:
     wanted, found = copies(), copies()
     names: dict[str, Any] = {"tl": reference.tl, "triton": reference.triton}
     exec(compile(source.replace(_IMPORTS, ""), f"orders {seed}", "exec"), names)  # noqa: S102
+    names["quotient"] = lambda a, b: (torch.div(a, b, rounding_mode="trunc"), torch.fmod(a, b))  # as C has it
     for program in range(programs):
         reference.PROGRAM[0] = program
         pointers = [reference.Pointer(wanted[memory], first + more) for memory, more in writer.pointers.values()]

@@ -101,15 +101,19 @@ def _where_extreme(value: Tensor, axis: int, keep_dims: bool, largest: bool) -> 
     return torch.from_numpy(np.asarray(np.expand_dims(found, axis) if keep_dims else found)).to(torch.int32)
 
 
-def _scan(value: Tensor, axis: int, combine: Callable[[Tensor, Tensor], Tensor], reverse: bool = False) -> Tensor:
-    parts = list(value.unbind(axis))
+def _scan(value: Any, axis: int, combine: Callable[..., Any], reverse: bool = False) -> Any:
+    """Of a tensor, or of several at once."""
+    several = isinstance(value, tuple)
+    parts = list(zip(*(one.unbind(axis) for one in (value if several else (value,))), strict=True))
     if reverse:
         parts.reverse()
     for place in range(1, len(parts)):
-        parts[place] = combine(parts[place - 1], parts[place])
+        found = combine(*parts[place - 1], *parts[place])
+        parts[place] = found if several else (found,)
     if reverse:
         parts.reverse()
-    return torch.stack(parts, axis)
+    whole = tuple(torch.stack(one, axis) for one in zip(*parts, strict=True))
+    return whole if several else whole[0]
 
 
 def _cumsum(value: Tensor, axis: int, reverse: bool = False) -> Tensor:
@@ -175,7 +179,10 @@ def _range(*bounds: Any, **options: Any) -> range:
 triton = SimpleNamespace(jit=_jit)
 
 tl = SimpleNamespace(
-    **{name: getattr(torch, name) for name in ("int8", "int16", "int32", "int64", "float16", "bfloat16", "float32")},
+    **{
+        name: getattr(torch, name)
+        for name in ("int8", "int16", "int32", "int64", "uint8", "float16", "bfloat16", "float32")
+    },
     float64=torch.float64,
     float8e5=torch.float8_e5m2,
     float8e4nv=torch.float8_e4m3fn,
@@ -195,6 +202,9 @@ tl = SimpleNamespace(
     argmax=lambda value, axis, keep_dims=False: _where_extreme(value, axis, keep_dims, True),
     argmin=lambda value, axis, keep_dims=False: _where_extreme(value, axis, keep_dims, False),
     associative_scan=_scan,
+    reduce=lambda value, axis, combine: tuple(one.select(axis, -1) for one in _scan(value, axis, combine)),
+    cat=lambda a, b, dim: torch.cat((a, b), dim),
+    topk=lambda value, k: value.sort(-1, descending=True).values[..., :k],
     cumsum=_cumsum,
     dot=_dot,
     minimum=_pick(torch.minimum),
