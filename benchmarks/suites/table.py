@@ -257,7 +257,7 @@ SUITES = (
                 LIMIT,
                 _EXTENSION,
             ),
-            ("test_mamba3_siso_combined_batched" + _NO_MEMORY, LIMIT, _MEMORY),
+            (r"test_mamba3_siso_(combined_(batched|varlen)|step)\b" + _NO_MEMORY, LIMIT, _MEMORY),
             ("installed the necessary dependencies, such as TileLang", THEIRS, "it needs another compiler, TileLang"),
             (
                 r"test_selective_state_update_with_batch_indices\[2048-64-True-itype2\]",
