@@ -19,7 +19,7 @@ class CUDAGraph:
     """``torch.cuda.CUDAGraph`` of this device. Each replay draws random numbers of its own, of any generator."""
 
     _graph: Graph | None = None
-    _open: ExitStack
+    _open: ExitStack | None = None
 
     def capture_begin(self, pool: Any = None, capture_error_mode: str = "global", **_: Any) -> None:
         """Captures what this thread launches from now on."""
@@ -32,8 +32,11 @@ class CUDAGraph:
             self._open = begun.pop_all()
 
     def capture_end(self, *error: Any) -> None:
-        """Ends that."""
-        self._open.__exit__(*(error or (None, None, None)))
+        """Ends that. Raises RuntimeError where nothing is captured."""
+        began, self._open = self._open, None
+        if began is None:
+            raise RuntimeError("torch.cuda.CUDAGraph: capture_end() without a capture_begin()")
+        began.__exit__(*(error or (None, None, None)))
 
     def register_generator_state(self, generator: Any) -> None:
         """Does nothing: all generators are known."""

@@ -227,7 +227,8 @@ def _bce_with_logits(
 
 
 def _log_sigmoid(self: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    return apply("log_sigmoid:", {"self": self}, None), self.new_empty(0)
+    out = torch.empty(self.shape, dtype=self.dtype, device=self.device)
+    return apply("log_sigmoid:", {"self": self}, out), self.new_empty(0)
 
 
 def _log_sigmoid_out(

@@ -6,6 +6,7 @@ indexed dimension, to which the kernel adds index times stride.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -81,12 +82,16 @@ def _gather(
     self: torch.Tensor, dim: int, index: torch.Tensor, *, sparse_grad: bool = False, out: torch.Tensor
 ) -> torch.Tensor:
     check_index(index, self)
-    of_type(out, self.dtype, index.shape)
-    source, places, result = lines_of(self, index, out)
+    source, places = lines_of(self, index)
+    at = dim % source.dim()
+    limits = *source.shape[:at], *places.shape[at : at + 1], *source.shape[at + 1 :]
+    if len(limits) != places.dim() or any(map(operator.gt, places.shape, limits)):
+        raise OnHost("an index of another shape")
+    (result,) = lines_of(of_type(out, self.dtype, index.shape))
     if not source.numel() and places.numel():
         raise OnHost("an index into nothing")
     if places.numel():
-        _read("gather", source, dim % source.dim(), places, result)
+        _read("gather", source, at, places, result)
     return out
 
 

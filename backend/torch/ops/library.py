@@ -147,6 +147,9 @@ def _apart(op: torch._ops.OpOverload, function: Callable[..., Any]) -> Callable[
 
     @functools.wraps(function)
     def run(*args: Any, **kwargs: Any) -> Any:
+        dtype = kwargs.get("dtype")
+        if dtype is not None and any(kwargs[name].dtype != dtype for name in outs):
+            raise OnHost(f"an output that is not of {dtype}")
         given = [*args, *[value for name, value in kwargs.items() if name not in outs]]
         fresh: dict[str, torch.Tensor] = {}
         for name in outs:

@@ -328,13 +328,18 @@ def _of_nothing(out: torch.Tensor, c: torch.Tensor | None, beta: float) -> torch
     return out.zero_() if c is None else torch.mul(c, beta, out=out)
 
 
-def _result(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor | None, dims: int = 2) -> torch.Tensor:
-    """``out``, or a new tensor, with the shape of the product of tensors of so many dimensions."""
+def _result(
+    a: torch.Tensor, b: torch.Tensor, out: torch.Tensor | None, dims: int = 2, added: torch.Tensor | None = None
+) -> torch.Tensor:
+    """``out``, or a new tensor, with the shape of the product of tensors of so many dimensions, to which ``added`` is
+    broadcast."""
     if not a.dim() == b.dim() == dims or a.shape[-1] != b.shape[-2] or a.shape[:-2] != b.shape[:-2]:
         raise OnHost("shapes that are refused")
     if a.dtype != b.dtype or (out is not None and not _may_give(a.dtype, out.dtype)):
         raise OnHost("tensors of several types")
     shape = *a.shape[:-1], b.shape[-1]
+    if added is not None:
+        added.expand(shape)
     return empty(shape, dtype=a.dtype, device=a.device) if out is None else resized(out, shape)
 
 
@@ -357,7 +362,7 @@ def _addmm(
     alpha: Any = 1,
     out: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    out = _result(mat1, mat2, out)
+    out = _result(mat1, mat2, out, added=self)
     product(out[None], mat1[None], mat2[None], self.expand(out.shape)[None], alpha, beta)
     return out
 
@@ -365,17 +370,19 @@ def _addmm(
 def _baddbmm(
     self: torch.Tensor, batch1: torch.Tensor, batch2: torch.Tensor, *, beta: Any = 1, alpha: Any = 1, out: torch.Tensor
 ) -> torch.Tensor:
-    out = _result(batch1, batch2, out, 3)
+    out = _result(batch1, batch2, out, 3, self)
     return product(out, batch1, batch2, self.expand(out.shape), alpha, beta)
 
 
 def _addmv(
     self: torch.Tensor, mat: torch.Tensor, vec: torch.Tensor, *, beta: Any = 1, alpha: Any = 1, out: torch.Tensor
 ) -> torch.Tensor:
-    if not _may_give(mat.dtype, out.dtype):
+    if mat.dtype != vec.dtype or not _may_give(mat.dtype, out.dtype):
         raise OnHost("tensors of several types")
-    resized(out, (mat.shape[0],))
-    added = self.expand(out.shape)[None, :, None]
+    if self.dim() > 1 or mat.dim() != 2 or mat.shape[1:] != vec.shape or self.numel() not in (1, mat.shape[0]):
+        raise OnHost("shapes that are refused")
+    added = self.expand(mat.shape[:1])[None, :, None]
+    resized(out, mat.shape[:1])
     product(out[None, :, None], mat[None], vec[None, :, None], added, alpha, beta)
     return out
 

@@ -177,6 +177,16 @@ def test_what_a_checkpoint_draws_again(reentrant: bool) -> None:
             torch.testing.assert_close(one, wanted)
 
 
+def test_the_end_of_a_capture_that_did_not_begin() -> None:
+    graph = torch.cuda.CUDAGraph()
+    with pytest.raises(RuntimeError, match="capture_begin"):
+        graph.capture_end()
+    graph.capture_begin()
+    graph.capture_end()
+    with pytest.raises(RuntimeError, match="capture_begin"):
+        graph.capture_end()
+
+
 def test_a_generator_is_not_seeded_in_a_capture() -> None:
     for change in (lambda: torch.cuda.manual_seed(1), lambda: torch.cuda.set_rng_state(torch.zeros(16).byte())):
         with pytest.raises(RuntimeError, match="seed"), torch.cuda.graph(torch.cuda.CUDAGraph()):

@@ -141,6 +141,16 @@ _REFUSED_OUTPUTS: dict[str, _Function] = {
     "baddbmm of another type": lambda x, out: _aten.baddbmm.out(*[x[None, :, None].double()] * 3, out=out),
     "sub of a fraction": lambda x, out: torch.sub(x[:2].int(), x[:2].int(), alpha=1.5, out=out),
     "copies of other sizes": lambda x, out: out[:0].copy_(x[:2]),
+    "mv of another size": lambda x, out: torch.mv(x.expand(5, 5), x[:3], out=out),
+    "addmv to another size": lambda x, out: torch.addmv(x[:3], x.expand(5, 5), x, out=out),
+    "addmm to another size": lambda x, out: torch.addmm(x[:3], x.expand(5, 5), x.expand(5, 5), out=out),
+    "gather past the sizes": lambda x, out: torch.gather(x[None], 0, _index(x.expand(8, 5))[None], out=out),
+    **{
+        f"{name} of another type": lambda x, out, name=name: getattr(torch, name)(
+            x[None], 0, dtype=torch.float64, out=out
+        )
+        for name in ("sum", "mean", "prod", "nansum", "cumsum", "cumprod")
+    },
     "mean of integers": lambda x, out: torch.mean(x[None].int(), 0, out=out),
     "silu of integers": lambda x, out: F.silu(x.int()),
     "an output that is read": lambda x, out: (lambda one: torch.addcdiv(x, one, one, out=one))(out[:1]),

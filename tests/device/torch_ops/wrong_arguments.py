@@ -10,6 +10,7 @@ has what stays different, and why.
 from __future__ import annotations
 
 import argparse
+import functools
 import itertools
 import json
 import os
@@ -352,25 +353,34 @@ def samples(op: Any) -> list[SampleInput]:
     return []
 
 
-def _call(op: Any, sample: SampleInput, device: str) -> list[Any]:
+def outputs(op: Any, sample: SampleInput) -> tuple[torch.dtype, ...]:
+    """The types of the outputs that the operator can be given for its results; none where it takes no outputs."""
+    if not op.supports_out:
+        return ()
+    return tuple(result.dtype for result in op_database.call(op, op.op, sample, "cpu"))
+
+
+def _call(op: Any, sample: SampleInput, device: str, types: tuple[torch.dtype, ...]) -> list[Any]:
     torch.manual_seed(0)
+    outs = tuple(torch.empty(0, dtype=dtype, device=device) for dtype in types)
+    function = functools.partial(op.op, out=outs if len(outs) > 1 else outs[0]) if outs else op.op
     try:
-        results = op_database.call(op, op.op, sample, device)
+        results = op_database.call(op, function, sample, device)
         return [x.cpu() if isinstance(x, torch.Tensor) else x for x in results]
     finally:
         if device != "cpu":
             torch.zeros(1, device=device).cpu()  # raises what was noted
 
 
-def compare(op: Any, sample: SampleInput) -> tuple[str, str]:
-    """What a call comes to, and in which way it differs."""
+def compare(op: Any, sample: SampleInput, types: tuple[torch.dtype, ...] = ()) -> tuple[str, str]:
+    """What a call comes to, and in which way it differs. ``types``: of outputs that it is given."""
     try:
-        expected, error = _call(op, sample, "cpu"), None
+        expected, error = _call(op, sample, "cpu", types), None
     except Exception as raised:
         expected, error = [], raised
     print(json.dumps({"survived": True}), flush=True)
     try:
-        actual = _call(op, sample, op_database.DEVICE)
+        actual = _call(op, sample, op_database.DEVICE, types)
     except Exception as raised:
         if error is not None:
             return RAISE, ""
@@ -393,13 +403,14 @@ def _child(names: list[str], skip: int) -> None:
     count = 0
     for name in names:
         for sample in samples(entries[name]):
-            for wrong in wrongs(sample):
+            types = outputs(entries[name], sample)
+            for wrong, given in itertools.product(wrongs(sample), dict.fromkeys(((), types))):
                 count += 1
                 if count <= skip:
                     continue
-                print(json.dumps({"name": name, "label": wrong.label}), flush=True)
+                print(json.dumps({"name": name, "label": wrong.label + " (out)" * bool(given)}), flush=True)
                 try:
-                    kind, detail = compare(entries[name], wrong.sample)
+                    kind, detail = compare(entries[name], wrong.sample, given)
                 except Exception as error:  # of the database's own helpers
                     kind, detail = NOT_COMPARED, str(error)[:100]
                 print(json.dumps({"kind": kind, "detail": detail}), flush=True)
