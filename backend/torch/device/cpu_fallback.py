@@ -50,6 +50,8 @@ _TEMPORARY = 64 << 20  # bytes
 _temporary = [0]  # bytes of results of torch's kernels, since the heap was trimmed
 _LARGEST_ELEMENT = 16  # bytes: a copy begins at a multiple of it
 
+#: Operations that resize tensors that are no outputs of theirs: observers of channels begin without elements.
+_RESIZING = ("aten::_fused_moving_avg_obs_fq_helper",)
 #: Operations that write all of their first argument and read none of it.
 _OVERWRITING = frozenset(
     (
@@ -115,8 +117,8 @@ def _signature(op: Any) -> _Signature:
         for argument in schema.arguments
     )
     full_name = schema.name + ("." + schema.overload_name if schema.overload_name else "")
-    overwrites, resizes = op.name() in _OVERWRITING, any(one.is_out for one in schema.arguments)
-    return _Signature(schema.name, full_name, arguments, overwrites, resizes)
+    resizes = schema.name in _RESIZING or any(one.is_out for one in schema.arguments)
+    return _Signature(schema.name, full_name, arguments, op.name() in _OVERWRITING, resizes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,6 +80,8 @@ def _nan_to_num(
 
 
 def _logit(self: torch.Tensor, eps: float | None = None, *, out: torch.Tensor | None = None) -> torch.Tensor:
+    if self.is_complex():
+        raise OnHost("complex numbers")
     if not self.dtype.is_floating_point:
         self = self.to(torch.get_default_dtype())
     return (
@@ -103,8 +105,8 @@ _HIGHEST_ORDER = 34
 
 
 def _polygamma(n: int, self: torch.Tensor, *, out: torch.Tensor) -> torch.Tensor:
-    if not 0 <= n <= _HIGHEST_ORDER:
-        raise OnHost("an order that is refused, or whose factorial is past float32")
+    if self.is_complex() or not 0 <= n <= _HIGHEST_ORDER:
+        raise OnHost("complex numbers, or an order that is refused, or whose factorial is past float32")
     self = self if self.dtype.is_floating_point else self.to(torch.get_default_dtype())
     if n == 0:
         return apply("polygamma:0", {"self": self}, out)

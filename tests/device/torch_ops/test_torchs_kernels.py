@@ -275,6 +275,19 @@ print(run(x).shape)
     assert done.stdout == f"torch.Size([{1 << 25}])\n", done.stderr
 
 
+def test_observers_of_channels_get_their_sizes() -> None:
+    """For quantization-aware training: they begin without elements, and their second call finds them."""
+    x, found = torch.randn(4, 6), []
+    for device in ("cpu", "spirv"):
+        state = [torch.empty(0), torch.empty(0), torch.ones(1), torch.zeros(1, dtype=torch.int32)]
+        state = [tensor.to(device) for tensor in state]
+        yes = torch.ones(1, dtype=torch.int64, device=device)
+        for y in (x, 2 * x):
+            result = torch.fused_moving_avg_obs_fake_quant(y.to(device), yes, yes, *state, 0.1, -128, 127, 0, True)
+        found.append([tensor.cpu() for tensor in (result, *state)])
+    torch.testing.assert_close(found[1], found[0])
+
+
 _FLIPS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "by native calls": lambda x: x.flip(1),
     "by Python": lambda x: F.conv2d(x[None, None], x.new_ones(1, 1, 5, 5).triu(), padding=2)[0, 0],
