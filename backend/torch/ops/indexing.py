@@ -74,6 +74,19 @@ def lines_of(*tensors: torch.Tensor) -> list[torch.Tensor]:
     return [tensor if tensor.dim() else tensor.view(1) for tensor in tensors]
 
 
+def _fitting(dim: int, index: torch.Tensor, self: torch.Tensor, *sources: torch.Tensor) -> int:
+    """``dim`` from 0 on. Raises OnHost for one that is none, and for an index that is larger than ``self`` in another
+    dimension, or than a source in any."""
+    wanted, size, *others = (tuple(tensor.shape) or (1,) for tensor in (index, self, *sources))
+    if not -len(size) <= dim < len(size):
+        raise OnHost("a dimension that is refused")
+    at = dim % len(size)
+    limits = (*size[:at], *wanted[at : at + 1], *size[at + 1 :]), *others
+    if index.numel() and any(len(each) != len(wanted) or any(map(operator.gt, wanted, each)) for each in limits):
+        raise OnHost("an index of another shape")
+    return at
+
+
 def _line(tensor: torch.Tensor, dim: int) -> dict[str, int]:
     return {"step": tensor.stride(dim), "size": tensor.shape[dim]}
 
@@ -82,12 +95,9 @@ def _gather(
     self: torch.Tensor, dim: int, index: torch.Tensor, *, sparse_grad: bool = False, out: torch.Tensor
 ) -> torch.Tensor:
     check_index(index, self)
-    source, places = lines_of(self, index)
-    at = dim % source.dim()
-    limits = *source.shape[:at], *places.shape[at : at + 1], *source.shape[at + 1 :]
-    if len(limits) != places.dim() or any(map(operator.gt, places.shape, limits)):
-        raise OnHost("an index of another shape")
-    (result,) = lines_of(of_type(out, self.dtype, index.shape))
+    at = _fitting(dim, index, self)
+    of_type(out, self.dtype, index.shape)
+    source, places, result = lines_of(self, index, out)
     if not source.numel() and places.numel():
         raise OnHost("an index into nothing")
     if places.numel():
@@ -145,8 +155,8 @@ def added_at(
 def _in_pairs(self: torch.Tensor, dim: int, out: torch.Tensor, source: torch.Tensor) -> tuple[Any, ...]:
     """(``out``, which has the numbers of ``self`` then, the dimension, ``source``): with the parts of each complex
     number in a last dimension. Raises OnHost for outputs and sources of another type."""
-    if not -max(self.dim(), 1) <= dim < max(self.dim(), 1) or source.dtype != self.dtype:
-        raise OnHost("a dimension that is refused, or numbers of two types")
+    if source.dtype != self.dtype:
+        raise OnHost("numbers of two types")
     parts(self)
     if out is not self:
         of_type(out, self.dtype, self.shape).copy_(self)
@@ -155,10 +165,8 @@ def _in_pairs(self: torch.Tensor, dim: int, out: torch.Tensor, source: torch.Ten
     return whole, dim % lines[0].dim(), given
 
 
-def _of_pairs(index: torch.Tensor, self: torch.Tensor) -> torch.Tensor:
+def _of_pairs(index: torch.Tensor) -> torch.Tensor:
     """The index of an element for both of its parts."""
-    if index.dim() != self.dim() and index.numel():
-        raise OnHost("shapes that are refused")
     (line,) = lines_of(index)
     return line[..., None].expand(*line.shape, 2)
 
@@ -167,29 +175,31 @@ def _scatter_add(
     self: torch.Tensor, dim: int, index: torch.Tensor, src: torch.Tensor, *, out: torch.Tensor
 ) -> torch.Tensor:
     check_index(index, self)
+    dim = _fitting(dim, index, self, src)
     if self.is_complex():
         pairs, dim, given = _in_pairs(self, dim, out, src)
-        pairs.scatter_add_(dim, _of_pairs(index, self), given)
+        pairs.scatter_add_(dim, _of_pairs(index), given)
         return out
-    if src.dtype != self.dtype or (index.dim() != self.dim() and index.numel()):
+    if src.dtype != self.dtype:
         raise OnHost("tensors of two types")
     if out is not self:
         of_type(out, self.dtype, self.shape).copy_(self)
     if index.numel():
         place, index, src = lines_of(out, index, src)
-        added_at("scatter_add", place, dim % place.dim(), index, src[tuple(slice(n) for n in index.shape)])
+        added_at("scatter_add", place, dim, index, src[tuple(slice(n) for n in index.shape)])
     return out
 
 
 def _scatter(self: torch.Tensor, dim: int, index: torch.Tensor, source: Any, *, out: torch.Tensor) -> torch.Tensor:
     check_index(index, self)
+    dim = _fitting(dim, index, self, *(source,) * isinstance(source, torch.Tensor))
     if self.is_complex():
         if not isinstance(source, torch.Tensor):
             source = torch.full((), source, dtype=self.dtype, device=self.device).expand(index.shape)
         pairs, dim, given = _in_pairs(self, dim, out, source)
-        pairs.scatter_(dim, _of_pairs(index, self), given)
+        pairs.scatter_(dim, _of_pairs(index), given)
         return out
-    if self.dtype not in NAMES or (index.dim() != self.dim() and index.numel()):
+    if self.dtype not in NAMES:
         raise OnHost("complex numbers")
     if out is not self:
         of_type(out, self.dtype, self.shape).copy_(self)
@@ -201,7 +211,6 @@ def _scatter(self: torch.Tensor, dim: int, index: torch.Tensor, source: Any, *, 
         return out
     source = source.expand(index.shape) if not source.dim() else source[tuple(slice(n) for n in index.shape)]
     place, index, source = lines_of(out, index, source)
-    dim %= place.dim()
     operands = {"index": index, "source": source, "self": flat(place, dim, index.shape)}
     operands["fault"] = fault_of(self.device, "scatter")
     run(_SCATTER, {}, operands, computed_in(self.dtype), _line(place, dim))
@@ -265,8 +274,8 @@ def _put_along(
 def _index_copy(
     self: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tensor, *, out: torch.Tensor
 ) -> torch.Tensor:
-    if source.dtype != self.dtype or source.device != self.device:
-        raise OnHost("a source of another type or device")
+    if source.dtype != self.dtype or source.device != self.device or index.dtype != torch.int64:
+        raise OnHost("a source of another type or device, or an index of another type")
     check_index(index, self)
     along(self, dim, index, source)
     if self.is_complex():

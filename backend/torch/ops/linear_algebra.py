@@ -278,6 +278,8 @@ def _lu_solve(
     adjoint: bool = False,
     out: torch.Tensor,
 ) -> torch.Tensor:
+    if LU.shape[:-1] != pivots.shape or not pivots.dim():
+        raise OnHost("pivots of another shape")
     note_outside(pivots, 1, LU.shape[-1], PIVOT, "linalg.lu_solve")
     if left:
         return put(out, _lu_divide(LU, pivots, B, adjoint))

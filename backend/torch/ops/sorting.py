@@ -263,7 +263,7 @@ def _mode(self: torch.Tensor, dim: int = -1, keepdim: bool = False) -> tuple[tor
 
 
 TABLE: dict[str, Callable[..., Any]] = {
-    "mode": _mode,
+    "mode mode.values": _mode,
     "sort.values_stable": _sort,
     "topk.values": _topk,
     "kthvalue.values": _kth,

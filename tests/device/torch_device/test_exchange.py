@@ -19,6 +19,9 @@ from triton.backends.spirv.torch import registration  # noqa: E402
 
 from tests.device.processes import run  # noqa: E402
 
+#: Built for CUDA, torch 2.11 begins no profile where CUPTI finds no driver, once a device has a name of its own.
+BEGINS_NO_PROFILE = torch.backends.cuda.is_built() and torch.__version__ < "2.12"
+
 
 @pytest.fixture(autouse=True, scope="module")
 def _registered() -> None:
@@ -161,6 +164,7 @@ def test_loaders_that_cannot_have_such_tensors_say_why(tmp_path: Any) -> None:
     assert said.startswith("refused:") and "only dense CPU tensors can be pinned" in said
 
 
+@pytest.mark.skipif(BEGINS_NO_PROFILE, reason="needs torch 2.12, or one that is not built for CUDA")
 @pytest.mark.parametrize("activities", [None, [ProfilerActivity.CPU, ProfilerActivity.PrivateUse1]])
 def test_the_profiler_has_operations_and_labels(activities: Any) -> None:
     x = torch.randn(8, 8, device="spirv")

@@ -44,6 +44,7 @@ _ROW: dict[str, _Function] = {
     "sum": lambda x, out: torch.sum(x, 0, out=out),
     "amax": lambda x, out: torch.amax(x, 0, out=out),
     "max": lambda x, out: torch.max(x, 0, out=(out, _places(x)))[0],
+    "mode": lambda x, out: torch.mode(x, 0, out=(out, _places(x)))[0],
     "norm": lambda x, out: torch.linalg.vector_norm(x, dim=0, out=out),
     "var": lambda x, out: torch.var(x, 0, out=out),
     "mv": lambda x, out: torch.mv(x, x[0], out=out),
@@ -144,6 +145,12 @@ _REFUSED_OUTPUTS: dict[str, _Function] = {
     "mv of another size": lambda x, out: torch.mv(x.expand(5, 5), x[:3], out=out),
     "addmv to another size": lambda x, out: torch.addmv(x[:3], x.expand(5, 5), x, out=out),
     "addmm to another size": lambda x, out: torch.addmm(x[:3], x.expand(5, 5), x.expand(5, 5), out=out),
+    "scatter past the sizes": lambda x, out: torch.scatter(x[None], 0, _index(x.expand(8, 5))[None], 1.0, out=out),
+    "scatter of fewer numbers": lambda x, out: torch.scatter(x, 0, _index(x), x[:1], out=out),
+    "scatter_add of fewer numbers": lambda x, out: torch.scatter_add(x, 0, _index(x), x[:1], out=out),
+    "scatter past the dimensions": lambda x, out: torch.scatter(x, 1, _index(x), x, out=out),
+    "gather past the dimensions": lambda x, out: torch.gather(x, 1, _index(x), out=out),
+    "index_copy at int32": lambda x, out: torch.index_copy(x, 0, _index(x).int(), x, out=out),
     "gather past the sizes": lambda x, out: torch.gather(x[None], 0, _index(x.expand(8, 5))[None], out=out),
     **{
         f"{name} of another type": lambda x, out, name=name: getattr(torch, name)(

@@ -217,7 +217,11 @@ KNOWN = (
 def known(result: Result) -> Known | None:
     """The row of a fault, if it has one."""
     for row in KNOWN:
-        if result.kind in row.kinds and re.match(row.names, result.name) and re.search(row.labels, result.label.removesuffix(" (out)")):
+        if (
+            result.kind in row.kinds
+            and re.match(row.names, result.name)
+            and re.search(row.labels, result.label.removesuffix(" (out)"))
+        ):
             return row
     return None
 

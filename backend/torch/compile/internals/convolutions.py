@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import torch
@@ -46,6 +47,20 @@ def _ordered(result: torch.Tensor | None, order: torch.memory_format) -> torch.T
     if result.dim() == 3:  # of images of one dimension, which torch convolves as images of height 1
         return torch.empty_like(result.unsqueeze(2), memory_format=order).squeeze(2)
     return torch.empty_like(result, memory_format=order)
+
+
+def pooled_gradients(module: Any) -> None:
+    """Gradients of means of windows that lie partly outside (``ceil_mode``) are an operation of eager torch. Inductor
+    divides those windows' by as many elements as whole ones have, on any device."""
+    from torch._inductor import ir
+
+    def lowered(original: Any, fallback: Any, grad_output: Any, *args: Any, **kwargs: Any) -> Any:
+        ours = ir.get_device_type(grad_output) == NAME and args[4]
+        return (fallback if ours else original)(grad_output, *args, **kwargs)
+
+    for name in ("avg_pool2d_backward", "avg_pool3d_backward"):
+        op, fallback = getattr(torch.ops.aten, name).default, getattr(module, f"fallback_{name}")
+        module.lowerings[op] = functools.partial(lowered, module.lowerings[op], fallback)
 
 
 def gradients(module: Any) -> None:

@@ -129,6 +129,12 @@ HOOKS = (
         otherwise="gradients of convolutions are compiled again for each size of images",
     ),
     Hook(
+        "torch._inductor.lowering",
+        ("lowerings", "fallback_avg_pool2d_backward", "fallback_avg_pool3d_backward"),
+        convolutions.pooled_gradients,
+        otherwise="gradients of average pooling with ceil_mode may be wrong in compiled functions",
+    ),
+    Hook(
         "torch.nn.attention.flex_attention",
         ("_validate_device",),
         templates.flex_attention,
