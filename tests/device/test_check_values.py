@@ -141,6 +141,21 @@ def test_what_cancels_is_as_uncertain_as_the_reference(compared: Any, monkeypatc
 
 
 @triton.jit
+def softmax_backward(p, grad, out, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * n + tl.arange(0, BLOCK)
+    y = tl.load(p + at, tl.arange(0, BLOCK) < n, other=0.0)
+    dy = tl.load(grad + at, tl.arange(0, BLOCK) < n, other=0.0)
+    tl.store(out + at, y * (dy - tl.sum(y * dy, 0)), tl.arange(0, BLOCK) < n)
+
+
+def test_what_cancels_in_many_elements_of_few_values(compared: Any) -> None:
+    p = torch.randn(256, 515, generator=torch.Generator().manual_seed(0)).softmax(1)
+    grad, out = torch.full((256, 515), 1.37), torch.zeros(256, 515)
+    softmax_backward[(256,)](p, grad, out, 515, BLOCK=1024, check_values=True)
+    assert compared() == 1 and 0 < out.abs().max() < 1e-6
+
+
+@triton.jit
 def product(x, y, out, BLOCK: tl.constexpr, AGAIN: tl.constexpr):
     i = tl.arange(0, BLOCK)
     at = i[:, None] * BLOCK + i[None, :]
