@@ -19,7 +19,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-import torch.nn.functional as F  # noqa: N812
+import torch.nn.functional as F
 from triton import knobs
 
 _ROUNDS, _WARM_UP = 7, 8

@@ -44,7 +44,7 @@ def _with_gradients(function: Callable[..., Any]) -> Callable[..., Any]:
 def _operations() -> Iterator[_Operation]:
     """Names, functions and their tensors, on the CPU."""
     import torch
-    import torch.nn.functional as F  # noqa: N812
+    import torch.nn.functional as F
 
     def real(*shape: int) -> Any:
         return torch.randn(*shape)

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import torch.nn.functional as F  # noqa: N812
+import torch.nn.functional as F
 
 _WIDTH, _CLASSES = 64, 512
 #: Sizes up to the first are for warming up. They are of all kinds: multiples of 16, others, fewer than a tile's. So are

@@ -10,16 +10,16 @@ import sys
 if sys.version_info < (3, 11):  # noqa: UP036 (this is where an older Python learns of it)
     raise SystemExit("error: Python 3.11 or newer is needed, this is " + sys.version.split()[0])
 
-import difflib  # noqa: E402
-from collections.abc import Callable  # noqa: E402
-from importlib import import_module  # noqa: E402
-from pathlib import Path  # noqa: E402
+import difflib
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
 
-from backend.settings import SettingError  # noqa: E402
+from backend.settings import SettingError
 
-from .errors import ToolError  # noqa: E402
-from .project import ROOT, Project  # noqa: E402
-from .venv import enter  # noqa: E402
+from .errors import ToolError
+from .project import ROOT, Project
+from .venv import enter
 
 # verb → (what it does, the requirements it runs with)
 VERBS = {

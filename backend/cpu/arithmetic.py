@@ -9,6 +9,7 @@ from .divergence import Key
 from .registry import translates
 from .translation import Translation
 
+#: Operations of two operands of the result's type.
 _BINARY = {
     "OpIAdd": "add",
     "OpISub": "sub",
@@ -27,6 +28,7 @@ _BINARY = {
 }
 _SHIFTS = {"OpShiftLeftLogical": "shl", "OpShiftRightLogical": "lshr", "OpShiftRightArithmetic": "ashr"}
 _DIVISIONS = {"OpUDiv": "udiv", "OpSDiv": "sdiv", "OpUMod": "urem", "OpSRem": "srem"}
+#: Operations of two operands of another type.
 _COMPARISONS = {
     "OpIEqual": "icmp eq",
     "OpINotEqual": "icmp ne",
@@ -54,11 +56,20 @@ _COMPARISONS = {
 }
 #: Conversion → for a narrower result, and for a wider one.
 _WIDTHS = {"OpSConvert": ("trunc", "sext"), "OpUConvert": ("trunc", "zext"), "OpFConvert": ("fptrunc", "fpext")}
+#: What gives some number for one outside of the type's range, as on every device, and must not give LLVM's poison.
 _CONVERSIONS = {
     "OpConvertSToF": "sitofp",
     "OpConvertUToF": "uitofp",
     "OpConvertFToS": "fptosi",
     "OpConvertFToU": "fptoui",
+}
+#: The LLVM instructions of these and of others that are one: of the operands, their type {of} and the result's {to}.
+_INSTRUCTIONS = {
+    **{name: f"{instruction} {{to}} {{}}, {{}}" for name, instruction in _BINARY.items()},
+    **{name: f"{instruction} {{of}} {{}}, {{}}" for name, instruction in _COMPARISONS.items()},
+    **{name: f"{instruction} {{of}} {{}} to {{to}}" for name, instruction in _CONVERSIONS.items()},
+    "OpFNegate": "fneg {to} {}",
+    "OpIsNan": "fcmp uno {of} {0}, {0}",
 }
 #: A divisor that is wider is divided by as an integer, each lane by itself.
 _DIVIDED_AS_DOUBLE = 32
@@ -72,9 +83,10 @@ def _each(t: Translation, item: ModuleInstruction, rule: Callable[[list[str], st
         t.compute(key, sources, rule)
 
 
-@translates(*_BINARY)
-def _binary(t: Translation, item: ModuleInstruction) -> None:
-    _each(t, item, lambda values, of, to: t.code.emit(f"{_BINARY[item.name]} {to} {values[0]}, {values[1]}"))
+@translates(*_INSTRUCTIONS)
+def _instruction(t: Translation, item: ModuleInstruction) -> None:
+    text = _INSTRUCTIONS[item.name]
+    _each(t, item, lambda values, of, to: t.code.emit(text.format(*values, of=of, to=to)))
 
 
 @translates(*_SHIFTS)
@@ -91,11 +103,6 @@ def _shift(t: Translation, item: ModuleInstruction) -> None:
     _each(t, item, shifted)
 
 
-@translates(*_COMPARISONS)
-def _compare(t: Translation, item: ModuleInstruction) -> None:
-    _each(t, item, lambda values, of, to: t.code.emit(f"{_COMPARISONS[item.name]} {of} {values[0]}, {values[1]}"))
-
-
 @translates("OpNot", "OpLogicalNot")
 def _invert(t: Translation, item: ModuleInstruction) -> None:
     scalar = t.type_name(t.keys(item.result)[0])
@@ -108,28 +115,11 @@ def _negate_integer(t: Translation, item: ModuleInstruction) -> None:
     _each(t, item, lambda values, of, to: t.code.emit(f"sub {to} {t.splat_literal(to, scalar, 0)}, {values[0]}"))
 
 
-@translates("OpFNegate")
-def _negate(t: Translation, item: ModuleInstruction) -> None:
-    _each(t, item, lambda values, of, to: t.code.emit(f"fneg {to} {values[0]}"))
-
-
 @translates(*_WIDTHS)
 def _resize(t: Translation, item: ModuleInstruction) -> None:
     old, new = t.divergence.bits(t.keys(item.operands[0])[0]), t.divergence.bits(t.keys(item.result)[0])
     name = _WIDTHS[item.name][new > old]
     _each(t, item, lambda values, of, to: values[0] if of == to else t.code.emit(f"{name} {of} {values[0]} to {to}"))
-
-
-@translates(*_CONVERSIONS)
-def _convert(t: Translation, item: ModuleInstruction) -> None:
-    """A number outside of the type's range gives some number, as on every device, and must not be LLVM's poison."""
-    name = _CONVERSIONS[item.name]
-    _each(t, item, lambda values, of, to: t.code.emit(f"{name} {of} {values[0]} to {to}"))
-
-
-@translates("OpIsNan")
-def _is_nan(t: Translation, item: ModuleInstruction) -> None:
-    _each(t, item, lambda values, of, to: t.code.emit(f"fcmp uno {of} {values[0]}, {values[0]}"))
 
 
 @translates("OpIsInf")

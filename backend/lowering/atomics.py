@@ -6,6 +6,7 @@ What the device has no instruction for is a compare-and-swap loop on the 32- or 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from ..layouts.element_sizes import bits_in_memory, element_type
 from ..layouts.linear import LinearLayout
@@ -168,22 +169,29 @@ def _exchange(ctx: Lowering, scope: int, type_: Type, address: int, expected: in
 
 # -- which invocation acts ---------------------------------------------------------------------------------------
 def _act(
-    ctx: Lowering, operation: Operation, type_: Type, masks: list[int], values: list[list[int]], one: Callable[..., int]
+    ctx: Lowering,
+    operation: Operation,
+    type_: Type,
+    operands: Sequence[Value],
+    one: Callable[..., int],
+    mask: Sequence[Value] = (),
 ) -> None:
-    """Runs ``one(*values)`` in the invocation that owns each element, between the barriers that its memory semantics
-    ask for, and defines the result, of ``type_``, in all that hold the element. ``values``: the registers of each
-    operand."""
+    """Runs ``one(address, *values)`` in the invocation that owns each element, between the barriers that its memory
+    semantics ask for, and defines the result, of ``type_``, in all that hold the element. ``operands``: those whose
+    values these are; ``mask``: the operand, or none."""
     f, module, pointer = ctx.f, ctx.module, operation["ptr"]
+    addresses, values = ctx.addresses(pointer), [ctx.registers(operand) for operand in operands]
+    masks = masks_of(ctx, mask, len(addresses))
     sem = operation.attribute("sem")
     owner = owns(ctx, pointer.type)
     zero = module.null(ctx.type_id(type_))
     if ctx.bounds is not None:
-        inside = ctx.bounds.check(ctx, operation, ctx.addresses(pointer), masks)
+        inside = ctx.bounds.check(ctx, operation, addresses, masks)
         masks = [f.logical_and(mask, within) for mask, within in zip(masks, inside, strict=True)] if inside else masks
     if sem in ("release", "acq_rel"):
         ctx.barrier(global_memory=True, scope=Scope.Device)
     used = bool(operation.results and operation.result.uses)
-    rows = [(f.logical_and(owner, mask), *row) for mask, *row in zip(masks, *values, strict=True)]
+    rows = [(f.logical_and(owner, mask), *row) for mask, *row in zip(masks, addresses, *values, strict=True)]
 
     def act(mine: int, *row: int) -> list[int]:
         found = f.if_(mine, lambda: [one(*row)], defaults=[zero])
@@ -236,56 +244,30 @@ def share(ctx: Lowering, operation: Operation, type_: Type, results: list[int], 
 
 
 def masks_of(ctx: Lowering, mask: Sequence[Value], count: int) -> list[int]:
-    """``mask``: the operand, or None."""
+    """``mask``: the operand, or none."""
     return ctx.registers(mask[0]) if mask else [ctx.module.boolean(True)] * count
 
 
 @lowers("tt.atomic_rmw", "tt.atomic_store")
 def _atomic_update(ctx: Lowering, operation: Operation) -> None:
-    pointer, value = operation.operands[:2]
-    type_ = element_type(value.type)
-    addresses, values = ctx.addresses(pointer), ctx.registers(value)
-    scope = _scope(ctx, operation)
+    _, value = operation.operands[:2]
+    type_, scope = element_type(value.type), _scope(ctx, operation)
     update = _modify if operation.name == "tt.atomic_rmw" else _write
-    _act(
-        ctx,
-        operation,
-        type_,
-        masks_of(ctx, operation.operand_group("mask"), len(addresses)),
-        [addresses, values],
-        lambda address, value: update(ctx, operation, scope, type_, address, value),
-    )
+    mask = operation.operand_group("mask")
+    _act(ctx, operation, type_, [value], partial(update, ctx, operation, scope, type_), mask)
 
 
 @lowers("tt.atomic_cas")
 def _atomic_cas(ctx: Lowering, operation: Operation) -> None:
-    pointer, expected, value = operation.operands
-    type_ = element_type(value.type)
-    addresses, wanted, new = ctx.addresses(pointer), ctx.registers(expected), ctx.registers(value)
-    scope = _scope(ctx, operation)
-    _act(
-        ctx,
-        operation,
-        type_,
-        masks_of(ctx, (), len(addresses)),
-        [addresses, wanted, new],
-        lambda address, wanted, new: _exchange(ctx, scope, type_, address, wanted, new),
-    )
+    _, *operands = operation.operands
+    type_, scope = element_type(operands[1].type), _scope(ctx, operation)
+    _act(ctx, operation, type_, operands, partial(_exchange, ctx, scope, type_))
 
 
 @lowers("tt.atomic_load")
 def _atomic_load(ctx: Lowering, operation: Operation) -> None:
-    type_ = element_type(operation.result.type)
-    addresses = ctx.addresses(operation["ptr"])
-    scope = _scope(ctx, operation)
-    _act(
-        ctx,
-        operation,
-        type_,
-        masks_of(ctx, operation.operand_group("mask"), len(addresses)),
-        [addresses],
-        lambda address: _read(ctx, scope, type_, address),
-    )
+    type_, scope = element_type(operation.result.type), _scope(ctx, operation)
+    _act(ctx, operation, type_, [], partial(_read, ctx, scope, type_), operation.operand_group("mask"))
 
 
 def _read(ctx: Lowering, scope: int, type_: Type, address: int) -> int:
@@ -317,7 +299,7 @@ def _write(ctx: Lowering, operation: Operation, scope: int, type_: Type, address
 def _atomic_poll(ctx: Lowering, operation: Operation) -> None:
     """Loads until the element is as expected. The result is what the last load found: a driver that ends loops early
     (docs/limits.md) gives False, not a wrong True."""
-    pointer, expected, timeout = operation["ptr"], operation["expected"], operation.optional("timeout")
+    expected, timeout = operation["expected"], operation.optional("timeout")
     once = timeout is not None and ctx.module.constants.get(ctx.scalar(timeout)) == 0
     if timeout is not None and not once:
         raise UnsupportedOperation(
@@ -325,10 +307,7 @@ def _atomic_poll(ctx: Lowering, operation: Operation) -> None:
             "Vulkan guarantees no clock, so a timeout cannot be measured",
             "poll without timeout_ns, or with timeout_ns=0 in your own loop",
         )
-    type_ = element_type(expected.type)
-    addresses, wanted = ctx.addresses(pointer), ctx.registers(expected)
-    scope = _scope(ctx, operation)
-    f = ctx.f
+    type_, scope, f = element_type(expected.type), _scope(ctx, operation), ctx.f
 
     def poll(address: int, expected: int) -> int:
         def found(_: list[int]) -> tuple[int, list[int]]:
@@ -340,4 +319,4 @@ def _atomic_poll(ctx: Lowering, operation: Operation) -> None:
             return found([])[1][0]
         return f.loop_with_results([], found, lambda _: [])[0]
 
-    _act(ctx, operation, IntegerType(1), masks_of(ctx, (), len(addresses)), [addresses, wanted], poll)
+    _act(ctx, operation, IntegerType(1), [expected], poll)

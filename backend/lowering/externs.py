@@ -33,11 +33,6 @@ def absolute(n: Numeric, x: Int | Real) -> Int | Real:
 
 
 # -- conversions -------------------------------------------------------------------------------------------------
-def to_single(n: Numeric, x: Real, mode: str) -> Real:
-    """f64 to f32, rounded by ``mode``."""
-    return precise.convert(n, x, mode)
-
-
 def same_bits(n: Numeric, x: Int | Real) -> Int | Real:
     """Float bits as an integer, or the other way round."""
     return x.bits() if isinstance(x, Real) else x.as_real()
@@ -98,7 +93,7 @@ _ROUNDED: dict[str, Formula] = {
     "fma": precise.fma,
     "sqrt": quotients.sqrt,
     "rcp": reciprocal,
-    "double2float": to_single,
+    "double2float": precise.convert,
 }
 
 EMITTERS: dict[str, Formula] = {

@@ -28,8 +28,15 @@ Formula = Callable[..., Real]
 #: Exact in every format: one GLSL.std.450 instruction for f16, f32 and f64 alike.
 EXACT = {"math.absf": Glsl.FAbs, "math.floor": Glsl.Floor, "math.ceil": Glsl.Ceil}
 
-#: Exact, too, but not in f64 on every driver (Numeric.trunc).
-ROUNDED: dict[str, Formula] = {"math.trunc": lambda n, x: x.trunc(), "math.roundeven": lambda n, x: x.rint()}
+#: Exact, too, but not one instruction, or not in f64 on every driver (Numeric.trunc); and the quotient of the driver.
+SHORT: dict[str, Formula] = {
+    "math.trunc": lambda n, x: x.trunc(),
+    "math.roundeven": lambda n, x: x.rint(),
+    "math.round": exact_functions.round_away,
+    "math.copysign": lambda n, x, y: x.with_sign_of(y),
+    "math.clampf": lambda n, x, low, high: n.minimum(n.maximum(x, low), high),
+    "tt.approx_divf": lambda n, x, y: x / y,
+}
 
 #: Functions in f32 and f64; f16 and bf16 are computed in f32 and rounded.
 ELEMENTARY: dict[str, Formula] = {
@@ -87,6 +94,7 @@ def erf(n: Numeric, x: Real) -> Real:
 
 #: Functions that are computed in a loop over registers where there are many (planning/rolling.py).
 LENGTHY: dict[str, Formula] = {"math.erf": erf, "math.erfc": in_double(special.erfc), "math.powf": power_any}
+LENGTHY |= {"tt.precise_sqrt": quotients.sqrt, "tt.precise_divf": quotients.divide}
 LENGTHY |= {name: ELEMENTARY.pop(name) for name in list(ELEMENTARY) if OPERATIONS[name].length >= MEDIUM}
 
 
@@ -97,9 +105,9 @@ def _exact(ctx: Lowering, operation: Operation) -> None:
     map_registers(ctx, operation, lambda a: narrow(ctx, ctx.f.glsl(number, type_id, widen(ctx, a, type_)), type_))
 
 
-@lowers(*ELEMENTARY, *ROUNDED)
+@lowers(*ELEMENTARY, *SHORT)
 def _elementary(ctx: Lowering, operation: Operation) -> None:
-    type_, function = element_type(operation.result.type), (ELEMENTARY | ROUNDED)[operation.name]
+    type_, function = element_type(operation.result.type), (ELEMENTARY | SHORT)[operation.name]
     map_registers(ctx, operation, lambda *values: in_format(ctx, type_, function, *values))
 
 
@@ -145,28 +153,6 @@ def _bfloat_fma(n: Numeric, a: Real, b: Real, c: Real) -> Real:
     exact = ((size > 2.0**-110) & (size < 2.0**126)) | a.is_zero() | b.is_zero()
     (found,) = n.branch(~exact, lambda: [precise.fma(n, a, b, c, "odd")], [precise.odd_sum(n, product, c)])
     return found  # type: ignore[no-any-return]
-
-
-@lowers("math.round")
-def _round(ctx: Lowering, operation: Operation) -> None:
-    type_ = element_type(operation.result.type)
-    map_registers(ctx, operation, lambda a: in_format(ctx, type_, exact_functions.round_away, a))
-
-
-@lowers("math.copysign")
-def _copy_sign(ctx: Lowering, operation: Operation) -> None:
-    type_ = element_type(operation.result.type)
-    map_registers(ctx, operation, lambda a, b: in_format(ctx, type_, lambda n, x, y: x.with_sign_of(y), a, b))
-
-
-@lowers("math.clampf")
-def _clamp(ctx: Lowering, operation: Operation) -> None:
-    type_ = element_type(operation.result.type)
-    map_registers(
-        ctx,
-        operation,
-        lambda *values: in_format(ctx, type_, lambda n, x, low, high: n.minimum(n.maximum(x, low), high), *values),
-    )
 
 
 #: Predicates of a float by its class.
@@ -234,24 +220,6 @@ def _count_bits(ctx: Lowering, operation: Operation) -> None:
         return count.resize(width).id
 
     map_registers(ctx, operation, emit)
-
-
-@lowers("tt.precise_sqrt")
-def _precise_sqrt(ctx: Lowering, operation: Operation) -> None:
-    type_ = element_type(operation.result.type)
-    map_rolled(ctx, operation, lambda a: in_format(ctx, type_, quotients.sqrt, a))
-
-
-@lowers("tt.precise_divf")
-def _precise_divide(ctx: Lowering, operation: Operation) -> None:
-    type_ = element_type(operation.result.type)
-    map_rolled(ctx, operation, lambda a, b: in_format(ctx, type_, quotients.divide, a, b))
-
-
-@lowers("tt.approx_divf")
-def _approximate_divide(ctx: Lowering, operation: Operation) -> None:
-    type_ = element_type(operation.result.type)
-    map_registers(ctx, operation, lambda a, b: in_format(ctx, type_, lambda n, x, y: x / y, a, b))
 
 
 @lowers("tt.mulhiui")

@@ -206,6 +206,10 @@ class USED_BY_TORCH Device : public std::enable_shared_from_this<Device> {
    private:
     Device& device_;
   };
+  // The same of a call that needs the device: the constructor throws as check_usable() does.
+  struct Work : Use {
+    explicit Work(Device& device) : Use(device) { device.check_usable(); }
+  };
 
   Limits limits_{};  // set by the constructor of the kind
   bool host_addresses_;

@@ -3,7 +3,6 @@
 
 #include <pybind11/pybind11.h>
 
-#include <cstddef>
 #include <cstdint>
 #include <list>
 #include <memory>

@@ -12,6 +12,7 @@ from ..analysis.code_size import multiply_adds
 from ..analysis.lazy_loads import lazy_loads
 from ..analysis.overwriting import ReadsFirst, reads_first
 from ..capabilities import Capabilities
+from ..driver_quirks import Driver
 from ..optional import AXIS_INFO, LATE_LOADS
 from ..transforms.kernel_function import kernel_of
 from ..transforms.schedule import Options
@@ -109,6 +110,11 @@ class _Given:
 
 Planner = Callable[[Operation, _Given], Plan]
 
+
+def _by_driver(plan: Callable[[Operation, Driver], Plan]) -> Planner:
+    return lambda operation, given: plan(operation, given.target.capabilities.traits)
+
+
 _EXCHANGES: dict[str, Callable[[Operation, Room, Target], Plan]] = {
     "ttg.convert_layout": plan_convert_layout,
     "tt.reshape": plan_reshape,
@@ -160,17 +166,10 @@ FIXED: dict[str, Planner] = {
     **dict.fromkeys(
         ("tt.load", "tt.store"), lambda operation, given: plan_global_access(operation, given.axis_info, given.checked)
     ),
-    "tt.elementwise_inline_asm": lambda operation, given: plan_assembly(operation, given.target.capabilities.traits),
-    **{
-        name: lambda operation, given: plan_rolled(operation, given.target.capabilities.traits)
-        for name, row in OPERATIONS.items()
-        if row.elementwise and row.length >= MEDIUM
-    },
-    **dict.fromkeys(
-        ("tt.fp_to_fp", "ttg.fp4_to_fp"),
-        lambda operation, given: plan_unpacked(operation, given.target.capabilities.traits),
-    ),
-    "arith.mulf": lambda operation, given: plan_scaled(operation, given.target.capabilities.traits),
+    "tt.elementwise_inline_asm": _by_driver(plan_assembly),
+    **{name: _by_driver(plan_rolled) for name, row in OPERATIONS.items() if row.elementwise and row.length >= MEDIUM},
+    **dict.fromkeys(("tt.fp_to_fp", "ttg.fp4_to_fp"), _by_driver(plan_unpacked)),
+    "arith.mulf": _by_driver(plan_scaled),
 }
 
 
@@ -194,20 +193,12 @@ def plan_kernel(source: Module, capabilities: Capabilities, options: Options) ->
         operations, groups, Lifetimes(operations, late), options.schedule.in_rounds, capabilities.traits.resident_shared
     )
 
+    def checked(pointer: Value) -> bool:
+        return bool(roots.get(pointer))
+
     def given(view: View, offsets: Mapping[Operation, int], room: Callable[[Operation], Room]) -> _Given:
         buffers = plan_buffers(operations, groups, offsets, view.explicit).views
-        return _Given(
-            view,
-            room,
-            target,
-            options,
-            late,
-            buffers,
-            axis_info,
-            lambda pointer: bool(roots.get(pointer)),
-            dots,
-            unrolled,
-        )
+        return _Given(view, room, target, options, late, buffers, axis_info, checked, dots, unrolled)
 
     chosen = kernel_memory.laid_out(view_of(capabilities), given)
     if chosen.bytes <= chosen.view.limit:

@@ -285,7 +285,7 @@ class DeviceInterface(WithoutVendorNames):
         """The device's first stream."""
         return Queue.first(device)
 
-    def ExternalStream(self, stream: int, device: Any = None) -> Queue:  # noqa: N802 (torch's name)
+    def ExternalStream(self, stream: int, device: Any = None) -> Queue:
         """The device's first stream, whatever the number."""
         return Queue.first(device)
 

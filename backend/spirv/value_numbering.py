@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ..driver_quirks import NO_FAULTS, Faults
 from . import fold
@@ -13,6 +13,10 @@ from .opcodes import MemoryAccess, StorageClass
 from .source_lines import SourceLines
 
 _ways_of = fold.WAYS.get
+
+
+def _of_integers(opcode: int) -> Callable[[InstructionBuilder, int, int], int]:
+    return lambda self, a, b: self.binary(opcode, a, b)
 
 
 class InstructionBuilder:
@@ -242,29 +246,12 @@ class InstructionBuilder:
         mask = (1 << wide_width) - 1
         return module.boolean(fold.COMPARE[opcode](operands[0] & mask, operands[1] & mask, wide_width))
 
-    def add(self, a: int, b: int) -> int:
-        """``a + b``."""
-        return self.binary(op.IAdd, a, b)
-
-    def sub(self, a: int, b: int) -> int:
-        """``a - b``."""
-        return self.binary(op.ISub, a, b)
-
-    def mul(self, a: int, b: int) -> int:
-        """``a * b``."""
-        return self.binary(op.IMul, a, b)
-
-    def and_(self, a: int, b: int) -> int:
-        """``a & b``."""
-        return self.binary(op.BitwiseAnd, a, b)
-
-    def or_(self, a: int, b: int) -> int:
-        """``a | b``."""
-        return self.binary(op.BitwiseOr, a, b)
-
-    def xor(self, a: int, b: int) -> int:
-        """``a ^ b``."""
-        return self.binary(op.BitwiseXor, a, b)
+    add = _of_integers(op.IAdd)  # a + b
+    sub = _of_integers(op.ISub)  # a - b
+    mul = _of_integers(op.IMul)  # a * b
+    and_ = _of_integers(op.BitwiseAnd)  # a & b
+    or_ = _of_integers(op.BitwiseOr)  # a | b
+    xor = _of_integers(op.BitwiseXor)  # a ^ b
 
     def shl(self, a: int, count: int) -> int:
         """``a << count`` for a count known here."""

@@ -87,7 +87,7 @@ def constant(parser: OperationReader) -> Operation:
     if type_ is None or isinstance(value, str):
         parser.error("expected a number, true, false or dense<…>", at)
     attributes["value"] = value
-    return parser.build("arith.constant", [], [type_], attributes, ())
+    return Operation.make("arith.constant", [], [type_], attributes, ())
 
 
 def select(parser: OperationReader) -> Operation:
@@ -105,7 +105,7 @@ def select(parser: OperationReader) -> Operation:
     condition = types[0] if len(types) == 2 else PLAIN_TYPES["i1"]
     for operand, type_ in zip(operands, (condition, types[-1], types[-1]), strict=True):
         parser.bind(operand, type_, at)
-    return parser.build("arith.select", operands, [types[-1]], attributes, (1, 1, 1))
+    return Operation.make("arith.select", operands, [types[-1]], attributes, (1, 1, 1))
 
 
 def _carried(parser: OperationReader) -> tuple[list[tuple[str, int]], list[Value]]:
@@ -157,7 +157,7 @@ def loop(parser: OperationReader) -> Operation:
     arguments += [(name, carried, where) for (name, where), carried in zip(names, types, strict=True)]
     region = parser.region(arguments, implicit="scf.yield")
     attributes |= _attributes(parser)
-    return parser.build("scf.for", bounds + initial, types, attributes, (1, 1, 1, len(initial)), [region])
+    return Operation.make("scf.for", bounds + initial, types, attributes, (1, 1, 1, len(initial)), [region])
 
 
 def branches(parser: OperationReader) -> Operation:
@@ -170,7 +170,7 @@ def branches(parser: OperationReader) -> Operation:
     regions.append(parser.region(implicit="scf.yield") if parser.accept("else") else Region())
     if types and not regions[1].blocks:
         parser.fail("expected 'else': this scf.if has results")
-    return parser.build("scf.if", [condition], types, _attributes(parser), (1,), regions)
+    return Operation.make("scf.if", [condition], types, _attributes(parser), (1,), regions)
 
 
 def while_loop(parser: OperationReader) -> Operation:
@@ -185,7 +185,7 @@ def while_loop(parser: OperationReader) -> Operation:
     parser.expect("do")
     after = parser.region(implicit="scf.yield")
     attributes = _attributes_with_keyword(parser)
-    return parser.build("scf.while", initial, list(type_.results), attributes, (len(initial),), [before, after])
+    return Operation.make("scf.while", initial, list(type_.results), attributes, (len(initial),), [before, after])
 
 
 def _target(parser: OperationReader) -> Successor:
@@ -205,7 +205,7 @@ def branch(parser: OperationReader) -> Operation:
     """``cf.br``."""
     target = _target(parser)
     attributes = _attributes(parser)
-    return parser.build("cf.br", list(target.arguments), [], attributes, (len(target.arguments),), [], [target])
+    return Operation.make("cf.br", list(target.arguments), [], attributes, (len(target.arguments),), [], [target])
 
 
 def conditional_branch(parser: OperationReader) -> Operation:
@@ -223,7 +223,7 @@ def conditional_branch(parser: OperationReader) -> Operation:
     parser.expect(",")
     false = _target(parser)
     attributes |= _attributes(parser)
-    return parser.build(
+    return Operation.make(
         "cf.cond_br",
         [condition, *true.arguments, *false.arguments],
         [],
@@ -255,7 +255,9 @@ def switch(parser: OperationReader) -> Operation:
     attributes["case_values"] = tuple(values)
     passed = [value for target in targets for value in target.arguments]
     default = len(targets[0].arguments)
-    return parser.build("cf.switch", [flag, *passed], [], attributes, (1, default, len(passed) - default), [], targets)
+    return Operation.make(
+        "cf.switch", [flag, *passed], [], attributes, (1, default, len(passed) - default), [], targets
+    )
 
 
 def poison(parser: OperationReader) -> Operation:
@@ -266,7 +268,7 @@ def poison(parser: OperationReader) -> Operation:
         parser.expect(">")
     attributes |= _attributes(parser)
     parser.expect(":")
-    return parser.build("ub.poison", [], [parser.reader.type(parser)], attributes, ())
+    return Operation.make("ub.poison", [], [parser.reader.type(parser)], attributes, ())
 
 
 def warp_specialize(parser: OperationReader) -> Operation:
@@ -302,10 +304,10 @@ def warp_specialize(parser: OperationReader) -> Operation:
         if [argument.type for argument in partition.entry.arguments] != list(type_.inputs):
             parser.error("the arguments of each partition must have the types of the captured values", start)
     holder = Block()
-    inner = parser.build("ttg.warp_specialize.partitions", captures, [], {}, (len(captures),), partitions)
+    inner = Operation.make("ttg.warp_specialize.partitions", captures, [], {}, (len(captures),), partitions)
     inner.block = holder
     holder.operations.append(inner)
     region = Region([holder])
     holder.parent = region
     attributes["partitionNumWarps"] = tuple(warps)
-    return parser.build("ttg.warp_specialize", [], list(type_.results), attributes, (), [default, region])
+    return Operation.make("ttg.warp_specialize", [], list(type_.results), attributes, (), [default, region])

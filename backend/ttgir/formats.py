@@ -148,7 +148,7 @@ class Format:
                     continue
                 parser.error(f"the type of result '{result}' of '{self.name}' is not given", start)
             types += given
-        return parser.build(self.name, operands, types, attributes, segments)
+        return Operation.make(self.name, operands, types, attributes, segments)
 
     def complete(self, parser: OperationReader, attributes: dict[str, Any], start: int) -> dict[str, Any]:
         """Enums as keywords, defaults filled in; fails where an attribute is missing."""

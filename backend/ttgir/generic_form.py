@@ -62,7 +62,7 @@ def generic(parser: OperationReader, start: int) -> Operation:
         segments = (1,) * len(operands) if row is None else None
     if segments is None or sum(segments) != len(operands) or (row and len(segments) != len(row.operands)):
         parser.error(f"'{name}' has another number of operands than the {len(operands)} given", start)
-    return parser.build(
+    return Operation.make(
         name,
         operands,
         list(type_.results),

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from .attributes import AttributeReader
-from .ir import Block, Function, Module, Operation, Region, Successor, Value
+from .ir import Block, Function, Module, Operation, Region, Value
 from .types import Type
 from .value_scopes import ValueReader
 
@@ -57,19 +55,6 @@ class OperationReader(ValueReader):
             self.fail("expected an argument name (%name)")
         self.i += 1
         return name
-
-    def build(
-        self,
-        name: str,
-        operands: list[Value],
-        types: list[Type],
-        attributes: dict[str, Any],
-        segments: tuple[int, ...],
-        regions: list[Region] | None = None,
-        successors: list[Successor] | None = None,
-    ) -> Operation:
-        """The operation, with the uses of its operands noted and its results not yet named."""
-        return Operation.make(name, operands, types, attributes, segments, regions or (), successors or ())
 
     def location(self) -> tuple[str, int] | None:
         """A trailing ``loc(…)``: its token and the token's index, for ``located``."""

@@ -238,7 +238,7 @@ class Parser(OperationReader):
         if block is not None:
             ended = bool(block.operations) and definition_of(block.operations[-1]).end is not End.NOT
             if implicit and not ended:
-                end = self.build(implicit, [], [], {}, (0,))
+                end = Operation.make(implicit, [], [], {}, (0,))
                 end.block = block
                 block.operations.append(end)
                 self._terminators.append((end, self.i))

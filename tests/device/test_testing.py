@@ -41,7 +41,7 @@ _KEPT: Any = None
 @pytest.fixture(autouse=True)
 def tensors() -> Any:
     """The tensors of ``_launch``."""
-    global _KEPT  # noqa: PLW0603 (what is timed has no arguments)
+    global _KEPT
     _KEPT = _tensors()
     return _KEPT
 

@@ -15,7 +15,7 @@ import pytest
 import torch
 import triton
 import triton.language as tl
-import triton.language.semantic  # noqa: F401  (a name of triton.language once per kernel was compiled)
+import triton.language.semantic
 from triton.compiler.errors import CompilationError
 
 from docs.generate_surface import PAGE, page

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 
 import torch
-from torch.nn import functional as F  # noqa: N812 (torch's own convention)
+from torch.nn import functional as F
 from triton.backends.spirv.torch import registration
 
 

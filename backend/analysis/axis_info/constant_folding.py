@@ -6,6 +6,7 @@ wrapped.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping
 
 from ...ttgir.ir import Operation
@@ -47,12 +48,7 @@ _UNSIGNED: Mapping[str, Binary] = {
 _SHIFTS = frozenset({"arith.shli", "arith.shrsi", "arith.shrui"})
 
 _COMPARISONS: Mapping[str, Callable[[int, int], bool]] = {
-    "eq": lambda a, b: a == b,
-    "ne": lambda a, b: a != b,
-    "lt": lambda a, b: a < b,
-    "le": lambda a, b: a <= b,
-    "gt": lambda a, b: a > b,
-    "ge": lambda a, b: a >= b,
+    name: getattr(operator, name) for name in ("eq", "ne", "lt", "le", "gt", "ge")
 }
 
 

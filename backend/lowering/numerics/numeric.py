@@ -65,6 +65,22 @@ class Bool:
         return Bool(self.n, self.n.f.logical_not(self.id))
 
 
+def _whole(opcode: int) -> Callable[[Int, Int | int], Int]:
+    return lambda self, other: self._binary(opcode, other)
+
+
+def _whole_compared(opcode: int) -> Callable[[Int, Int | int], Bool]:
+    return lambda self, other: self._compare(opcode, other)
+
+
+def _real(opcode: int) -> Callable[[Real, Real | float], Real]:
+    return lambda self, other: self._binary(opcode, other)
+
+
+def _real_compared(opcode: int) -> Callable[[Real, Real | float], Bool]:
+    return lambda self, other: self._compare(opcode, other)
+
+
 class Int:
     """An integer; ``<`` and the like are methods that say whether they are signed."""
 
@@ -84,33 +100,18 @@ class Int:
     def _binary(self, opcode: int, other: Int | int) -> Int:
         return Int(self.n, self.n.f.binary(opcode, self.id, self._of(other)))
 
-    def __add__(self, other: Int | int) -> Int:
-        return self._binary(op.IAdd, other)
-
-    def __sub__(self, other: Int | int) -> Int:
-        return self._binary(op.ISub, other)
+    __add__ = _whole(op.IAdd)
+    __sub__ = _whole(op.ISub)
 
     def __rsub__(self, other: int) -> Int:
         return Int(self.n, self.n.f.sub(self._of(other), self.id))
 
-    def __mul__(self, other: Int | int) -> Int:
-        return self._binary(op.IMul, other)
-
-    def __and__(self, other: Int | int) -> Int:
-        return self._binary(op.BitwiseAnd, other)
-
-    def __or__(self, other: Int | int) -> Int:
-        return self._binary(op.BitwiseOr, other)
-
-    def __xor__(self, other: Int | int) -> Int:
-        return self._binary(op.BitwiseXor, other)
-
-    def __lshift__(self, other: Int | int) -> Int:
-        return self._binary(op.ShiftLeftLogical, other)
-
-    def __rshift__(self, other: Int | int) -> Int:
-        """Logical."""
-        return self._binary(op.ShiftRightLogical, other)
+    __mul__ = _whole(op.IMul)
+    __and__ = _whole(op.BitwiseAnd)
+    __or__ = _whole(op.BitwiseOr)
+    __xor__ = _whole(op.BitwiseXor)
+    __lshift__ = _whole(op.ShiftLeftLogical)
+    __rshift__ = _whole(op.ShiftRightLogical)  # logical
 
     def __neg__(self) -> Int:
         return 0 - self
@@ -118,36 +119,17 @@ class Int:
     def __invert__(self) -> Int:
         return self ^ -1
 
-    def sar(self, other: Int | int) -> Int:
-        """Arithmetic shift right."""
-        return self._binary(op.ShiftRightArithmetic, other)
+    sar = _whole(op.ShiftRightArithmetic)  # arithmetic shift right
 
     def _compare(self, opcode: int, other: Int | int) -> Bool:
         return Bool(self.n, self.n.f.compare(opcode, self.id, self._of(other)))
 
-    def eq(self, other: Int | int) -> Bool:
-        """``==``."""
-        return self._compare(op.IEqual, other)
-
-    def ne(self, other: Int | int) -> Bool:
-        """``!=``."""
-        return self._compare(op.INotEqual, other)
-
-    def slt(self, other: Int | int) -> Bool:
-        """Signed ``<``."""
-        return self._compare(op.SLessThan, other)
-
-    def sgt(self, other: Int | int) -> Bool:
-        """Signed ``>``."""
-        return self._compare(op.SGreaterThan, other)
-
-    def ult(self, other: Int | int) -> Bool:
-        """Unsigned ``<``."""
-        return self._compare(op.ULessThan, other)
-
-    def ugt(self, other: Int | int) -> Bool:
-        """Unsigned ``>``."""
-        return self._compare(op.UGreaterThan, other)
+    eq = _whole_compared(op.IEqual)  # ==
+    ne = _whole_compared(op.INotEqual)  # !=
+    slt = _whole_compared(op.SLessThan)  # Signed <
+    sgt = _whole_compared(op.SGreaterThan)  # Signed >
+    ult = _whole_compared(op.ULessThan)  # Unsigned <
+    ugt = _whole_compared(op.UGreaterThan)  # Unsigned >
 
     def resize(self, width: int, signed: bool = False) -> Int:
         """To another width."""
@@ -180,24 +162,18 @@ class Real:
     def _reverse(self, opcode: int, other: float) -> Real:
         return Real(self.n, self.n.f.emit(opcode, self.n.type_id, self._of(other), self.id))
 
-    def __add__(self, other: Real | float) -> Real:
-        return self._binary(op.FAdd, other)
-
+    __add__ = _real(op.FAdd)
     __radd__ = __add__
 
-    def __sub__(self, other: Real | float) -> Real:
-        return self._binary(op.FSub, other)
+    __sub__ = _real(op.FSub)
 
     def __rsub__(self, other: float) -> Real:
         return self._reverse(op.FSub, other)
 
-    def __mul__(self, other: Real | float) -> Real:
-        return self._binary(op.FMul, other)
-
+    __mul__ = _real(op.FMul)
     __rmul__ = __mul__
 
-    def __truediv__(self, other: Real | float) -> Real:
-        return self._binary(op.FDiv, other)
+    __truediv__ = _real(op.FDiv)
 
     def __rtruediv__(self, other: float) -> Real:
         return self._reverse(op.FDiv, other)
@@ -211,25 +187,12 @@ class Real:
     def _compare(self, opcode: int, other: Real | float) -> Bool:
         return Bool(self.n, self.n.f.emit(opcode, self.n.module.bool, self.id, self._of(other)))
 
-    def __lt__(self, other: Real | float) -> Bool:
-        return self._compare(op.FOrdLessThan, other)
-
-    def __le__(self, other: Real | float) -> Bool:
-        return self._compare(op.FOrdLessThanEqual, other)
-
-    def __gt__(self, other: Real | float) -> Bool:
-        return self._compare(op.FOrdGreaterThan, other)
-
-    def __ge__(self, other: Real | float) -> Bool:
-        return self._compare(op.FOrdGreaterThanEqual, other)
-
-    def eq(self, other: Real | float) -> Bool:
-        """Ordered ``==``."""
-        return self._compare(op.FOrdEqual, other)
-
-    def ne(self, other: Real | float) -> Bool:
-        """Unordered ``!=``."""
-        return self._compare(op.FUnordNotEqual, other)
+    __lt__ = _real_compared(op.FOrdLessThan)
+    __le__ = _real_compared(op.FOrdLessThanEqual)
+    __gt__ = _real_compared(op.FOrdGreaterThan)
+    __ge__ = _real_compared(op.FOrdGreaterThanEqual)
+    eq = _real_compared(op.FOrdEqual)  # Ordered ==
+    ne = _real_compared(op.FUnordNotEqual)  # Unordered !=
 
     def is_nan(self) -> Bool:
         """Whether it is a NaN."""

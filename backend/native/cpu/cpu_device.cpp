@@ -276,8 +276,7 @@ bool CpuDevice::run_at_once(const Dispatch& dispatch, AtOnce when, uint64_t& val
 
 uint64_t CpuDevice::submit_launch(const Dispatch& dispatch, const ExternalWait* after) {
   if (after != nullptr) throw std::invalid_argument("the CPU device has no semaphores of other APIs");
-  const Use use(*this);
-  check_usable();
+  const Work use(*this);
   throw_earlier_error();
   uint64_t value = 0;
   if (run_at_once(dispatch, AtOnce::kIfTiny, value)) return value;
@@ -288,16 +287,14 @@ uint64_t CpuDevice::submit_launch(const Dispatch& dispatch, const ExternalWait* 
 
 bool CpuDevice::launched_at_once(const Dispatch& dispatch) {
   if (Recording::current(*this) != nullptr) return false;
-  const Use use(*this);
-  check_usable();
+  const Work use(*this);
   throw_earlier_error();
   uint64_t value = 0;
   return run_at_once(dispatch, AtOnce::kIfTiny, value);
 }
 
 uint64_t CpuDevice::submit(std::shared_ptr<const std::vector<OwnedLaunch>> launches) {
-  const Use use(*this);
-  check_usable();
+  const Work use(*this);
   throw_earlier_error();
   std::unique_lock<std::mutex> lock(mutex_);
   return enqueue(
@@ -309,8 +306,7 @@ uint64_t CpuDevice::submit(std::shared_ptr<const std::vector<OwnedLaunch>> launc
 }
 
 void CpuDevice::run_now(const Dispatch& dispatch, const std::vector<StagedCopy>& copies, const Used&) {
-  const Use use(*this);
-  check_usable();
+  const Work use(*this);
   throw_earlier_error();
   uint64_t value = 0;
   if (copies.empty() && run_at_once(dispatch, on_main_thread() ? AtOnce::kIfShort : AtOnce::kIfIdle, value)) return;

@@ -117,6 +117,8 @@ class CpuDevice final : public Device {
   bool run_at_once(const Dispatch& dispatch, AtOnce when, uint64_t& value);
   // Does work whose submitter needs it to be done on return, or that is short.
   void run_in_turn(const Task& task);
+  // Leaves a task that moves so many bytes to the thread, unless it is short and nothing is before it.
+  void at_once_or_later(uint64_t bytes, const Task& task);
   void enqueue_and_wait(Task task);
   void run_programs(cpu::Launch& launch);
   // Runs a launch of the job that has the turn.

@@ -14,7 +14,6 @@
 #include <mutex>
 #include <numeric>
 #include <shared_mutex>
-#include <string>
 #include <vector>
 
 #include "cpu/emulated_counts.h"

@@ -7,7 +7,6 @@
 #include "cpu/cpu_device.h"
 #include "cpu/emulation.h"
 #include "platform/platform.h"
-#include "recording.h"
 #include "triton_spirv/pages.hpp"
 
 namespace triton_spirv {
@@ -113,8 +112,7 @@ class CpuBuffer final : public Buffer {
 };
 
 std::unique_ptr<Buffer> CpuDevice::allocate(uint64_t bytes, MemoryKind) {
-  const Use use(*this);
-  check_usable();
+  const Work use(*this);
   constexpr uint64_t kMost = uint64_t{1} << 47;
   const bool large = bytes >= kLargePage;
   const uint64_t allocated =
@@ -130,8 +128,7 @@ std::unique_ptr<Buffer> CpuDevice::allocate(uint64_t bytes, MemoryKind) {
 }
 
 std::shared_ptr<void> CpuDevice::adopt(Address address, uint64_t bytes, std::shared_ptr<void> owner) {
-  const Use use(*this);
-  check_usable();
+  const Work use(*this);
   add_memory(address, bytes);
   auto device = std::static_pointer_cast<CpuDevice>(shared_from_this());
   return {reinterpret_cast<void*>(address), [device = std::move(device), owner = std::move(owner)](void* memory) {
@@ -194,8 +191,7 @@ void CpuDevice::execute_fill(std::byte* to, uint64_t bytes, uint32_t word) {
 }
 
 void CpuDevice::upload(Address address, const std::byte* host, uint64_t bytes) {
-  const Use use(*this);
-  check_usable();
+  const Work use(*this);
   refuse_while_recording();
   throw_earlier_error();
   check_range(address, bytes);
@@ -214,26 +210,14 @@ void CpuDevice::upload(Address address, const std::byte* host, uint64_t bytes) {
 }
 
 void CpuDevice::download(std::byte* host, Address address, uint64_t bytes) {
-  const Use use(*this);
-  check_usable();
+  const Work use(*this);
   refuse_while_recording();
   check_range(address, bytes);
   run_in_turn([=] { execute_copy(host, reinterpret_cast<const std::byte*>(address), bytes); });
   throw_earlier_error();
 }
 
-void CpuDevice::copy(Address to, Address from, uint64_t bytes) {
-  const Use use(*this);
-  check_usable();
-  refuse_while_recording();
-  throw_earlier_error();
-  check_range(to, bytes);
-  check_range(from, bytes);
-  if (std::max(to, from) - std::min(to, from) < bytes)
-    throw std::invalid_argument("a copy's source and target overlap in device memory");
-  const auto task = [=] {
-    execute_copy(reinterpret_cast<std::byte*>(to), reinterpret_cast<const std::byte*>(from), bytes);
-  };
+void CpuDevice::at_once_or_later(uint64_t bytes, const Task& task) {
   std::unique_lock<std::mutex> lock(mutex_);
   if (bytes > kTinyCopy || !idle()) {
     enqueue(lock, task, nullptr);
@@ -243,22 +227,26 @@ void CpuDevice::copy(Address to, Address from, uint64_t bytes) {
   run_in_turn(task);
 }
 
+void CpuDevice::copy(Address to, Address from, uint64_t bytes) {
+  const Work use(*this);
+  refuse_while_recording();
+  throw_earlier_error();
+  check_range(to, bytes);
+  check_range(from, bytes);
+  if (std::max(to, from) - std::min(to, from) < bytes)
+    throw std::invalid_argument("a copy's source and target overlap in device memory");
+  at_once_or_later(
+      bytes, [=] { execute_copy(reinterpret_cast<std::byte*>(to), reinterpret_cast<const std::byte*>(from), bytes); });
+}
+
 void CpuDevice::fill(Address address, uint64_t bytes, uint32_t word) {
-  const Use use(*this);
-  check_usable();
+  const Work use(*this);
   refuse_while_recording();
   throw_earlier_error();
   check_range(address, bytes);
   if (address % 4 != 0 || bytes % 4 != 0)
     throw std::invalid_argument("a fill's address and size must be multiples of 4");
-  const auto task = [=] { execute_fill(reinterpret_cast<std::byte*>(address), bytes, word); };
-  std::unique_lock<std::mutex> lock(mutex_);
-  if (bytes > kTinyCopy || !idle()) {
-    enqueue(lock, task, nullptr);
-    return;
-  }
-  lock.unlock();
-  run_in_turn(task);
+  at_once_or_later(bytes, [=] { execute_fill(reinterpret_cast<std::byte*>(address), bytes, word); });
 }
 
 }  // namespace triton_spirv

@@ -42,8 +42,7 @@ void CpuDevice::release_timestamp(const Timestamp& timestamp) {
 }
 
 void CpuDevice::write_timestamp(Timestamp& timestamp, Stream*) {
-  const Use use(*this);
-  check_usable();
+  const Work use(*this);
   refuse_while_recording();
   std::atomic<int64_t>* time = nullptr;
   {

@@ -105,8 +105,7 @@ void VulkanDevice::destroy(VkBuffer buffer, VkDeviceMemory memory) {
 }
 
 std::unique_ptr<VulkanBuffer> VulkanDevice::allocate_buffer(VkDeviceSize bytes, MemoryKind kind) {
-  const Use use(*this);
-  check_usable();
+  const Work use(*this);
   if (bytes == 0) throw std::invalid_argument("a Vulkan buffer needs at least one byte");
   constexpr VkMemoryPropertyFlags mapped = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
   if (kind == MemoryKind::kStaging) return make_buffer(bytes, {mapped, VK_MEMORY_PROPERTY_HOST_CACHED_BIT, true});

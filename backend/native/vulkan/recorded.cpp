@@ -63,8 +63,7 @@ std::shared_ptr<Recorded> VulkanDevice::make_recorded() {
 }
 
 std::pair<VkCommandPool, VkCommandBuffer> VulkanDevice::add_recording() {
-  const Use use(*this);
-  check_usable();
+  const Work use(*this);
   VkCommandPool made;
   VkCommandBuffer commands;
   const VkCommandPoolCreateInfo pool{VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO, nullptr, 0, queues_.work_family};

@@ -5,8 +5,7 @@
 namespace triton_spirv {
 
 std::unique_ptr<Buffer> VulkanDevice::import_host(void* pointer, VkDeviceSize bytes) {
-  const Use use(*this);
-  check_usable();
+  const Work use(*this);
   if (vk_.vkGetMemoryHostPointerPropertiesEXT == nullptr)
     throw std::runtime_error("host memory cannot be imported: the Vulkan device lacks VK_EXT_external_memory_host");
   constexpr auto handle = VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT;
@@ -49,8 +48,7 @@ bool VulkanDevice::imports_into_sparse(VkPhysicalDevice physical) const {
 }
 
 std::unique_ptr<Buffer> VulkanDevice::join(const std::vector<const Buffer*>& given) {
-  const Use use(*this);
-  check_usable();
+  const Work use(*this);
   if (!binds_sparse_ || vk_.vkQueueBindSparse == nullptr)
     throw std::runtime_error(
         "allocations cannot be put one behind the other: the Vulkan queue lacks sparse binding of imported memory");
@@ -126,8 +124,7 @@ void VulkanDevice::bind_sparse(VkBuffer buffer, const std::vector<VkSparseMemory
 }
 
 int VulkanDevice::export_semaphore(VkSemaphore semaphore) {
-  const Use use(*this);
-  check_usable();
+  const Work use(*this);
   if (!shares_semaphores_ || vk_.vkGetSemaphoreFdKHR == nullptr)
     throw std::runtime_error("semaphores cannot be shared: the Vulkan device lacks VK_KHR_external_semaphore_fd");
   const VkSemaphoreGetFdInfoKHR info{VK_STRUCTURE_TYPE_SEMAPHORE_GET_FD_INFO_KHR, nullptr, semaphore,

@@ -145,8 +145,7 @@ void VulkanDevice::download(std::byte* host, VkDeviceAddress address, VkDeviceSi
 // one queue for both.
 template <typename Record>
 Point VulkanDevice::submit_aside(Stream& stream, Address address, uint64_t bytes, Record&& record) {
-  const Use use(*this);
-  check_usable();
+  const Work use(*this);
   refuse_while_recording();
   const uint64_t after = stream.point().work;
   catch_up(after);
@@ -234,8 +233,7 @@ VulkanDevice::Query VulkanDevice::query_of(const Timestamp& timestamp) {
 }
 
 Timestamp VulkanDevice::acquire_timestamp() {
-  const Use use(*this);
-  check_usable();
+  const Work use(*this);
   const std::lock_guard<std::mutex> guard(queries_mutex_);
   const auto is_written = [this](const Timestamp& one) {
     if (reached_ < one.written.work) look();
@@ -285,8 +283,7 @@ void VulkanDevice::write_timestamp(Timestamp& timestamp, Stream* stream) {
 }
 
 double VulkanDevice::elapsed(const Timestamp& from, const Timestamp& to) {
-  const Use use(*this);
-  check_usable();
+  const Work use(*this);
   uint64_t ticks[2];
   const Query queries[2] = {query_of(from), query_of(to)};
   for (int end = 0; end < 2; ++end)

@@ -261,8 +261,7 @@ void VulkanDevice::run_now(const Dispatch& dispatch, const std::vector<StagedCop
     return;
   }
   refuse_while_recording();
-  const Use use(*this);  // for the staging memory
-  check_usable();
+  const Work use(*this);  // for the staging memory
   await_pipeline(dispatch);
   for (const StagedCopy& copy : copies) std::memcpy(copy.staging->host(), copy.host, copy.bytes);
   wait(submit(

@@ -12,24 +12,7 @@ from ...spirv.opcodes import MemoryAccess
 _MODULE_PROCESSED = 330
 _MODEL_GLCOMPUTE = 5
 _SUBGROUP_SIZE_NOTE = "subgroup_size="
-_ATOMICS = frozenset(
-    (
-        op.AtomicLoad,
-        op.AtomicStore,
-        op.AtomicExchange,
-        op.AtomicCompareExchange,
-        op.AtomicIAdd,
-        op.AtomicISub,
-        op.AtomicSMin,
-        op.AtomicUMin,
-        op.AtomicSMax,
-        op.AtomicUMax,
-        op.AtomicAnd,
-        op.AtomicOr,
-        op.AtomicXor,
-        op.AtomicFAddEXT,
-    )
-)
+_ATOMICS = frozenset(opcode for name, opcode in vars(op).items() if name.startswith("Atomic"))
 
 
 @dataclass(frozen=True)

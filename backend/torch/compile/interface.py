@@ -71,10 +71,7 @@ class _Worker:
         given = _worker["device"]
         return int(config.active.get_current_device()) if given is None else int(given)
 
-    @staticmethod
-    def get_device_properties(device: Any = None) -> InductorProperties:
-        """The properties as they were read before the worker was forked."""
-        return properties_of(device)
+    get_device_properties = staticmethod(properties_of)
 
 
 class SPIRVInterface:
@@ -132,25 +129,14 @@ class SPIRVInterface:
         """The device's capabilities as text, which is what Triton compiles for."""
         return properties_of(device).arch
 
-    @staticmethod
-    def is_bf16_supported(including_emulation: bool = False) -> bool:
-        """bfloat16 is computed in single precision on every device."""
-        return True
-
-    @staticmethod
-    def is_dtype_supported(dtype: torch.dtype, including_emulation: bool = False) -> bool:
-        """Types that the device lacks are refused by name when a kernel is compiled."""
-        return True
+    #: bfloat16 is computed in single precision on every device. Other types that one lacks are refused by name when
+    #: a kernel is compiled.
+    is_bf16_supported = is_dtype_supported = is_triton_capable = staticmethod(lambda *_, **__: True)
 
     @staticmethod
     def memory_allocated(device: Any = None) -> int:
         """Bytes in use by tensors."""
         return int(runtime.of_device(_index(device)).memory.pool.allocated)
-
-    @staticmethod
-    def is_triton_capable(device: Any = None) -> bool:
-        """Triton has a backend for it."""
-        return True
 
     @staticmethod
     def raise_if_triton_unavailable(device: Any = None) -> None:

@@ -58,7 +58,7 @@ class CUDAGraph:
         return graph_pool_handle()
 
 
-class graph:  # noqa: N801 (torch's name)
+class graph:
     """``torch.cuda.graph``: captures a block. Launches are captured by thread, whatever their stream."""
 
     def __init__(self, cuda_graph: CUDAGraph, *_: Any, **__: Any) -> None:

@@ -36,27 +36,6 @@ class DeviceProperties(SimpleNamespace):
     and ``minor``: get_device_capability(). ``gcnArchName`` is the name, as where torch is built for CUDA.
     """
 
-    name: str
-    kind: str
-    driver: str
-    total_memory: int
-    warp_size: int
-    max_threads_per_block: int
-    shared_memory_per_block: int
-    shared_memory_per_block_optin: int
-    shared_memory_per_multiprocessor: int
-    L2_cache_size: int
-    multi_processor_count: int
-    max_threads_per_multi_processor: int
-    regs_per_multiprocessor: int
-    uuid: UUID
-    estimated: tuple[str, ...]
-    major: int
-    minor: int
-    gcnArchName: str
-    is_integrated: int
-    is_multi_gpu_board: int
-
 
 @cache
 def _properties(index: int) -> DeviceProperties:

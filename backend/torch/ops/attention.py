@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensor
 from torch._subclasses.functional_tensor import FunctionalTensor
 from torch.autograd import forward_ad
@@ -31,7 +32,7 @@ from .reducing import SUM, reduce
 from .strided_shapes import power_of_two
 
 _TYPES = (torch.float16, torch.bfloat16, torch.float32)
-_Optional = torch.Tensor | None
+_Optional = Tensor | None
 _log = logging.getLogger(__package__)
 #: Numbers of a query and of a value are at most so many: a tile of them is kept in shared memory.
 _WIDEST = 128
@@ -58,22 +59,22 @@ def enter_attention(library: torch.library.Library) -> None:
 def _gives_values_alone(args: tuple[Any, ...]) -> bool:
     """Whether nothing but the result is wanted of a call: no gradients, no tangents, and no mode that sees the
     operations within it."""
-    if torch.is_grad_enabled() and any([isinstance(one, torch.Tensor) and one.requires_grad for one in args]):
+    if torch.is_grad_enabled() and any([isinstance(one, Tensor) and one.requires_grad for one in args]):
         return False
     return forward_ad._current_level < 0 and not torch._C._len_torch_dispatch_stack()
 
 
 def _attention(
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
     attn_mask: _Optional = None,
     dropout_p: float = 0.0,
     is_causal: bool = False,
     *,
     scale: float | None = None,
     enable_gqa: bool = False,
-) -> torch.Tensor:
+) -> Tensor:
     """aten::scaled_dot_product_attention. What the CPU has a kernel for lies in memory as its queries do, as there and
     with CUDA; what torch composes is contiguous."""
     _validate(query, key, value, attn_mask, dropout_p)
@@ -103,7 +104,7 @@ def _attention(
     return out if as_queries else out.contiguous()  # type: ignore[no-any-return]
 
 
-def _validate(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mask: _Optional, dropout: float) -> None:
+def _validate(query: Tensor, key: Tensor, value: Tensor, mask: _Optional, dropout: float) -> None:
     """Raises RuntimeError for what torch's own kernels refuse (validate_sdpa_input in attention.cpp)."""
     where = "scaled_dot_product_attention"
     if not query.dtype == key.dtype == value.dtype:
@@ -122,9 +123,7 @@ def _validate(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mask:
         raise RuntimeError(f"{where}: dropout probability has to be between 0 and 1, but got {dropout}")
 
 
-def _is_one_kernel_of_torch(
-    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mask: _Optional, shared: bool
-) -> bool:
+def _is_one_kernel_of_torch(query: Tensor, key: Tensor, value: Tensor, mask: _Optional, shared: bool) -> bool:
     """Whether the CPU does a call without dropout by its one kernel (sdp::use_flash_attention_cpp)."""
     if not query.dim() == key.dim() == value.dim() == 4 or (mask is not None and mask.requires_grad):
         return False
@@ -134,17 +133,17 @@ def _is_one_kernel_of_torch(
     return heads and widths and rows and bool(query.shape[2] and key.shape[2])
 
 
-def _order(tensor: torch.Tensor) -> list[int]:
+def _order(tensor: Tensor) -> list[int]:
     """Dimensions as they lie in memory, the outermost first."""
     steps = torch.empty_like(tensor, device="meta").stride()  # those that are expanded lie where they would
     return sorted(range(tensor.dim()), key=lambda d: steps[d], reverse=True)
 
 
-def _laid_out(tensor: torch.Tensor, order: list[int]) -> torch.Tensor:
+def _laid_out(tensor: Tensor, order: list[int]) -> Tensor:
     return tensor.permute(order).contiguous().permute([order.index(d) for d in range(tensor.dim())])
 
 
-def _of_four(tensor: torch.Tensor) -> torch.Tensor:
+def _of_four(tensor: Tensor) -> Tensor:
     """(B, H, rows, columns) of (…, rows, columns)."""
     dims = tensor.dim()
     if dims == 4:
@@ -153,19 +152,13 @@ def _of_four(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _fits(
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    mask: _Optional,
-    dropout: float,
-    causal: bool,
-    shared: bool,
+    query: Tensor, key: Tensor, value: Tensor, mask: _Optional, dropout: float, causal: bool, shared: bool
 ) -> bool:
     """Whether the kernels do it: the rest is composed, what torch refuses among it. What is traced for a CPU's driver
     is composed, too, so that what compiles it sees the operations, and so is all within a level of forward-mode
     differentiation, for which torch has no formula of the kernels' operation."""
     tensors, where = [t for t in (query, key, value, mask) if t is not None], query.device
-    kinds = {*map(type, tensors)} - {torch.Tensor, torch.nn.Parameter}
+    kinds = {*map(type, tensors)} - {Tensor, torch.nn.Parameter}
     if dropout or forward_ad._current_level >= 0 or (kinds and (_by_products(query) or not kinds <= _TRACED)):
         return False
     if any([t.device != where or t.dim() < 2 or not 0 < t.numel() < 2**31 for t in tensors]):
@@ -186,22 +179,22 @@ def _fits(
     return known and not causal and mask.dim() <= query.dim() and _expands(mask.shape, shape)
 
 
-def _is_traced(tensor: torch.Tensor) -> bool:
+def _is_traced(tensor: Tensor) -> bool:
     return type(tensor) in _TRACED
 
 
-def _sizes_fit(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> bool:
+def _sizes_fit(query: Tensor, key: Tensor, value: Tensor) -> bool:
     if _by_products(query):
         return attention_products.fits(_of_four(query), _of_four(key))
     return max(query.shape[-1], value.shape[-1]) <= _WIDEST
 
 
-def _by_products(query: torch.Tensor) -> bool:
+def _by_products(query: Tensor) -> bool:
     """Whether attention is composed of matrix products on the device (attention_products.py)."""
     return _on_cpu(query) and not COMPILED_FOR_CPUS
 
 
-def _on_cpu(tensor: torch.Tensor) -> bool:
+def _on_cpu(tensor: Tensor) -> bool:
     return kind_of(tensor.device.index or 0).cpu
 
 
@@ -210,19 +203,14 @@ def _expands(shape: Sequence[int], to: Sequence[int]) -> bool:
 
 
 def attention_of(
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    mask: _Optional = None,
-    causal: bool = False,
-    scale: float | None = None,
+    query: Tensor, key: Tensor, value: Tensor, mask: _Optional = None, causal: bool = False, scale: float | None = None
 ) -> Attention:
     """What attention is of, with torch's own scale where there is none."""
     factor = 1 / math.sqrt(query.shape[-1]) if scale is None else float(scale)
     return Attention(query, key, value, mask, causal, factor)
 
 
-def _sizes(of: Attention, o: torch.Tensor) -> dict[str, Any]:
+def _sizes(of: Attention, o: Tensor) -> dict[str, Any]:
     """Sizes and strides that all kernels have; ``o`` has the result's shape. Raises OnHost."""
     q, k, v, mask = of.query, of.key, of.value, of.mask
     for tensor in (q, k, v, o):
@@ -311,19 +299,19 @@ def _launch(kernel: Any, of: Attention, tile: Blocks, arguments: dict[str, Any])
     launch(kernel, grid, arguments, constants, tile.warps, fusion=True, divisible=_DIVISIBLE[of.mask is not None])
 
 
-def empty_result(query: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+def empty_result(query: Tensor, value: Tensor) -> Tensor:
     """What attention of (B, H, rows, columns) writes, in the order of its queries."""
     if value.shape[3] == query.shape[3]:
-        plain = type(query) is torch.Tensor and query.is_contiguous()
+        plain = type(query) is Tensor and query.is_contiguous()
         return empty(query.shape, dtype=query.dtype, device=query.device) if plain else torch.empty_like(query)
     shape = *query.shape[:3], value.shape[3]
     return torch.empty_permuted(shape, _order(query), dtype=query.dtype, device=query.device)
 
 
 def forward(
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
     attn_bias: _Optional = None,
     dropout_p: float = 0.0,
     is_causal: bool = False,
@@ -342,7 +330,7 @@ def forward(
     return out, none if kept is None else kept, none, none, query.shape[2], key.shape[2], seed, seed, none
 
 
-def _forward(of: Attention) -> tuple[torch.Tensor, _Optional]:
+def _forward(of: Attention) -> tuple[Tensor, _Optional]:
     """The result, and what _forward_kernel() gives where that made it."""
     out = empty_result(of.query, of.value)
     try:
@@ -355,7 +343,7 @@ def _forward(of: Attention) -> tuple[torch.Tensor, _Optional]:
     return out, None
 
 
-def _forward_kernel(of: Attention, out: torch.Tensor) -> torch.Tensor:
+def _forward_kernel(of: Attention, out: Tensor) -> Tensor:
     """Writes ``out``; of each query the greatest score and the reciprocal of the sum of its exponentials,
     (2, B, H, rows)."""
     sizes, tiles = _sizes(of, out), _tiles(of)
@@ -365,42 +353,33 @@ def _forward_kernel(of: Attention, out: torch.Tensor) -> torch.Tensor:
     return kept
 
 
-def _inputs(of: Attention) -> dict[str, torch.Tensor]:
+def _inputs(of: Attention) -> dict[str, Tensor]:
     """Tensors that all kernels read; one without a mask reads none of it."""
     return {"q": of.query, "k": of.key, "v": of.value, "mask": of.query if of.mask is None else of.mask}
 
 
 def _backward(
-    grad_out: torch.Tensor,
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
+    grad_out: Tensor,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
     attn_bias: _Optional,
     grad_input_mask: list[bool],
-    out: torch.Tensor,
-    logsumexp: torch.Tensor,
-    cum_seq_q: Any,
-    cum_seq_k: Any,
-    max_q: int,
-    max_k: int,
-    dropout_p: float,
-    is_causal: bool,
-    philox_seed: Any,
-    philox_offset: Any,
-    *,
+    out: Tensor,
+    logsumexp: Tensor,
+    *how: Any,
     scale: float | None = None,
 ) -> tuple[_Optional, ...]:
-    """Gradients of query, key and value; that of a mask is refused, as scaled_dot_product_attention composes those."""
+    """Gradients of query, key and value; that of a mask is refused, as scaled_dot_product_attention composes those.
+    ``how``: cum_seq_q, cum_seq_k, max_q, max_k, dropout_p, is_causal, philox_seed, philox_offset."""
     if grad_input_mask[3]:
         raise RuntimeError("the gradient of an attention mask has no kernel on this device")
     mask = attn_bias if attn_bias is not None and attn_bias.numel() else None
-    of = attention_of(query, key, value, mask, is_causal, scale)
+    of = attention_of(query, key, value, mask, how[5], scale)
     return *backward(grad_out, of, out, logsumexp, grad_input_mask), None
 
 
-def backward(
-    grad: torch.Tensor, of: Attention, out: torch.Tensor, kept: torch.Tensor, wanted: list[bool]
-) -> tuple[torch.Tensor, ...]:
+def backward(grad: Tensor, of: Attention, out: Tensor, kept: Tensor, wanted: list[bool]) -> tuple[Tensor, ...]:
     """Gradients of query, key and value, those that are ``wanted``; ``kept`` is what forward() gave, without elements
     where it was composed."""
     try:
@@ -413,9 +392,7 @@ def backward(
     return attention_products.composed_gradients(grad, of)
 
 
-def _backward_kernels(
-    grad: torch.Tensor, of: Attention, out: torch.Tensor, kept: torch.Tensor, wanted: list[bool]
-) -> tuple[torch.Tensor, ...]:
+def _backward_kernels(grad: Tensor, of: Attention, out: Tensor, kept: Tensor, wanted: list[bool]) -> tuple[Tensor, ...]:
     """Those of query, key and value; ``kept`` is what _forward_kernel() gave."""
     sizes, tiles = _sizes(of, grad), _tiles(of)
     delta = reduce("a * b", SUM, {"a": grad, "b": out}, (3,), dtype=torch.float32)

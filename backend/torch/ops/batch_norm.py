@@ -26,7 +26,7 @@ def _channels(tensor: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
 
 
 def _batch_norm(
-    input: torch.Tensor,  # noqa: A002
+    input: torch.Tensor,
     weight: _Optional,
     bias: _Optional,
     running_mean: _Optional,
@@ -52,7 +52,7 @@ def _batch_norm(
     return out, mean.view(-1), rstd.view(-1)
 
 
-def _all_but_channels(input: torch.Tensor, *vectors: _Optional) -> tuple[int, ...]:  # noqa: A002
+def _all_but_channels(input: torch.Tensor, *vectors: _Optional) -> tuple[int, ...]:
     """The dimensions that are normalised over. Raises RuntimeError for vectors that have not an element a channel, of
     which torch's own CPU code reads foreign memory, and OnHost for those of types that it refuses."""
     if input.dim() < 2:
@@ -70,10 +70,7 @@ def _all_but_channels(input: torch.Tensor, *vectors: _Optional) -> tuple[int, ..
 
 
 def _fixed(
-    input: torch.Tensor,  # noqa: A002
-    running_mean: _Optional,
-    running_var: _Optional,
-    eps: float,
+    input: torch.Tensor, running_mean: _Optional, running_var: _Optional, eps: float
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """(mean, 1 / standard deviation) of the running statistics."""
     if running_mean is None or running_var is None:
@@ -92,7 +89,7 @@ _CHANNEL_GRADIENT = "{scale} * (grad - bias_ / count - (self - mean) * rstd * we
 
 def _batch_norm_backward(
     grad_out: torch.Tensor,
-    input: torch.Tensor,  # noqa: A002
+    input: torch.Tensor,
     weight: _Optional,
     running_mean: _Optional,
     running_var: _Optional,
@@ -141,46 +138,12 @@ def _only(operands: dict[str, torch.Tensor], words: str) -> dict[str, torch.Tens
     return {name: tensor for name, tensor in operands.items() if name in words.split()}
 
 
-def _without_statistics(
-    input: torch.Tensor,  # noqa: A002
-    weight: _Optional,
-    bias: _Optional,
-    training: bool,
-    momentum: float,
-    eps: float,
-) -> tuple[torch.Tensor, ...]:
-    return _batch_norm(input, weight, bias, None, None, training, momentum, eps)
-
-
-def _with_update(
-    input: torch.Tensor,  # noqa: A002
-    weight: _Optional,
-    bias: _Optional,
-    running_mean: torch.Tensor,
-    running_var: torch.Tensor,
-    momentum: float,
-    eps: float,
-) -> tuple[torch.Tensor, ...]:
-    """Normalises while training, with memory for its gradient, of which none is needed."""
-    found = _batch_norm(input, weight, bias, running_mean, running_var, True, momentum, eps)
-    return *found, torch.empty(0, dtype=torch.uint8, device=input.device)
-
-
-def _with_update_backward(
-    grad_out: torch.Tensor,
-    input: torch.Tensor,  # noqa: A002
-    weight: _Optional,
-    running_mean: _Optional,
-    running_var: _Optional,
-    save_mean: _Optional,
-    save_var: _Optional,
-    update: bool,
-    eps: float,
-    output_mask: _Mask,
-    reserve: torch.Tensor,
-) -> tuple[_Optional, ...]:
-    given = weight, running_mean, running_var, save_mean, save_var
-    return _batch_norm_backward(grad_out, input, *given, update, eps, output_mask)
+def _with_update(*args: Any) -> tuple[torch.Tensor, ...]:
+    """Normalises while training, with memory for its gradient, of which none is needed. ``args``: those of
+    _batch_norm() but ``training``."""
+    given = *args[:5], True, *args[5:]
+    found = _batch_norm(*given)
+    return *found, torch.empty(0, dtype=torch.uint8, device=args[0].device)
 
 
 def _into_given(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -199,9 +162,9 @@ def _into_given(function: Callable[..., Any]) -> Callable[..., Any]:
 
 TABLE: dict[str, Callable[..., Any]] = {
     "native_batch_norm _native_batch_norm_legit": _batch_norm,
-    "_native_batch_norm_legit.no_stats": _without_statistics,
+    "_native_batch_norm_legit.no_stats": lambda x, weight, bias, *how: _batch_norm(x, weight, bias, None, None, *how),
     "native_batch_norm_backward": _batch_norm_backward,
     "native_batch_norm.out _native_batch_norm_legit.out": _into_given(_batch_norm),
     "_batch_norm_with_update": _with_update,
-    "batch_norm_backward": _with_update_backward,
+    "batch_norm_backward": lambda *args: _batch_norm_backward(*args[:-1]),
 }

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from .dtypes import OnHost, computed_in
 from .elementwise import Body, run
@@ -26,7 +27,7 @@ mantissa = tl.where(finite, libdevice.ldexp(libdevice.ldexp(self, -half), half -
 exponent = exponent.to(self.dtype)""")
 
 
-def _clamp(self: torch.Tensor, min: Any = None, max: Any = None, *, out: torch.Tensor | None = None) -> torch.Tensor:  # noqa: A002
+def _clamp(self: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None = None) -> Tensor:
     given = {key: value for key, value in (("self", self), ("min", min), ("max", max)) if value is not None}
     case = "both" if len(given) == 3 else next((key for key in given if key != "self"), None)
     if case is None:
@@ -34,16 +35,8 @@ def _clamp(self: torch.Tensor, min: Any = None, max: Any = None, *, out: torch.T
     return apply(f"clamp:{case}", given, out)
 
 
-def _clamp_min(self: torch.Tensor, min: Any, *, out: torch.Tensor | None = None) -> torch.Tensor:  # noqa: A002
-    return _clamp(self, min, out=out)
-
-
-def _clamp_max(self: torch.Tensor, max: Any, *, out: torch.Tensor | None = None) -> torch.Tensor:  # noqa: A002
-    return _clamp(self, None, max, out=out)
-
-
-def _pow(self: Any, exponent: Any, *, out: torch.Tensor) -> torch.Tensor:
-    if isinstance(exponent, (int, float)) and isinstance(self, torch.Tensor):
+def _pow(self: Any, exponent: Any, *, out: Tensor) -> Tensor:
+    if isinstance(exponent, (int, float)) and isinstance(self, Tensor):
         if not (out.dtype.is_floating_point or out.dtype.is_complex) and exponent < 0:
             raise OnHost("a negative power of integers")
         case = POWERS.get(float(exponent))
@@ -55,7 +48,7 @@ def _pow(self: Any, exponent: Any, *, out: torch.Tensor) -> torch.Tensor:
 _MOST_DECIMALS = 308
 
 
-def _round(self: torch.Tensor, *, decimals: int, out: torch.Tensor) -> torch.Tensor:
+def _round(self: Tensor, *, decimals: int, out: Tensor) -> Tensor:
     """To so many decimal places, or tens, hundreds … where they are negative."""
     if not self.dtype.is_floating_point:
         raise OnHost("decimal places of integers")
@@ -65,9 +58,7 @@ def _round(self: torch.Tensor, *, decimals: int, out: torch.Tensor) -> torch.Ten
     return apply(case, {"self": self, "power": 10.0 ** abs(decimals)}, out)
 
 
-def _nan_to_num(
-    self: torch.Tensor, nan: Any = None, posinf: Any = None, neginf: Any = None, *, out: torch.Tensor
-) -> torch.Tensor:
+def _nan_to_num(self: Tensor, nan: Any = None, posinf: Any = None, neginf: Any = None, *, out: Tensor) -> Tensor:
     if not self.dtype.is_floating_point:
         return resized(out, self.shape).copy_(self)
     limits = torch.finfo(self.dtype)
@@ -79,7 +70,7 @@ def _nan_to_num(
     return apply("nan_to_num:", {"self": self, **chosen}, out)
 
 
-def _logit(self: torch.Tensor, eps: float | None = None, *, out: torch.Tensor | None = None) -> torch.Tensor:
+def _logit(self: Tensor, eps: float | None = None, *, out: Tensor | None = None) -> Tensor:
     if self.is_complex():
         raise OnHost("complex numbers")
     if not self.dtype.is_floating_point:
@@ -91,9 +82,7 @@ def _logit(self: torch.Tensor, eps: float | None = None, *, out: torch.Tensor | 
     )
 
 
-def _logit_backward(
-    grad_output: torch.Tensor, self: torch.Tensor, eps: float | None = None, *, grad_input: torch.Tensor
-) -> torch.Tensor:
+def _logit_backward(grad_output: Tensor, self: Tensor, eps: float | None = None, *, grad_input: Tensor) -> Tensor:
     given = {"grad_output": grad_output, "self": self}
     if eps is None:
         return apply("logit_backward", given, grad_input)
@@ -104,7 +93,7 @@ def _logit_backward(
 _HIGHEST_ORDER = 34
 
 
-def _polygamma(n: int, self: torch.Tensor, *, out: torch.Tensor) -> torch.Tensor:
+def _polygamma(n: int, self: Tensor, *, out: Tensor) -> Tensor:
     if self.is_complex() or not 0 <= n <= _HIGHEST_ORDER:
         raise OnHost("complex numbers, or an order that is refused, or whose factorial is past float32")
     self = self if self.dtype.is_floating_point else self.to(torch.get_default_dtype())
@@ -115,21 +104,21 @@ def _polygamma(n: int, self: torch.Tensor, *, out: torch.Tensor) -> torch.Tensor
 
 
 def _elu_backward(
-    grad_output: torch.Tensor,
+    grad_output: Tensor,
     alpha: Any,
     scale: Any,
     input_scale: Any,
     is_result: bool,
-    self_or_result: torch.Tensor,
+    self_or_result: Tensor,
     *,
-    grad_input: torch.Tensor,
-) -> torch.Tensor:
+    grad_input: Tensor,
+) -> Tensor:
     given = {"grad_output": grad_output, "alpha": alpha, "scale": scale, "input_scale": input_scale}
     case = "result" if is_result else "input"
     return apply(f"elu_backward:{case}", {**given, "self_or_result": self_or_result}, grad_input)
 
 
-def _reduced(loss: torch.Tensor, reduction: int, out: torch.Tensor | None) -> torch.Tensor:
+def _reduced(loss: Tensor, reduction: int, out: Tensor | None) -> Tensor:
     finish = "acc / count" if reduction == _MEAN else "acc"
     if reduction == _MEAN and not loss.numel():
         raise OnHost("the mean of nothing")
@@ -139,15 +128,10 @@ def _reduced(loss: torch.Tensor, reduction: int, out: torch.Tensor | None) -> to
     return reduce("self", SUM, {"self": loss}, dims, finish=finish, dtype=loss.dtype, out=out)
 
 
-def _loss(name: str, number: str | None = None) -> Callable[..., torch.Tensor]:
+def _loss(name: str, number: str | None = None) -> Callable[..., Tensor]:
     def loss(
-        self: torch.Tensor,
-        target: torch.Tensor,
-        reduction: int = _MEAN,
-        parameter: Any = 1.0,
-        *,
-        out: torch.Tensor | None = None,
-    ) -> torch.Tensor:
+        self: Tensor, target: Tensor, reduction: int = _MEAN, parameter: Any = 1.0, *, out: Tensor | None = None
+    ) -> Tensor:
         if not self.dtype.is_floating_point or self.dtype != target.dtype:
             raise OnHost("a loss of numbers that are not of one float type")
         if number == "delta" and not parameter > 0 or number == "beta" and parameter < 0:
@@ -160,16 +144,16 @@ def _loss(name: str, number: str | None = None) -> Callable[..., torch.Tensor]:
     return loss
 
 
-def _loss_backward(name: str, scale: float, number: str | None = None) -> Callable[..., torch.Tensor]:
+def _loss_backward(name: str, scale: float, number: str | None = None) -> Callable[..., Tensor]:
     def backward(
-        grad_output: torch.Tensor,
-        self: torch.Tensor,
-        target: torch.Tensor,
+        grad_output: Tensor,
+        self: Tensor,
+        target: Tensor,
         reduction: int,
         parameter: Any = 1.0,
         *,
-        grad_input: torch.Tensor | None = None,
-    ) -> torch.Tensor:
+        grad_input: Tensor | None = None,
+    ) -> Tensor:
         factor = scale / max(self.numel(), 1) if reduction == _MEAN else scale
         given = {"grad_output": grad_output, "self": self, "target": target, "factor": factor}
         return apply(f"{name}:", given | ({} if number is None else {number: parameter}), grad_input)
@@ -177,7 +161,7 @@ def _loss_backward(name: str, scale: float, number: str | None = None) -> Callab
     return backward
 
 
-def _check_weights(self: torch.Tensor, *weights: torch.Tensor | None) -> None:
+def _check_weights(self: Tensor, *weights: Tensor | None) -> None:
     for weight in weights:
         if weight is not None and (
             weight.dtype != self.dtype or torch.broadcast_shapes(weight.shape, self.shape) != self.shape
@@ -185,9 +169,7 @@ def _check_weights(self: torch.Tensor, *weights: torch.Tensor | None) -> None:
             raise OnHost("weights of another type, or past the shape of the loss")
 
 
-def _bce(
-    self: torch.Tensor, target: torch.Tensor, weight: torch.Tensor | None = None, reduction: int = _MEAN
-) -> torch.Tensor:
+def _bce(self: Tensor, target: Tensor, weight: Tensor | None = None, reduction: int = _MEAN) -> Tensor:
     if not self.dtype.is_floating_point or self.dtype != target.dtype:
         raise OnHost("a loss of numbers that are not of one float type")
     _check_weights(self, weight)
@@ -197,12 +179,8 @@ def _bce(
 
 
 def _bce_backward(
-    grad_output: torch.Tensor,
-    self: torch.Tensor,
-    target: torch.Tensor,
-    weight: torch.Tensor | None = None,
-    reduction: int = _MEAN,
-) -> torch.Tensor:
+    grad_output: Tensor, self: Tensor, target: Tensor, weight: Tensor | None = None, reduction: int = _MEAN
+) -> Tensor:
     factor = 1.0 / max(self.numel(), 1) if reduction == _MEAN else 1.0
     given = {"grad_output": grad_output, "self": self, "target": target, "factor": factor}
     gradient = apply("binary_cross_entropy_backward:", given, None)
@@ -210,12 +188,8 @@ def _bce_backward(
 
 
 def _bce_with_logits(
-    self: torch.Tensor,
-    target: torch.Tensor,
-    weight: torch.Tensor | None = None,
-    pos_weight: torch.Tensor | None = None,
-    reduction: int = _MEAN,
-) -> torch.Tensor:
+    self: Tensor, target: Tensor, weight: Tensor | None = None, pos_weight: Tensor | None = None, reduction: int = _MEAN
+) -> Tensor:
     if not self.dtype.is_floating_point or self.dtype != target.dtype:
         raise OnHost("numbers that are not of one float type")
     _check_weights(self, weight, pos_weight)
@@ -228,26 +202,15 @@ def _bce_with_logits(
     return loss if reduction == _NONE else _reduced(loss, reduction, None)
 
 
-def _log_sigmoid(self: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    out = torch.empty(self.shape, dtype=self.dtype, device=self.device)
-    return apply("log_sigmoid:", {"self": self}, out), self.new_empty(0)
-
-
-def _log_sigmoid_out(
-    self: torch.Tensor, *, output: torch.Tensor, buffer: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor]:
+def _log_sigmoid_out(self: Tensor, *, output: Tensor, buffer: Tensor) -> tuple[Tensor, Tensor]:
     return apply("log_sigmoid:", {"self": self}, output), resized(buffer, (0,))
 
 
-def _log_sigmoid_backward(grad_output: torch.Tensor, self: torch.Tensor, buffer: torch.Tensor) -> torch.Tensor:
-    return apply("log_sigmoid_backward:", {"grad_output": grad_output, "self": self}, None)
+def _slope(case: str, grad_output: Tensor, self: Tensor) -> Tensor:
+    return apply(case, {"grad_output": grad_output, "self": self}, None)
 
 
-def _mish_backward(grad_output: torch.Tensor, self: torch.Tensor) -> torch.Tensor:
-    return apply("mish_backward:", {"grad_output": grad_output, "self": self}, None)
-
-
-def _nextafter(self: torch.Tensor, other: torch.Tensor, *, out: torch.Tensor) -> torch.Tensor:
+def _nextafter(self: Tensor, other: Tensor, *, out: Tensor) -> Tensor:
     kind = torch.result_type(self, other)
     if kind not in _INFINITIES:
         return apply("nextafter:", {"self": self, "other": other}, out)
@@ -257,7 +220,7 @@ def _nextafter(self: torch.Tensor, other: torch.Tensor, *, out: torch.Tensor) ->
     return out.copy_(result)
 
 
-def _frexp(self: torch.Tensor, *, mantissa: torch.Tensor, exponent: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def _frexp(self: Tensor, *, mantissa: Tensor, exponent: Tensor) -> tuple[Tensor, Tensor]:
     """Fractions of at least 1/2 and below 1, and powers of two; 0 of what is 0 or not finite."""
     if not self.dtype.is_floating_point or mantissa.dtype != self.dtype or exponent.dtype != torch.int32:
         raise OnHost("numbers that are no floats, or outputs of other types")
@@ -270,7 +233,7 @@ def _frexp(self: torch.Tensor, *, mantissa: torch.Tensor, exponent: torch.Tensor
     return mantissa, exponent
 
 
-def _mvlgamma_out(self: torch.Tensor, p: int, *, out: torch.Tensor) -> torch.Tensor:
+def _mvlgamma_out(self: Tensor, p: int, *, out: Tensor) -> Tensor:
     result = torch.mvlgamma(self, p)
     check_output(out, result.dtype, result.shape)
     return out.copy_(result)
@@ -278,8 +241,8 @@ def _mvlgamma_out(self: torch.Tensor, p: int, *, out: torch.Tensor) -> torch.Ten
 
 TABLE: dict[str, Callable[..., Any]] = {
     "clamp.out clamp.Tensor_out": _clamp,
-    "clamp_min.out clamp_min.Tensor_out": _clamp_min,
-    "clamp_max.out clamp_max.Tensor_out": _clamp_max,
+    "clamp_min.out clamp_min.Tensor_out": lambda self, bound, **out: _clamp(self, bound, **out),
+    "clamp_max.out clamp_max.Tensor_out": lambda self, bound, **out: _clamp(self, None, bound, **out),
     "pow.Tensor_Scalar_out pow.Tensor_Tensor_out pow.Scalar_out": _pow,
     "round.decimals_out": _round,
     "nan_to_num.out": _nan_to_num,
@@ -299,10 +262,10 @@ TABLE: dict[str, Callable[..., Any]] = {
     "binary_cross_entropy": _bce,
     "binary_cross_entropy_backward": _bce_backward,
     "binary_cross_entropy_with_logits": _bce_with_logits,
-    "log_sigmoid_forward": _log_sigmoid,
+    "log_sigmoid_forward": lambda self: (apply("log_sigmoid:", {"self": self}, None), self.new_empty(0)),
     "log_sigmoid_forward.output": _log_sigmoid_out,
-    "log_sigmoid_backward": _log_sigmoid_backward,
-    "mish_backward": _mish_backward,
+    "log_sigmoid_backward": lambda grad, self, _: _slope("log_sigmoid_backward:", grad, self),
+    "mish_backward": lambda grad, self: _slope("mish_backward:", grad, self),
     "nextafter.out": _nextafter,
     "frexp.Tensor_out": _frexp,
 }

@@ -210,7 +210,7 @@ def _each(*numbers: Sequence[int]) -> list[tuple[int, ...]]:
 
 
 def _convolution(
-    input: torch.Tensor,  # noqa: A002 (torch's name)
+    input: torch.Tensor,
     weight: torch.Tensor,
     bias: _Optional,
     stride: Sequence[int],
@@ -239,7 +239,7 @@ def _convolution(
 
 def _backward(
     grad_output: torch.Tensor,
-    input: torch.Tensor,  # noqa: A002
+    input: torch.Tensor,
     weight: torch.Tensor,
     bias_sizes: Sequence[int],
     stride: Sequence[int],

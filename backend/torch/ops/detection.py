@@ -205,7 +205,7 @@ def _check(images: torch.Tensor, rois: torch.Tensor) -> None:
 
 
 def roi_align(
-    input: torch.Tensor,  # noqa: A002 (torchvision's name)
+    input: torch.Tensor,
     rois: torch.Tensor,
     spatial_scale: float,
     pooled_height: int,
@@ -220,16 +220,8 @@ def roi_align(
     out = torch.empty(shape, dtype=input.dtype, device=input.device)
     if max(out.numel(), input.numel()) >= 2**31 or not input.numel():
         raise OnHost("nothing, or too many elements")
-    _launch(
-        roi_kernel,
-        {"out": out, "x": input.contiguous()},
-        out,
-        input.shape,
-        rois,
-        spatial_scale,
-        sampling_ratio,
-        aligned,
-    )
+    how = spatial_scale, sampling_ratio, aligned
+    _launch(roi_kernel, {"out": out, "x": input.contiguous()}, out, input.shape, rois, *how)
     return out
 
 
@@ -252,16 +244,8 @@ def roi_align_backward(
     if max(grad.numel(), shape.numel()) >= 2**31:
         raise OnHost("too many elements")
     dx = torch.zeros(shape, dtype=torch.float32, device=grad.device)
-    _launch(
-        roi_gradient_kernel,
-        {"dx": dx, "grad": grad.contiguous()},
-        grad,
-        shape,
-        rois,
-        spatial_scale,
-        sampling_ratio,
-        aligned,
-    )
+    how = spatial_scale, sampling_ratio, aligned
+    _launch(roi_gradient_kernel, {"dx": dx, "grad": grad.contiguous()}, grad, shape, rois, *how)
     return dx.to(grad.dtype)
 
 

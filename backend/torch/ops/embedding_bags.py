@@ -165,26 +165,12 @@ def _dense_backward(
     return total.to(grad.dtype)
 
 
-def _backward(
-    grad: torch.Tensor,
-    indices: torch.Tensor,
-    offsets: torch.Tensor,
-    offset2bag: torch.Tensor,
-    bag_size: torch.Tensor,
-    maximum_indices: torch.Tensor,
-    num_weights: int,
-    scale_grad_by_freq: bool,
-    mode: int,
-    sparse: bool,
-    *rest: Any,
-    **more: Any,
-) -> torch.Tensor:
+def _backward(grad: torch.Tensor, indices: torch.Tensor, offsets: torch.Tensor, *args: Any) -> torch.Tensor:
+    """``args``: as _dense_backward()'s, and behind the mode whether the gradient is to be sparse."""
+    *given, sparse = args[:7]
     if sparse:
         raise OnHost("a sparse gradient")
-    given = indices, offset2bag, bag_size, maximum_indices, num_weights, scale_grad_by_freq, mode
-    weights = rest[0] if rest else more.get("per_sample_weights")
-    padding = rest[1] if len(rest) > 1 else more.get("padding_idx", -1)
-    return _dense_backward(grad, *given, weights, padding)
+    return _dense_backward(grad, indices, *given, *args[7:])
 
 
 def _weights_backward(

@@ -8,8 +8,6 @@ at least 2 n - 1. Roots of unity are tables that the host computes in float64.
 from __future__ import annotations
 
 import math
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,7 +15,6 @@ from typing import Any
 
 import torch
 
-from ...runtime import Graph
 from ..device.native_module import torch_native
 from ..device.tensor_memory import extent
 from .addressing import NARROW, PLANS
@@ -73,24 +70,13 @@ def _filter(n: int, size: int) -> torch.Tensor:
     return torch.fft.fft(padded) / size
 
 
-_Key = tuple[Callable[..., torch.Tensor], tuple[int, ...], torch.dtype, torch.device]
-_tables: OrderedDict[_Key, torch.Tensor] = OrderedDict()
-_lock = threading.Lock()
+_tables: Kept[torch.Tensor] = Kept(_TABLE_BYTES, lambda table: table.nbytes)
 
 
 def _table(make: Callable[..., torch.Tensor], sizes: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> Any:
-    """The real and imaginary parts of a table's numbers in turn; the oldest tables make room for it."""
+    """The real and imaginary parts of a table's numbers in turn."""
     key = make, sizes, dtype, device
-    with _lock:
-        table = _tables.pop(key, None)
-    if table is None:
-        with Graph.uncaptured():
-            table = torch.view_as_real(make(*sizes)).to(dtype).reshape(-1).to(device)
-    with _lock:
-        _tables[key] = table
-        while len(_tables) > 1 and sum(kept.nbytes for kept in _tables.values()) > _TABLE_BYTES:
-            _tables.popitem(last=False)
-    return table
+    return _tables.get(key, lambda: torch.view_as_real(make(*sizes)).to(dtype).reshape(-1).to(device))
 
 
 # ---- One dimension -----------------------------------------------------------------------------------------------

@@ -144,7 +144,7 @@ def _grid_text(count: int, how: _How, number: str) -> str:
     return start + _over_taps(count, how, add) + end
 
 
-def _checked(input: torch.Tensor, grid: torch.Tensor, how: _How, count: int) -> None:  # noqa: A002
+def _checked(input: torch.Tensor, grid: torch.Tensor, how: _How, count: int) -> None:
     """Raises OnHost for what is refused."""
     mode, padding, _ = how
     for tensor in (input, grid):
@@ -167,7 +167,7 @@ def _operands(grid: torch.Tensor, count: int) -> dict[str, Any]:
     return {f"grid{axis}": grid[..., count - 1 - axis] for axis in range(count)}
 
 
-def _sizes(input: torch.Tensor, count: int) -> dict[str, int]:  # noqa: A002
+def _sizes(input: torch.Tensor, count: int) -> dict[str, int]:
     return {f"size{a}": input.shape[2 + a] for a in range(count)} | {
         f"step{a}": input.stride(2 + a) for a in range(count)
     }
@@ -179,7 +179,7 @@ def _image(tensor: torch.Tensor, shape: Sequence[int]) -> torch.Tensor:
 
 
 def _forward(count: int) -> Callable[..., torch.Tensor]:
-    def sample(input: torch.Tensor, grid: torch.Tensor, *how: Any) -> torch.Tensor:  # noqa: A002
+    def sample(input: torch.Tensor, grid: torch.Tensor, *how: Any) -> torch.Tensor:
         _checked(input, grid, how, count)
         compute = computed_in(input.dtype)
         out = input.new_empty((*input.shape[:2], *grid.shape[1:-1]))
@@ -195,7 +195,7 @@ def _forward(count: int) -> Callable[..., torch.Tensor]:
 def _backward(count: int) -> Callable[..., tuple[torch.Tensor | None, torch.Tensor]]:
     def backward(
         grad_output: torch.Tensor,
-        input: torch.Tensor,  # noqa: A002
+        input: torch.Tensor,
         grid: torch.Tensor,
         mode: int,
         padding: int,

@@ -13,7 +13,7 @@ from .dtypes import OnHost
 _INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 
 
-def _histc(self: torch.Tensor, bins: int = 100, min: Any = 0, max: Any = 0) -> torch.Tensor:  # noqa: A002
+def _histc(self: torch.Tensor, bins: int = 100, min: Any = 0, max: Any = 0) -> torch.Tensor:
     """How many elements are in each of ``bins`` parts of min … max, the last of which has its end. Of integers, which
     torch's CPU refuses, as CUDA's: parts begin at whole numbers, and counts are of their type."""
     whole = self.dtype in _INTEGERS

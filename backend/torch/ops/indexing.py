@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from .bounds import CHECK, CHECK_WRAPPED, LARGE_CLASS, NEGATIVE_CLASS, fault_of
 from .dtypes import NAMES, OnHost, adds_wide, as_integer, computed_in, require
@@ -57,24 +58,24 @@ _ONE_HOT = Body(
 )
 
 
-def flat(tensor: torch.Tensor, dim: int, shape: Sequence[int]) -> torch.Tensor:
+def flat(tensor: Tensor, dim: int, shape: Sequence[int]) -> Tensor:
     """The tensor as of ``shape``, whose elements along ``dim`` are all the first."""
     strides = [0 if d == dim else stride for d, stride in enumerate(tensor.stride())]
     return tensor.as_strided(list(shape), strides)
 
 
-def check_index(index: torch.Tensor, tensor: torch.Tensor) -> None:
+def check_index(index: Tensor, tensor: Tensor) -> None:
     """Raises OnHost unless it is of integers, on the tensor's device."""
     if index.dtype not in _INDICES or index.device != tensor.device:
         raise OnHost("an index of another type or device")
 
 
-def lines_of(*tensors: torch.Tensor) -> list[torch.Tensor]:
+def lines_of(*tensors: Tensor) -> list[Tensor]:
     """The tensors, each without dimensions seen as one of one element."""
     return [tensor if tensor.dim() else tensor.view(1) for tensor in tensors]
 
 
-def _fitting(dim: int, index: torch.Tensor, self: torch.Tensor, *sources: torch.Tensor) -> int:
+def _fitting(dim: int, index: Tensor, self: Tensor, *sources: Tensor) -> int:
     """``dim`` from 0 on. Raises OnHost for one that is none, and for an index that is larger than ``self`` in another
     dimension, or than a source in any."""
     wanted, size, *others = (tuple(tensor.shape) or (1,) for tensor in (index, self, *sources))
@@ -87,13 +88,11 @@ def _fitting(dim: int, index: torch.Tensor, self: torch.Tensor, *sources: torch.
     return at
 
 
-def _line(tensor: torch.Tensor, dim: int) -> dict[str, int]:
+def _line(tensor: Tensor, dim: int) -> dict[str, int]:
     return {"step": tensor.stride(dim), "size": tensor.shape[dim]}
 
 
-def _gather(
-    self: torch.Tensor, dim: int, index: torch.Tensor, *, sparse_grad: bool = False, out: torch.Tensor
-) -> torch.Tensor:
+def _gather(self: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False, out: Tensor) -> Tensor:
     check_index(index, self)
     at = _fitting(dim, index, self)
     of_type(out, self.dtype, index.shape)
@@ -105,7 +104,7 @@ def _gather(
     return out
 
 
-def _read(name: str, self: torch.Tensor, dim: int, index: torch.Tensor, out: torch.Tensor) -> None:
+def _read(name: str, self: Tensor, dim: int, index: Tensor, out: Tensor) -> None:
     """out[…, i, …] = self[…, index, …], the index having or broadcasting to the shape of ``out``."""
     kind = as_integer(self.dtype)
     source, fault = retyped(flat(self, dim, out.shape), kind), fault_of(self.device, name)
@@ -113,7 +112,7 @@ def _read(name: str, self: torch.Tensor, dim: int, index: torch.Tensor, out: tor
     run(_GATHER, {"out": retyped(out, kind)}, operands, kind, _line(self, dim))
 
 
-def _index_select(self: torch.Tensor, dim: int, index: torch.Tensor) -> torch.Tensor:
+def _index_select(self: Tensor, dim: int, index: Tensor) -> Tensor:
     check_index(index, self)
     if index.dim() > 1 or not -max(self.dim(), 1) <= dim < max(self.dim(), 1):
         raise OnHost("an index of several dimensions")
@@ -140,9 +139,7 @@ def added_in(dtype: torch.dtype, device: torch.device) -> torch.dtype:
     return kind
 
 
-def added_at(
-    name: str, self: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tensor, body: Body = _ADD, **more: int
-) -> None:
+def added_at(name: str, self: Tensor, dim: int, index: Tensor, source: Tensor, body: Body = _ADD, **more: int) -> None:
     """self[…, index, …] += source: ``source`` has the shape, the index broadcasts to it."""
     place = self.to(added_in(self.dtype, self.device))
     fault = fault_of(self.device, name)
@@ -152,7 +149,7 @@ def added_at(
         self.copy_(place)
 
 
-def _in_pairs(self: torch.Tensor, dim: int, out: torch.Tensor, source: torch.Tensor) -> tuple[Any, ...]:
+def _in_pairs(self: Tensor, dim: int, out: Tensor, source: Tensor) -> tuple[Any, ...]:
     """(``out``, which has the numbers of ``self`` then, the dimension, ``source``): with the parts of each complex
     number in a last dimension. Raises OnHost for outputs and sources of another type."""
     if source.dtype != self.dtype:
@@ -165,15 +162,13 @@ def _in_pairs(self: torch.Tensor, dim: int, out: torch.Tensor, source: torch.Ten
     return whole, dim % lines[0].dim(), given
 
 
-def _of_pairs(index: torch.Tensor) -> torch.Tensor:
+def _of_pairs(index: Tensor) -> Tensor:
     """The index of an element for both of its parts."""
     (line,) = lines_of(index)
     return line[..., None].expand(*line.shape, 2)
 
 
-def _scatter_add(
-    self: torch.Tensor, dim: int, index: torch.Tensor, src: torch.Tensor, *, out: torch.Tensor
-) -> torch.Tensor:
+def _scatter_add(self: Tensor, dim: int, index: Tensor, src: Tensor, *, out: Tensor) -> Tensor:
     check_index(index, self)
     dim = _fitting(dim, index, self, src)
     if self.is_complex():
@@ -190,11 +185,11 @@ def _scatter_add(
     return out
 
 
-def _scatter(self: torch.Tensor, dim: int, index: torch.Tensor, source: Any, *, out: torch.Tensor) -> torch.Tensor:
+def _scatter(self: Tensor, dim: int, index: Tensor, source: Any, *, out: Tensor) -> Tensor:
     check_index(index, self)
-    dim = _fitting(dim, index, self, *(source,) * isinstance(source, torch.Tensor))
+    dim = _fitting(dim, index, self, *(source,) * isinstance(source, Tensor))
     if self.is_complex():
-        if not isinstance(source, torch.Tensor):
+        if not isinstance(source, Tensor):
             source = torch.full((), source, dtype=self.dtype, device=self.device).expand(index.shape)
         pairs, dim, given = _in_pairs(self, dim, out, source)
         pairs.scatter_(dim, _of_pairs(index), given)
@@ -203,7 +198,7 @@ def _scatter(self: torch.Tensor, dim: int, index: torch.Tensor, source: Any, *, 
         raise OnHost("complex numbers")
     if out is not self:
         of_type(out, self.dtype, self.shape).copy_(self)
-    if not isinstance(source, torch.Tensor):
+    if not isinstance(source, Tensor):
         source = torch.full((), source, dtype=self.dtype, device=self.device)
     elif source.dtype != self.dtype:
         raise OnHost("a source of another type")
@@ -217,9 +212,7 @@ def _scatter(self: torch.Tensor, dim: int, index: torch.Tensor, source: Any, *, 
     return out
 
 
-def _index_add(
-    self: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tensor, *, alpha: Any = 1, out: torch.Tensor
-) -> torch.Tensor:
+def _index_add(self: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1, out: Tensor) -> Tensor:
     check_index(index, self)
     if self.is_complex():
         along(self, dim, index, source)
@@ -240,7 +233,7 @@ def _index_add(
     return out
 
 
-def along(self: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tensor) -> None:
+def along(self: Tensor, dim: int, index: Tensor, source: Tensor) -> None:
     """Raises OnHost unless ``source`` has the shape of ``self`` with as many elements along ``dim`` as there are
     indices, which are in a line."""
     if index.dim() > 1 or source.dim() != self.dim() or not -max(self.dim(), 1) <= dim < max(self.dim(), 1):
@@ -252,9 +245,7 @@ def along(self: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tenso
         raise OnHost("shapes that are refused")
 
 
-def _put_along(
-    body: Body, name: str, self: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tensor
-) -> torch.Tensor:
+def _put_along(body: Body, name: str, self: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     """self[…, index, …] = source, which is broadcast to that."""
     check_index(index, self)
     if index.dim() > 1 or self.dtype not in NAMES or not -max(self.dim(), 1) <= dim < max(self.dim(), 1):
@@ -271,9 +262,7 @@ def _put_along(
     return self
 
 
-def _index_copy(
-    self: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tensor, *, out: torch.Tensor
-) -> torch.Tensor:
+def _index_copy(self: Tensor, dim: int, index: Tensor, source: Tensor, *, out: Tensor) -> Tensor:
     if source.dtype != self.dtype or source.device != self.device or index.dtype != torch.int64:
         raise OnHost("a source of another type or device, or an index of another type")
     check_index(index, self)
@@ -287,15 +276,15 @@ def _index_copy(
     return _put_along(_SCATTER, "index_copy", out, dim, index, source)
 
 
-def _index_fill(self: torch.Tensor, dim: int, index: torch.Tensor, value: Any) -> torch.Tensor:
+def _index_fill(self: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     if index.dtype != torch.int64:
         raise OnHost("an index of another type")
-    if self.is_complex() and not (isinstance(value, torch.Tensor) and value.dim()):
+    if self.is_complex() and not (isinstance(value, Tensor) and value.dim()):
         number = complex(value)
         for part, filled in zip(map(lines_of, parts(self)), (number.real, number.imag), strict=True):
             part[0].index_fill_(dim, index, filled)
         return self
-    if isinstance(value, torch.Tensor):
+    if isinstance(value, Tensor):
         if value.dim() or value.dtype.is_complex:
             raise OnHost("a value with dimensions, or complex")
         value = value.to(self.device, self.dtype)
@@ -306,12 +295,12 @@ def _index_fill(self: torch.Tensor, dim: int, index: torch.Tensor, value: Any) -
     return _put_along(_FILL, "index_fill", self, dim, index, value)
 
 
-def lines_added(name: str, total: torch.Tensor, index: torch.Tensor, rows: torch.Tensor, padding: int) -> None:
+def lines_added(name: str, total: Tensor, index: Tensor, rows: Tensor, padding: int) -> None:
     """total[index] += rows, of a matrix and a line of indices, except for those that are ``padding``."""
     added_at(name, total, 0, index.view(-1, 1), rows, _EMBEDDING, padding=padding)
 
 
-def by_frequency(name: str, rows: torch.Tensor, index: torch.Tensor, count: int) -> torch.Tensor:
+def by_frequency(name: str, rows: Tensor, index: Tensor, count: int) -> Tensor:
     """Each row divided by how often there is its index, in a line of those below ``count``."""
     often = torch.zeros(count, dtype=torch.int32, device=rows.device)
     added_at(name, often, 0, index, torch.ones_like(index, dtype=torch.int32))
@@ -319,8 +308,8 @@ def by_frequency(name: str, rows: torch.Tensor, index: torch.Tensor, count: int)
 
 
 def _embedding_backward(
-    grad_output: torch.Tensor, indices: torch.Tensor, num_weights: int, padding_idx: int, scale_grad_by_freq: bool
-) -> torch.Tensor:
+    grad_output: Tensor, indices: Tensor, num_weights: int, padding_idx: int, scale_grad_by_freq: bool
+) -> Tensor:
     check_index(indices, grad_output)
     if not grad_output.dtype.is_floating_point:
         raise OnHost("gradients that are not floats")
@@ -335,7 +324,7 @@ def _embedding_backward(
 # ---- index and index_put -----------------------------------------------------------------------------------------
 
 
-def _without_masks(self: torch.Tensor, indices: Sequence[Any]) -> list[Any]:
+def _without_masks(self: Tensor, indices: Sequence[Any]) -> list[Any]:
     """The indices, where a mask stands for the indices of its True elements."""
     result: list[Any] = []
     for index in indices:
@@ -351,7 +340,7 @@ def _without_masks(self: torch.Tensor, indices: Sequence[Any]) -> list[Any]:
     return result
 
 
-def _indexed(self: torch.Tensor, indices: Sequence[Any]) -> tuple[torch.Tensor, dict[str, Any], dict[str, int], str]:
+def _indexed(self: Tensor, indices: Sequence[Any]) -> tuple[Tensor, dict[str, Any], dict[str, int], str]:
     """(the view of ``self`` with a stride of 0 in what is indexed, index operands, their integers, lines that add up
     the offset). Raises OnHost for masks."""
     given = {dim: index for dim, index in enumerate(indices) if index is not None}
@@ -378,7 +367,7 @@ def _indexed(self: torch.Tensor, indices: Sequence[Any]) -> tuple[torch.Tensor, 
     return self.as_strided(shape, strides), operands, counts, "\n".join(lines) + "\n"
 
 
-def _index_or_select(self: torch.Tensor, indices: Sequence[Any]) -> torch.Tensor:
+def _index_or_select(self: Tensor, indices: Sequence[Any]) -> Tensor:
     """aten::index, which a mask of all elements makes masked_select."""
     mask = indices[0] if len(indices) == 1 else None
     if mask is not None and mask.dtype == torch.bool and mask.dim() and mask.shape == self.shape:
@@ -386,7 +375,7 @@ def _index_or_select(self: torch.Tensor, indices: Sequence[Any]) -> torch.Tensor
     return _composed(self, indices)  # type: ignore[no-any-return]
 
 
-def _index(self: torch.Tensor, indices: Sequence[Any], *, out: torch.Tensor) -> torch.Tensor:
+def _index(self: Tensor, indices: Sequence[Any], *, out: Tensor) -> Tensor:
     indices = _without_masks(self, indices)
     place, operands, counts, lines = _indexed(self, indices)
     of_type(out, self.dtype, place.shape)
@@ -398,8 +387,8 @@ def _index(self: torch.Tensor, indices: Sequence[Any], *, out: torch.Tensor) -> 
 
 
 def _index_put(
-    self: torch.Tensor, indices: Sequence[Any], values: torch.Tensor, accumulate: bool = False, unsafe: bool = False
-) -> torch.Tensor:
+    self: Tensor, indices: Sequence[Any], values: Tensor, accumulate: bool = False, unsafe: bool = False
+) -> Tensor:
     masks = [index for index in indices if index is not None]
     if len(masks) == 1 and masks[0].dtype == torch.bool and values.numel() == 1 and not accumulate:
         if indices[0] is masks[0] and values.dtype == self.dtype and masks[0].device == self.device:
@@ -429,7 +418,7 @@ def _index_put(
     return self
 
 
-def _one_hot(self: torch.Tensor, num_classes: int = -1) -> torch.Tensor:
+def _one_hot(self: Tensor, num_classes: int = -1) -> Tensor:
     """aten::one_hot, whose classes are checked by its kernel."""
     if self.dtype != torch.int64 or not self.numel() or num_classes < 1 and num_classes != -1:
         raise OnHost("classes that are refused, or none")

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
 from .bounds import PIVOT, note_outside
 from .dtypes import OnHost, require
@@ -143,7 +144,7 @@ def solve_kernel(
     tl.store(place, b, mask=here)
 
 
-def _matrices(a: torch.Tensor) -> torch.Tensor:
+def _matrices(a: Tensor) -> Tensor:
     """A contiguous copy of square matrices that a program can factor. Raises OnHost."""
     require(a.dtype, a.device.index or 0)
     if a.dim() < 2 or a.shape[-1] != a.shape[-2] or a.shape[-1] > _LARGEST.get(a.dtype, 0) or not a.numel():
@@ -151,7 +152,7 @@ def _matrices(a: torch.Tensor) -> torch.Tensor:
     return a.clone(memory_format=torch.contiguous_format)
 
 
-def _factor(a: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+def _factor(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """(LU, pivots, info) of (…, n, n)."""
     lu = _matrices(a)
     n, count = a.shape[-1], a.numel() // a.shape[-1] ** 2
@@ -163,14 +164,14 @@ def _factor(a: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
 
 
 def divide(
-    a: torch.Tensor,
-    b: torch.Tensor,
+    a: Tensor,
+    b: Tensor,
     down: str = "",
     up: str = "",
     transposed: tuple[bool, bool] = (False, False),
-    pivots: torch.Tensor | None = None,
+    pivots: Tensor | None = None,
     back: bool = False,
-) -> torch.Tensor:
+) -> Tensor:
     """A new tensor of b (…, n, m) divided by triangles of a (…, n, n), with the same or broadcast batches, as
     solve_kernel() does it; ``transposed``: the lower and the upper triangle. Raises OnHost."""
     require(a.dtype, a.device.index or 0)
@@ -192,34 +193,41 @@ def divide(
     return out
 
 
-def _lu_divide(lu: torch.Tensor, pivots: torch.Tensor, b: torch.Tensor, adjoint: bool = False) -> torch.Tensor:
+def _lu_divide(lu: Tensor, pivots: Tensor, b: Tensor, adjoint: bool = False) -> Tensor:
     """b (…, n, m) divided by the matrices that were factored, or by their adjoints."""
     if adjoint:
         return divide(lu, b, "diagonal", "unit", (True, True), pivots, back=True)
     return divide(lu, b, "unit", "diagonal", pivots=pivots)
 
 
-def _is_transposed(a: torch.Tensor) -> bool:
+def _is_transposed(a: Tensor) -> bool:
     """Whether torch factors the transposed matrix for a determinant, which its formulas of gradients count on."""
     return a.is_contiguous() and not a.is_complex()
 
 
-def is_vector(a: torch.Tensor, b: torch.Tensor) -> bool:
+def is_vector(a: Tensor, b: Tensor) -> bool:
     """Whether B is a vector, as torch.linalg.solve() decides it."""
     return b.dim() == 1 or (a.dim() - 1 == b.dim() and b.shape == a.shape[:-1])
 
 
+def _checked(outs: Any, wrong: Tensor, name: str, a: Tensor, check_errors: bool) -> Any:
+    """``outs``. Raises what torch does for matrices that are ``wrong``, if it is asked to."""
+    if check_errors:
+        aten._linalg_check_errors(wrong, name, is_matrix=a.dim() == 2)
+    return outs
+
+
 def _solve_ex(
-    A: torch.Tensor,  # noqa: N803 (torch's names)
-    B: torch.Tensor,  # noqa: N803
+    A: Tensor,
+    B: Tensor,
     *,
     left: bool = True,
     check_errors: bool = False,
-    result: torch.Tensor,
-    LU: torch.Tensor,  # noqa: N803
-    pivots: torch.Tensor,
-    info: torch.Tensor,
-) -> tuple[torch.Tensor, ...]:
+    result: Tensor,
+    LU: Tensor,
+    pivots: Tensor,
+    info: Tensor,
+) -> tuple[Tensor, ...]:
     vector = is_vector(A, B)
     if A.dtype != B.dtype or (vector and not left):
         raise OnHost("numbers of two types, or a call that is refused")
@@ -231,53 +239,29 @@ def _solve_ex(
     else:
         found = _lu_divide(lu, swaps, b.mT, adjoint=True).mT
     outs = put(result, found), put(LU, lu), put(pivots, swaps), put(info, wrong)
-    if check_errors:
-        aten._linalg_check_errors(wrong, "torch.linalg.solve_ex", is_matrix=A.dim() == 2)
-    return outs
+    return _checked(outs, wrong, "torch.linalg.solve_ex", A, check_errors)
 
 
-def _inv_ex(
-    A: torch.Tensor,  # noqa: N803
-    *,
-    check_errors: bool = False,
-    inverse: torch.Tensor,
-    info: torch.Tensor,
-) -> tuple[torch.Tensor, torch.Tensor]:
+def _inv_ex(A: Tensor, *, check_errors: bool = False, inverse: Tensor, info: Tensor) -> tuple[Tensor, Tensor]:
     lu, swaps, wrong = _factor(A)
     found = _lu_divide(lu, swaps, torch.eye(A.shape[-1], dtype=A.dtype, device=A.device))
     outs = put(inverse, found), put(info, wrong)
-    if check_errors:
-        aten._linalg_check_errors(wrong, "linalg.inv_ex", is_matrix=A.dim() == 2)
-    return outs
+    return _checked(outs, wrong, "linalg.inv_ex", A, check_errors)
 
 
 def _lu_factor_ex(
-    A: torch.Tensor,  # noqa: N803
-    *,
-    pivot: bool = True,
-    check_errors: bool = False,
-    LU: torch.Tensor,  # noqa: N803
-    pivots: torch.Tensor,
-    info: torch.Tensor,
-) -> tuple[torch.Tensor, ...]:
+    A: Tensor, *, pivot: bool = True, check_errors: bool = False, LU: Tensor, pivots: Tensor, info: Tensor
+) -> tuple[Tensor, ...]:
     if not pivot:
         raise OnHost("factors without pivots, which the CPU refuses")
     lu, swaps, wrong = _factor(A)
     outs = put(LU, lu), put(pivots, swaps), put(info, wrong)
-    if check_errors:
-        aten._linalg_check_errors(wrong, "torch.linalg.lu_factor_ex", is_matrix=A.dim() == 2)
-    return outs
+    return _checked(outs, wrong, "torch.linalg.lu_factor_ex", A, check_errors)
 
 
 def _lu_solve(
-    LU: torch.Tensor,  # noqa: N803
-    pivots: torch.Tensor,
-    B: torch.Tensor,  # noqa: N803
-    *,
-    left: bool = True,
-    adjoint: bool = False,
-    out: torch.Tensor,
-) -> torch.Tensor:
+    LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False, out: Tensor
+) -> Tensor:
     if LU.shape[:-1] != pivots.shape or not pivots.dim():
         raise OnHost("pivots of another shape")
     note_outside(pivots, 1, LU.shape[-1], PIVOT, "linalg.lu_solve")
@@ -286,27 +270,27 @@ def _lu_solve(
     return put(out, _lu_divide(LU, pivots, B.mT, not adjoint).mT)
 
 
-def _permutation(swaps: torch.Tensor, kind: torch.dtype) -> torch.Tensor:
+def _permutation(swaps: Tensor, kind: torch.dtype) -> Tensor:
     """P of A = P L U."""
     one = torch.eye(swaps.shape[-1], dtype=kind, device=swaps.device)
     return divide(one, one.expand(*swaps.shape, swaps.shape[-1]), pivots=swaps, back=True)
 
 
-def _triangles(lu: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def _triangles(lu: Tensor) -> tuple[Tensor, Tensor]:
     """(L, U)."""
     return lu.tril(-1) + torch.eye(lu.shape[-1], dtype=lu.dtype, device=lu.device), lu.triu()
 
 
 def _unpack(
-    LU_data: torch.Tensor,  # noqa: N803
-    LU_pivots: torch.Tensor,  # noqa: N803
+    LU_data: Tensor,
+    LU_pivots: Tensor,
     unpack_data: bool = True,
     unpack_pivots: bool = True,
     *,
-    P: torch.Tensor,  # noqa: N803
-    L: torch.Tensor,  # noqa: N803
-    U: torch.Tensor,  # noqa: N803
-) -> tuple[torch.Tensor, ...]:
+    P: Tensor,
+    L: Tensor,
+    U: Tensor,
+) -> tuple[Tensor, ...]:
     if LU_data.shape[-1] != LU_data.shape[-2] or LU_data.dtype not in _LARGEST or not LU_data.numel():
         raise OnHost("matrices that are not square, or of other numbers")
     if unpack_pivots:
@@ -320,14 +304,7 @@ def _unpack(
     return P, L, U
 
 
-def _lu(
-    A: torch.Tensor,  # noqa: N803
-    *,
-    pivot: bool = True,
-    P: torch.Tensor,  # noqa: N803
-    L: torch.Tensor,  # noqa: N803
-    U: torch.Tensor,  # noqa: N803
-) -> tuple[torch.Tensor, ...]:
+def _lu(A: Tensor, *, pivot: bool = True, P: Tensor, L: Tensor, U: Tensor) -> tuple[Tensor, ...]:
     if not pivot:
         raise OnHost("factors without pivots, which the CPU refuses")
     lu, swaps, _ = _factor(A)
@@ -335,32 +312,19 @@ def _lu(
     return put(P, _permutation(swaps, A.dtype)), put(L, lower), put(U, upper)
 
 
-def _sign_of(swaps: torch.Tensor, kind: torch.dtype) -> torch.Tensor:
+def _sign_of(swaps: Tensor, kind: torch.dtype) -> Tensor:
     """-1 where the rows of a matrix were swapped an odd number of times."""
     moved = swaps != torch.arange(1, swaps.shape[-1] + 1, device=swaps.device)
     return (1 - 2 * (moved.sum(-1) % 2)).to(kind)
 
 
-def _det(
-    A: torch.Tensor,  # noqa: N803
-    *,
-    result: torch.Tensor,
-    LU: torch.Tensor,  # noqa: N803
-    pivots: torch.Tensor,
-) -> tuple[torch.Tensor, ...]:
+def _det(A: Tensor, *, result: Tensor, LU: Tensor, pivots: Tensor) -> tuple[Tensor, ...]:
     lu, swaps, _ = _factor(A.mT if _is_transposed(A) else A)
     found = lu.diagonal(dim1=-2, dim2=-1).prod(-1) * _sign_of(swaps, A.dtype)
     return put_numbers(result, found), put(LU, lu), put(pivots, swaps)
 
 
-def _slogdet(
-    A: torch.Tensor,  # noqa: N803
-    *,
-    sign: torch.Tensor,
-    logabsdet: torch.Tensor,
-    LU: torch.Tensor,  # noqa: N803
-    pivots: torch.Tensor,
-) -> tuple[torch.Tensor, ...]:
+def _slogdet(A: Tensor, *, sign: Tensor, logabsdet: Tensor, LU: Tensor, pivots: Tensor) -> tuple[Tensor, ...]:
     lu, swaps, _ = _factor(A.mT if _is_transposed(A) else A)
     diagonal = lu.diagonal(dim1=-2, dim2=-1)
     found = diagonal.sgn().prod(-1) * _sign_of(swaps, A.dtype)
@@ -369,14 +333,8 @@ def _slogdet(
 
 
 def _solve_triangular(
-    self: torch.Tensor,
-    B: torch.Tensor,  # noqa: N803
-    *,
-    upper: bool,
-    left: bool = True,
-    unitriangular: bool = False,
-    out: torch.Tensor | None = None,
-) -> torch.Tensor:
+    self: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False, out: Tensor | None = None
+) -> Tensor:
     if self.dim() < 2 or B.dim() < 2:
         raise OnHost("a call that is refused")
     kind = "unit" if unitriangular else "diagonal"
@@ -393,39 +351,32 @@ def _solve_triangular(
 
 
 def _cholesky_ex(
-    self: torch.Tensor,
-    *,
-    upper: bool = False,
-    check_errors: bool = False,
-    L: torch.Tensor,  # noqa: N803
-    info: torch.Tensor,
-) -> tuple[torch.Tensor, torch.Tensor]:
+    self: Tensor, *, upper: bool = False, check_errors: bool = False, L: Tensor, info: Tensor
+) -> tuple[Tensor, Tensor]:
     factor = _matrices(self.mT if upper else self)
     n, count = self.shape[-1], self.numel() // self.shape[-1] ** 2
     wrong = torch.empty(self.shape[:-2], dtype=torch.int32, device=self.device)
     given = {"a_": factor, "info": wrong, "matrices": count, "n": n}
     launch(cholesky_kernel, grid_of(count), given, {"N": power_of_two(n)})
     outs = put(L, factor.mT if upper else factor), put(info, wrong)
-    if check_errors:
-        aten._linalg_check_errors(wrong, "torch.linalg.cholesky_ex", is_matrix=self.dim() == 2)
-    return outs
+    return _checked(outs, wrong, "torch.linalg.cholesky_ex", self, check_errors)
 
 
-def _cholesky_solve(self: torch.Tensor, A: torch.Tensor, upper: bool) -> torch.Tensor:  # noqa: N803
+def _cholesky_solve(self: Tensor, A: Tensor, upper: bool) -> Tensor:
     found = divide(A, self, "diagonal", "diagonal", (upper, not upper))
     return found.mT.contiguous().mT
 
 
 def _triangular_solve(
-    self: torch.Tensor,
-    A: torch.Tensor,  # noqa: N803
+    self: Tensor,
+    A: Tensor,
     upper: bool = True,
     transpose: bool = False,
     unitriangular: bool = False,
     *,
-    X: torch.Tensor,  # noqa: N803
-    M: torch.Tensor,  # noqa: N803
-) -> tuple[torch.Tensor, torch.Tensor]:
+    X: Tensor,
+    M: Tensor,
+) -> tuple[Tensor, Tensor]:
     kind = "unit" if unitriangular else "diagonal"
     if upper == transpose:
         found = divide(A, self, down=kind, transposed=(transpose, False))

@@ -27,7 +27,7 @@ _scratch: dict[Any, dict[str, torch.Tensor]] = {}
 _KEPT = 64
 
 
-def norms(self: Sequence[torch.Tensor], ord: Any = 2, dtype: torch.dtype | None = None) -> list[torch.Tensor]:  # noqa: A002
+def norms(self: Sequence[torch.Tensor], ord: Any = 2, dtype: torch.dtype | None = None) -> list[torch.Tensor]:
     """aten::_foreach_norm: a norm of each tensor, without a copy to the host."""
     try:
         return _together(list(self), float(ord), dtype)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch._prims_common import suggest_memory_format
 
 from ..device.tensor_memory import empty
@@ -20,7 +21,7 @@ from .elementwise import Body, run
 from .reducing import MOMENTS, SUM, What, reduce_together
 from .strided_shapes import empty_in_order_of
 
-_Optional = torch.Tensor | None
+_Optional = Tensor | None
 _Mask = Sequence[bool]
 #: Mean and mean of the squares of the distances from it, of a row that fits a kernel, and of any.
 _OF_ROW = """mean = fn.row_sum(self, mask) / count
@@ -38,8 +39,8 @@ out = rstd * (g - fn.row_sum(g, mask) / count - x * (fn.row_sum(g * x, mask) / c
 
 
 def _statistics(
-    x: torch.Tensor, dims: tuple[int, ...], eps: float, running: Mapping[str, Any] | None = None
-) -> tuple[torch.Tensor, torch.Tensor]:
+    x: Tensor, dims: tuple[int, ...], eps: float, running: Mapping[str, Any] | None = None
+) -> tuple[Tensor, Tensor]:
     """(mean, 1 / standard deviation) over ``dims``, which are kept with size 1. ``running``: what _RUNNING names, which
     is updated."""
     compute = computed_in(x.dtype)
@@ -52,18 +53,18 @@ def _statistics(
     return mean, rstd
 
 
-def _tensors(given: Mapping[str, Any]) -> dict[str, torch.Tensor]:
-    return {name: value for name, value in given.items() if isinstance(value, torch.Tensor)}
+def _tensors(given: Mapping[str, Any]) -> dict[str, Tensor]:
+    return {name: value for name, value in given.items() if isinstance(value, Tensor)}
 
 
 def normalise(
-    x: torch.Tensor,
+    x: Tensor,
     dims: tuple[int, ...],
     weight: _Optional,
     bias: _Optional,
     eps: float,
     running: Mapping[str, Any] | None = None,
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+) -> tuple[Tensor, Tensor, Tensor]:
     """(the normalised view, mean, 1 / standard deviation) over ``dims``, which the last two keep with size 1.
     ``running``: as _statistics()'s."""
     compute = computed_in(x.dtype)
@@ -87,16 +88,14 @@ def _affine(weight: _Optional, bias: _Optional) -> str:
     )
 
 
-def same_types(x: torch.Tensor, *vectors: _Optional) -> None:
+def same_types(x: Tensor, *vectors: _Optional) -> None:
     """Raises OnHost for weights and statistics of several types, or of another than ``x`` has or is computed in."""
     kinds = {vector.dtype for vector in vectors if vector is not None}
     if len(kinds) > 1 or not kinds <= {x.dtype, computed_in(x.dtype)}:
         raise OnHost("vectors of several types, or of another than the input's")
 
 
-def normalised(
-    x: torch.Tensor, mean: torch.Tensor, rstd: torch.Tensor, weight: _Optional, bias: _Optional
-) -> torch.Tensor:
+def normalised(x: Tensor, mean: Tensor, rstd: Tensor, weight: _Optional, bias: _Optional) -> Tensor:
     operands = {"self": x, "mean": mean, "rstd": rstd, "weight": weight, "bias": bias}
     out = empty_in_order_of(x, x.shape)
     given = {name: tensor for name, tensor in operands.items() if tensor is not None}
@@ -105,13 +104,8 @@ def normalised(
 
 
 def _input_gradient(
-    grad: torch.Tensor,
-    x: torch.Tensor,
-    mean: torch.Tensor,
-    rstd: torch.Tensor,
-    weight: _Optional,
-    dims: tuple[int, ...],
-) -> torch.Tensor:
+    grad: Tensor, x: Tensor, mean: Tensor, rstd: Tensor, weight: _Optional, dims: tuple[int, ...]
+) -> Tensor:
     """dx of the views that were normalised over ``dims``."""
     compute = computed_in(x.dtype)
     g = "grad" if weight is None else "grad * weight"
@@ -131,13 +125,7 @@ def _input_gradient(
 
 
 def parameter_gradients(
-    grad: torch.Tensor,
-    x: torch.Tensor,
-    mean: torch.Tensor,
-    rstd: torch.Tensor,
-    dims: tuple[int, ...],
-    weight: _Optional,
-    bias: _Optional,
+    grad: Tensor, x: Tensor, mean: Tensor, rstd: Tensor, dims: tuple[int, ...], weight: _Optional, bias: _Optional
 ) -> tuple[_Optional, _Optional]:
     """(dw, db), sums over ``dims``; None for what is None, else it has the shape of that."""
     lines = {"weight": "x_weight = grad * ((self - mean) * rstd)", "bias": "x_bias = grad"}
@@ -156,12 +144,8 @@ def parameter_gradients(
 
 
 def _layer_norm(
-    input: torch.Tensor,  # noqa: A002 (torch's name)
-    normalized_shape: Sequence[int],
-    weight: _Optional,
-    bias: _Optional,
-    eps: float,
-) -> tuple[torch.Tensor, ...]:
+    input: Tensor, normalized_shape: Sequence[int], weight: _Optional, bias: _Optional, eps: float
+) -> tuple[Tensor, ...]:
     count = len(normalized_shape)
     if not count or tuple(input.shape[-count:]) != tuple(normalized_shape):
         raise OnHost("a shape that is refused")
@@ -172,11 +156,11 @@ def _layer_norm(
 
 
 def _layer_norm_backward(
-    grad_out: torch.Tensor,
-    input: torch.Tensor,  # noqa: A002
+    grad_out: Tensor,
+    input: Tensor,
     normalized_shape: Sequence[int],
-    mean: torch.Tensor,
-    rstd: torch.Tensor,
+    mean: Tensor,
+    rstd: Tensor,
     weight: _Optional,
     bias: _Optional,
     output_mask: _Mask,
@@ -193,15 +177,8 @@ def _layer_norm_backward(
 
 
 def _group_norm(
-    input: torch.Tensor,  # noqa: A002
-    weight: _Optional,
-    bias: _Optional,
-    N: int,  # noqa: N803 (torch's names)
-    C: int,  # noqa: N803
-    HxW: int,  # noqa: N803
-    group: int,
-    eps: float,
-) -> tuple[torch.Tensor, ...]:
+    input: Tensor, weight: _Optional, bias: _Optional, N: int, C: int, HxW: int, group: int, eps: float
+) -> tuple[Tensor, ...]:
     same_types(input, weight, bias)
     if min(N, C, HxW) < 0 or group < 1 or C % group or tuple(input.shape[:2]) != (N, C) or input.numel() != N * C * HxW:
         raise OnHost("sizes that are refused")
@@ -221,14 +198,14 @@ def _grouped(weight: _Optional, group: int) -> _Optional:
 
 
 def _group_norm_backward(
-    grad_out: torch.Tensor,
-    input: torch.Tensor,  # noqa: A002
-    mean: torch.Tensor,
-    rstd: torch.Tensor,
+    grad_out: Tensor,
+    input: Tensor,
+    mean: Tensor,
+    rstd: Tensor,
     weight: _Optional,
-    N: int,  # noqa: N803
-    C: int,  # noqa: N803
-    HxW: int,  # noqa: N803
+    N: int,
+    C: int,
+    HxW: int,
     group: int,
     output_mask: _Mask,
 ) -> tuple[_Optional, ...]:

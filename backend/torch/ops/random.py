@@ -251,7 +251,7 @@ def _multinomial(
     return found if self.dim() == 2 else found[0]
 
 
-def _dropout(input: torch.Tensor, p: float, train: bool | None) -> tuple[torch.Tensor, torch.Tensor]:  # noqa: A002
+def _dropout(input: torch.Tensor, p: float, train: bool | None) -> tuple[torch.Tensor, torch.Tensor]:
     if not input.dtype.is_floating_point:
         raise OnHost("numbers that are not floats")
     mask = torch.ones(input.shape, dtype=torch.bool, device=input.device)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch._prims_common import suggest_memory_format
 
 from .dtypes import NAMES, OnHost, computed_in
@@ -25,7 +26,7 @@ _PRELU_BACKWARD = Body(
 )
 
 
-def _floats(*tensors: torch.Tensor) -> torch.dtype:
+def _floats(*tensors: Tensor) -> torch.dtype:
     """The type that is computed in. Raises OnHost except for tensors of one float type."""
     kind = tensors[0].dtype
     if not kind.is_floating_point or any(tensor.dtype != kind for tensor in tensors):
@@ -36,22 +37,20 @@ def _floats(*tensors: torch.Tensor) -> torch.dtype:
 # ---- Halves ------------------------------------------------------------------------------------------------------
 
 
-def _halves(tensor: torch.Tensor, dim: int) -> Sequence[torch.Tensor]:
+def _halves(tensor: Tensor, dim: int) -> Sequence[Tensor]:
     if not tensor.dim() or not -tensor.dim() <= dim < tensor.dim() or tensor.shape[dim] % 2:
         raise OnHost("a dimension that is refused")
     return tensor.chunk(2, dim)
 
 
-def _glu(self: torch.Tensor, dim: int = -1, *, out: torch.Tensor) -> torch.Tensor:
+def _glu(self: Tensor, dim: int = -1, *, out: Tensor) -> Tensor:
     compute = _floats(self)
     first, gate = _halves(self, dim)
     run(_GLU, {"out": of_type(out, self.dtype, first.shape)}, {"self": first, "gate": gate}, compute)
     return out
 
 
-def _glu_backward(
-    grad_output: torch.Tensor, self: torch.Tensor, dim: int, *, grad_input: torch.Tensor | None = None
-) -> torch.Tensor:
+def _glu_backward(grad_output: Tensor, self: Tensor, dim: int, *, grad_input: Tensor | None = None) -> Tensor:
     compute = _floats(grad_output, self)
     first, gate = _halves(self, dim)
     out = self.new_empty(self.shape) if grad_input is None else resized(grad_input, self.shape)
@@ -60,9 +59,7 @@ def _glu_backward(
     return out
 
 
-def _prelu_backward(
-    grad_output: torch.Tensor, self: torch.Tensor, weight: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor]:
+def _prelu_backward(grad_output: Tensor, self: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
     """Gradients of the input and of each element's weight, which torch sums."""
     compute = _floats(grad_output, self, weight)
     outs = {name: torch.empty_like(self) for name in ("first", "second")}
@@ -88,7 +85,7 @@ def _windows(size: Sequence[int], *how: Sequence[int]) -> list[int]:
     return counts
 
 
-def _patches(padded: torch.Tensor, counts: list[int], *how: Sequence[int]) -> torch.Tensor:
+def _patches(padded: Tensor, counts: list[int], *how: Sequence[int]) -> Tensor:
     """The view (N, C, kernel …, counts …) of padded images (N, C, H, W)."""
     kernel, dilation, _, stride = how
     batch, channels, down, right = padded.stride()
@@ -97,12 +94,8 @@ def _patches(padded: torch.Tensor, counts: list[int], *how: Sequence[int]) -> to
 
 
 def _unfold(
-    self: torch.Tensor,
-    kernel_size: Sequence[int],
-    dilation: Sequence[int],
-    padding: Sequence[int],
-    stride: Sequence[int],
-) -> torch.Tensor:
+    self: Tensor, kernel_size: Sequence[int], dilation: Sequence[int], padding: Sequence[int], stride: Sequence[int]
+) -> Tensor:
     """aten::im2col: (N, C kernel, windows) of (N, C, H, W)."""
     kernel_size, dilation, padding, stride = how = _pairs(kernel_size, dilation, padding, stride)
     if self.dim() not in (3, 4) or any(min(values) < 0 for values in how) or not self.shape[-3:].numel():
@@ -118,13 +111,13 @@ def _unfold(
 
 
 def _fold(
-    self: torch.Tensor,
+    self: Tensor,
     output_size: Sequence[int],
     kernel_size: Sequence[int],
     dilation: Sequence[int],
     padding: Sequence[int],
     stride: Sequence[int],
-) -> torch.Tensor:
+) -> Tensor:
     """aten::col2im: (N, C, H, W), the sums of what unfolding had taken from each place."""
     output_size, kernel_size, dilation, padding, stride = _pairs(output_size, kernel_size, dilation, padding, stride)
     how = kernel_size, dilation, padding, stride
@@ -154,7 +147,7 @@ def _fold(
 # ---- Others ------------------------------------------------------------------------------------------------------
 
 
-def _pixel_shuffle(self: torch.Tensor, upscale_factor: int) -> torch.Tensor:
+def _pixel_shuffle(self: Tensor, upscale_factor: int) -> Tensor:
     """Channels of which each makes a pixel of an image that is so many times larger in both directions."""
     factor = upscale_factor
     if self.dim() < 3 or factor < 1 or self.shape[-3] % factor**2:
@@ -164,7 +157,7 @@ def _pixel_shuffle(self: torch.Tensor, upscale_factor: int) -> torch.Tensor:
     return _moved(parts, (-5, -2, -4, -1, -3), (*lead, channels // factor**2, rows * factor, columns * factor), self)
 
 
-def _pixel_unshuffle(self: torch.Tensor, downscale_factor: int) -> torch.Tensor:
+def _pixel_unshuffle(self: Tensor, downscale_factor: int) -> Tensor:
     """Its inverse."""
     factor = downscale_factor
     if self.dim() < 3 or factor < 1 or self.shape[-2] % factor or self.shape[-1] % factor:
@@ -174,7 +167,7 @@ def _pixel_unshuffle(self: torch.Tensor, downscale_factor: int) -> torch.Tensor:
     return _moved(parts, (-5, -3, -1, -4, -2), (*lead, channels * factor**2, rows // factor, columns // factor), self)
 
 
-def _moved(parts: torch.Tensor, last: tuple[int, ...], shape: Sequence[int], like: torch.Tensor) -> torch.Tensor:
+def _moved(parts: Tensor, last: tuple[int, ...], shape: Sequence[int], like: Tensor) -> Tensor:
     """``parts`` with their last dimensions in the order ``last``, as of ``shape``, with channels in the order of
     ``like``."""
     lead = range(parts.dim() - len(last))
@@ -182,7 +175,7 @@ def _moved(parts: torch.Tensor, last: tuple[int, ...], shape: Sequence[int], lik
     return result.contiguous(memory_format=suggest_memory_format(like)) if result.dim() == 4 else result
 
 
-def _channel_shuffle(self: torch.Tensor, groups: int) -> torch.Tensor:
+def _channel_shuffle(self: Tensor, groups: int) -> Tensor:
     if self.dim() < 3 or groups < 1 or self.shape[1] % groups or not self.numel():
         raise OnHost("channels that are refused")
     parts = self.reshape(self.shape[0], groups, -1, *self.shape[2:]).transpose(1, 2)
@@ -191,7 +184,7 @@ def _channel_shuffle(self: torch.Tensor, groups: int) -> torch.Tensor:
     return out
 
 
-def _eye(n: int, m: int | None = None, *, out: torch.Tensor) -> torch.Tensor:
+def _eye(n: int, m: int | None = None, *, out: Tensor) -> Tensor:
     m = n if m is None else m
     if n < 0 or m < 0 or not (out.dtype in NAMES or out.is_complex()):
         raise OnHost("sizes that are refused")
@@ -201,7 +194,7 @@ def _eye(n: int, m: int | None = None, *, out: torch.Tensor) -> torch.Tensor:
     return out
 
 
-def _cross(self: torch.Tensor, other: torch.Tensor, *, dim: int = -1, out: torch.Tensor) -> torch.Tensor:
+def _cross(self: Tensor, other: Tensor, *, dim: int = -1, out: Tensor) -> Tensor:
     if self.dtype != other.dtype or self.dtype not in NAMES or self.dtype == torch.bool or self.dim() != other.dim():
         raise OnHost("vectors of two types")
     if not -self.dim() <= dim < self.dim() or self.shape[dim] != 3 or other.shape[dim] != 3:
@@ -219,9 +212,7 @@ def _cross(self: torch.Tensor, other: torch.Tensor, *, dim: int = -1, out: torch
     return out
 
 
-def _addbmm(
-    self: torch.Tensor, batch1: torch.Tensor, batch2: torch.Tensor, *, beta: Any = 1, alpha: Any = 1, **more: Any
-) -> torch.Tensor:
+def _addbmm(self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1, **more: Any) -> Tensor:
     """The sum of the products of two batches of matrices: one product of all columns with all rows."""
     if batch1.dim() != 3 or batch2.dim() != 3 or batch1.shape[::2] != (batch2.shape[0], batch2.shape[1]):
         raise OnHost("matrices that are refused")
@@ -229,7 +220,7 @@ def _addbmm(
     return torch.addmm(self, left, batch2.reshape(-1, batch2.shape[2]), beta=beta, alpha=alpha, **more)
 
 
-def _distances(x1: torch.Tensor, x2: torch.Tensor, p: float, compute_mode: int | None) -> torch.Tensor:
+def _distances(x1: Tensor, x2: Tensor, p: float, compute_mode: int | None) -> Tensor:
     """aten::_cdist_forward: (…, P, R) of (…, P, D) and (…, R, D), each pair's norm of the difference."""
     compute = _floats(x1, x2)
     if x1.shape[-1] != x2.shape[-1] or not x1.shape[-1] or not p >= 0 or compute != x1.dtype:
@@ -245,9 +236,7 @@ def _distances(x1: torch.Tensor, x2: torch.Tensor, p: float, compute_mode: int |
     return reduce(text, fold, operands, (-1,), finish=finish, dtype=x1.dtype)
 
 
-def _distances_backward(
-    grad: torch.Tensor, x1: torch.Tensor, x2: torch.Tensor, p: float, cdist: torch.Tensor
-) -> torch.Tensor:
+def _distances_backward(grad: Tensor, x1: Tensor, x2: Tensor, p: float, cdist: Tensor) -> Tensor:
     """The gradient of ``x1``."""
     _floats(grad, x1, x2, cdist)
     if not grad.numel() or not x1.numel():
@@ -265,7 +254,7 @@ def _distances_backward(
     return reduce(text, SUM, operands, (-2,), dtype=x1.dtype)
 
 
-def _unfold_backward(grad_in: torch.Tensor, input_sizes: Sequence[int], dim: int, size: int, step: int) -> torch.Tensor:
+def _unfold_backward(grad_in: Tensor, input_sizes: Sequence[int], dim: int, size: int, step: int) -> Tensor:
     """The gradient of Tensor.unfold: windows that overlap are added one element of each at a time."""
     out = torch.zeros(list(input_sizes), dtype=grad_in.dtype, device=grad_in.device)
     if not grad_in.numel():
@@ -281,13 +270,13 @@ def _unfold_backward(grad_in: torch.Tensor, input_sizes: Sequence[int], dim: int
     return out
 
 
-def _trace(self: torch.Tensor) -> torch.Tensor:
+def _trace(self: Tensor) -> Tensor:
     if self.dim() != 2 or not (self.dtype in NAMES or self.is_complex()):
         raise OnHost("a matrix that is refused")
     return self.diagonal().sum()
 
 
-def _renorm(self: torch.Tensor, p: Any, dim: int, maxnorm: Any, *, out: torch.Tensor) -> torch.Tensor:
+def _renorm(self: Tensor, p: Any, dim: int, maxnorm: Any, *, out: Tensor) -> Tensor:
     """Slices along ``dim`` with a norm above maxnorm are scaled to it."""
     compute = _floats(self)
     if self.dim() < 2 or not -self.dim() <= dim < self.dim() or not p > 0 or maxnorm < 0 or not self.numel():

@@ -198,13 +198,7 @@ def _place(fold: Fold) -> Callable[..., Any]:
 
 def _extreme_and_place(fold: Fold) -> Callable[..., Any]:
     def max_(
-        self: torch.Tensor,
-        dim: int,
-        keepdim: bool = False,
-        *,
-        max: Any = None,
-        max_values: Any = None,
-        **named: Any,  # noqa: A002
+        self: torch.Tensor, dim: int, keepdim: bool = False, *, max: Any = None, max_values: Any = None, **named: Any
     ) -> Any:
         values, places = (max, max_values) if max is not None else (named["min"], named["min_indices"])
         _plain(self)
@@ -224,12 +218,7 @@ def _extreme_and_place(fold: Fold) -> Callable[..., Any]:
 
 
 def _extremes(
-    self: torch.Tensor,
-    *,
-    dim: int | None = None,
-    keepdim: bool = False,
-    min: torch.Tensor,
-    max: torch.Tensor,  # noqa: A002
+    self: torch.Tensor, *, dim: int | None = None, keepdim: bool = False, min: torch.Tensor, max: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
     dims = dims_of(dim, self.dim())
     _not_empty(self, dims)
@@ -325,13 +314,7 @@ _NORMS: dict[float, tuple[str, Fold, str]] = {
 
 
 def _vector_norm(
-    self: torch.Tensor,
-    ord: Any = 2,  # noqa: A002 (torch's name)
-    dim: _Dims = None,
-    keepdim: bool = False,
-    *,
-    dtype: Any = None,
-    out: torch.Tensor,
+    self: torch.Tensor, ord: Any = 2, dim: _Dims = None, keepdim: bool = False, *, dtype: Any = None, out: torch.Tensor
 ) -> torch.Tensor:
     dims = dims_of(dim, self.dim())
     if math.isinf(float(ord)):

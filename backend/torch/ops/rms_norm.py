@@ -22,10 +22,7 @@ _RMS_GRADIENT = "g = {g}\nx = self * rstd\nout = rstd * (g - x * (fn.row_sum(g *
 
 
 def _rms_norm(
-    input: torch.Tensor,  # noqa: A002
-    normalized_shape: Sequence[int],
-    weight: _Optional,
-    eps: float | None,
+    input: torch.Tensor, normalized_shape: Sequence[int], weight: _Optional, eps: float | None
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """(the normalised input, 1 / the root of the mean square)."""
     count = len(normalized_shape)
@@ -51,7 +48,7 @@ def _rms_norm(
 
 def _rms_norm_backward(
     grad_out: torch.Tensor,
-    input: torch.Tensor,  # noqa: A002
+    input: torch.Tensor,
     normalized_shape: Sequence[int],
     rstd: torch.Tensor,
     weight: _Optional,

@@ -149,10 +149,7 @@ def _repeats(repeats: torch.Tensor, *, output_size: int | None = None) -> torch.
 
 
 def _unique(
-    self: torch.Tensor,
-    sorted: bool = True,
-    return_inverse: bool = False,
-    return_counts: bool = False,  # noqa: A002
+    self: torch.Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """(numbers in order, for each element which it is, how often there is each)."""
     nothing = torch.empty(0, dtype=torch.int64, device=self.device)
@@ -198,11 +195,7 @@ def _unique_consecutive(
 
 
 def _unique_dim(
-    self: torch.Tensor,
-    dim: int,
-    sorted: bool = True,  # noqa: A002 (torch's name)
-    return_inverse: bool = False,
-    return_counts: bool = False,
+    self: torch.Tensor, dim: int, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """The slices along ``dim`` in order: sorted by each of their elements, from the last to the first."""
     if self.dtype not in NAMES or not self.numel() or not -self.dim() <= dim < self.dim():

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from ..device.tensor_memory import is_ours
 from .bounds import CHECK_SEGMENT, SEGMENT, fault_of, note_outside
@@ -55,12 +56,12 @@ def _kind(how: str, dtype: torch.dtype) -> str:
 
 
 def reduced(
-    out: torch.Tensor,
+    out: Tensor,
     dim: int,
     how: str,
-    source: torch.Tensor,
-    begin: torch.Tensor,
-    end: torch.Tensor,
+    source: Tensor,
+    begin: Tensor,
+    end: Tensor,
     mine: str | None,
     initial: float | None = None,
     checked: str | None = None,
@@ -99,15 +100,8 @@ def reduced(
 
 
 def _scatter_reduce(
-    self: torch.Tensor,
-    dim: int,
-    index: torch.Tensor,
-    src: torch.Tensor,
-    reduce: str,
-    *,
-    include_self: bool = True,
-    out: torch.Tensor,
-) -> torch.Tensor:
+    self: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True, out: Tensor
+) -> Tensor:
     check_index(index, self)
     _kind(reduce, self.dtype)
     if src.dtype != self.dtype or src.device != self.device or (index.dim() != self.dim() and index.numel()):
@@ -134,7 +128,7 @@ def _scatter_reduce(
     return out
 
 
-def _check_range(index: torch.Tensor, size: int) -> None:
+def _check_range(index: Tensor, size: int) -> None:
     """Raises OnHost for an index that is out of range: the CPU says so."""
     low, high = torch.stack((index.amin(), index.amax())).tolist()
     if low < 0 or high >= size:
@@ -142,15 +136,8 @@ def _check_range(index: torch.Tensor, size: int) -> None:
 
 
 def _index_reduce(
-    self: torch.Tensor,
-    dim: int,
-    index: torch.Tensor,
-    source: torch.Tensor,
-    reduce: str,
-    *,
-    include_self: bool = True,
-    out: torch.Tensor,
-) -> torch.Tensor:
+    self: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True, out: Tensor
+) -> Tensor:
     check_index(index, self)
     _kind(reduce, self.dtype)
     if source.dtype != self.dtype or source.device != self.device:
@@ -172,16 +159,16 @@ def _index_reduce(
 
 
 def _segment_reduce(
-    data: torch.Tensor,
+    data: Tensor,
     reduce: str,
     *,
-    lengths: torch.Tensor | None = None,
-    indices: torch.Tensor | None = None,
-    offsets: torch.Tensor | None = None,
+    lengths: Tensor | None = None,
+    indices: Tensor | None = None,
+    offsets: Tensor | None = None,
     axis: int = 0,
     unsafe: bool = False,
     initial: Any = None,
-) -> torch.Tensor:
+) -> Tensor:
     given = offsets if lengths is None else lengths
     try:
         if indices is not None:
@@ -205,7 +192,7 @@ def _segment_reduce(
     return out
 
 
-def _ends(data: torch.Tensor, lengths: torch.Tensor | None, offsets: torch.Tensor | None, axis: int) -> torch.Tensor:
+def _ends(data: Tensor, lengths: Tensor | None, offsets: Tensor | None, axis: int) -> Tensor:
     """Where segments along ``axis`` end, after where the first begins: int64, of the dimensions up to that."""
     given = offsets if lengths is None else lengths
     if (lengths is None) == (offsets is None) or not data.numel() or axis < 0:
@@ -217,23 +204,23 @@ def _ends(data: torch.Tensor, lengths: torch.Tensor | None, offsets: torch.Tenso
     return given.to(torch.int64) if lengths is None else _running(given)
 
 
-def _begins_and_ends(ends: torch.Tensor, data: torch.Tensor, axis: int) -> list[torch.Tensor]:
+def _begins_and_ends(ends: Tensor, data: Tensor, axis: int) -> list[Tensor]:
     """Where segments begin and end, in a shape that broadcasts to the results of ``data``."""
     count, after = ends.shape[axis] - 1, (1,) * (data.dim() - 1 - axis)
     return [ends.narrow(axis, at, count).reshape(*ends.shape[:axis], count, *after) for at in (0, 1)]
 
 
 def _segment_reduce_backward(
-    grad: torch.Tensor,
-    output: torch.Tensor,
-    data: torch.Tensor,
+    grad: Tensor,
+    output: Tensor,
+    data: Tensor,
     reduce: str,
     *,
-    lengths: torch.Tensor | None = None,
-    offsets: torch.Tensor | None = None,
+    lengths: Tensor | None = None,
+    offsets: Tensor | None = None,
     axis: int = 0,
     initial: Any = None,
-) -> torch.Tensor:
+) -> Tensor:
     """The gradient of ``data``: 0 of elements that are in no segment."""
     given = offsets if lengths is None else lengths
     if given is not None and is_ours(given) and -data.dim() <= axis < data.dim():
@@ -248,10 +235,10 @@ def _segment_reduce_backward(
     after = (1,) * (data.dim() - 1 - axis)
     place, inside = (x.view(*x.shape, *after).expand(data.shape) for x in (torch.where(inside, place, 0), inside))
 
-    def of_each(results: torch.Tensor) -> torch.Tensor:
+    def of_each(results: Tensor) -> Tensor:
         return results.expand(grad.shape).gather(axis, place).to(kind)
 
-    def together(how: str, elements: torch.Tensor, start: float | None = None) -> torch.Tensor:
+    def together(how: str, elements: Tensor, start: float | None = None) -> Tensor:
         out = torch.empty(grad.shape, dtype=elements.dtype, device=data.device)
         reduced(out, axis, how, elements, begin, end, None, start, _NAME)
         return of_each(out)
@@ -274,7 +261,7 @@ def _segment_reduce_backward(
     return torch.where(inside, slope, 0).to(data.dtype)
 
 
-def _running(lengths: torch.Tensor) -> torch.Tensor:
+def _running(lengths: Tensor) -> Tensor:
     ends = lengths.to(torch.int64).cumsum(-1)
     return torch.nn.functional.pad(ends, (1, 0))
 

@@ -28,11 +28,11 @@ _BLOCK = 256
 
 
 @triton.jit
-def _rank(x, DESCENDING: tl.constexpr):  # noqa: N803
+def _rank(x, DESCENDING: tl.constexpr):
     """An integer that is less the earlier x comes, of 64 bits if x is and else of 32. NaN is the greatest."""
-    WIDE: tl.constexpr = x.dtype.primitive_bitwidth == 64  # noqa: N806
-    INTEGER: tl.constexpr = tl.int64 if WIDE else tl.int32  # noqa: N806
-    MOST: tl.constexpr = 0x7FFFFFFFFFFFFFFF if WIDE else 0x7FFFFFFF  # noqa: N806
+    WIDE: tl.constexpr = x.dtype.primitive_bitwidth == 64
+    INTEGER: tl.constexpr = tl.int64 if WIDE else tl.int32
+    MOST: tl.constexpr = 0x7FFFFFFFFFFFFFFF if WIDE else 0x7FFFFFFF
     if x.dtype.is_floating():
         x = x if WIDE else x.to(tl.float32)
         bits = x.to(INTEGER, bitcast=True)
@@ -45,7 +45,7 @@ def _rank(x, DESCENDING: tl.constexpr):  # noqa: N803
 
 
 @triton.jit
-def run_kernel(keys, places, x, rows, n, RUN: tl.constexpr, DESCENDING: tl.constexpr):  # noqa: N803
+def run_kernel(keys, places, x, rows, n, RUN: tl.constexpr, DESCENDING: tl.constexpr):
     """Sort runs of RUN elements of rows of n of contiguous x; elements of 64 bits by their low halves first."""
     program = tl.program_id(1) * tl.num_programs(0) + tl.program_id(0)
     runs = tl.cdiv(n, RUN)
@@ -178,7 +178,7 @@ def _topk(
     k: int,
     dim: int = -1,
     largest: bool = True,
-    sorted: bool = True,  # noqa: A002 (torch's name)
+    sorted: bool = True,
     *,
     values: torch.Tensor,
     indices: torch.Tensor,

@@ -10,7 +10,7 @@ import math
 from typing import Any
 
 import torch
-from torch.nn import functional as F  # noqa: N812 (torch's own convention)
+from torch.nn import functional as F
 
 _Optional = torch.Tensor | None
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-import torch.nn.functional as F  # noqa: N812
+import torch.nn.functional as F
 from torch._inductor.utils import run_and_get_code
 from triton.backends.spirv.torch.ops import attention, traced_attention
 from triton.runtime.errors import OutOfResources

@@ -14,7 +14,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from tests.device.processes import run  # noqa: E402
+from tests.device.processes import run
 
 _NAMED = "torch._C._get_privateuse1_backend_name()"
 

@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from tests.device.processes import run  # noqa: E402
+from tests.device.processes import run
 
 _PROGRAM = Path(__file__).with_name("user_kernels.py")
 

@@ -9,7 +9,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-import torch.nn.functional as F  # noqa: E402, N812
+import torch.nn.functional as F  # noqa: E402
 from triton.backends.spirv.torch import registration  # noqa: E402
 from triton.backends.spirv.torch.device import tensor_memory  # noqa: E402
 

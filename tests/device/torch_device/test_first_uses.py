@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from tests.device.torch_device.first_uses import BEFORE_TRITON, USES  # noqa: E402
+from tests.device.torch_device.first_uses import BEFORE_TRITON, USES
 
 
 @contextmanager

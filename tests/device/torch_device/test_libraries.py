@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from tests.device.forks import Run, torch_server  # noqa: E402
+from tests.device.forks import Run, torch_server
 
 #: What accelerate 1.15 does in a process without other accelerators. It was run itself, too; the tests do without it.
 STATE = """

@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from tests.device.forks import torch_server  # noqa: E402
+from tests.device.forks import torch_server
 
 #: torch with CUDA on a machine with NVIDIA's driver, before its entry point is called.
 PLAYED = """

@@ -11,7 +11,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402
-from torch.nn import functional as F  # noqa: E402, N812
+from torch.nn import functional as F  # noqa: E402
 from triton.backends.spirv import runtime  # noqa: E402
 
 from tests.device.processes import run  # noqa: E402

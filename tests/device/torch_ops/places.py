@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
-from torch.nn import functional as F  # noqa: N812 (torch's own convention)
+from torch.nn import functional as F
 from triton.backends.spirv.runtime.reports.outside import OutOfBounds
 from triton.backends.spirv.torch import registration
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from torch.nn import functional as F  # noqa: N812 (torch's own convention)
+from torch.nn import functional as F
 from triton.backends.spirv.torch.ops import attention
 from triton.backends.spirv.torch.ops.dtypes import OnHost
 from triton.runtime.errors import OutOfResources

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from torch.nn import functional as F  # noqa: N812 (torch's own convention)
+from torch.nn import functional as F
 from triton.backends.spirv.torch.ops.convolution import dividing_by
 from triton.backends.spirv.torch.ops.convolution_axes import gradient_axes
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import torch
-import torch.nn.functional as F  # noqa: N812
+import torch.nn.functional as F
 from triton import knobs
 from triton.backends.spirv.torch.device import native_kernels, tensor_memory
 

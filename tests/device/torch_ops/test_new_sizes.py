@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from torch.nn import functional as F  # noqa: N812 (torch's own convention)
+from torch.nn import functional as F
 from triton.backends.spirv.launching import typed_kernels
 from triton.backends.spirv.torch.ops import elementwise, rows
 from triton.backends.spirv.torch.ops.addressing import Operands

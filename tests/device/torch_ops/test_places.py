@@ -8,7 +8,7 @@ import sys
 
 import pytest
 import torch
-from torch.nn import functional as F  # noqa: N812 (torch's own convention)
+from torch.nn import functional as F
 
 from . import places
 from .conftest import compare

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-import torch.nn.functional as F  # noqa: N812
+import torch.nn.functional as F
 from triton import knobs
 from triton.backends.spirv import settings
 from triton.backends.spirv.runtime import context as vulkan_context

@@ -79,7 +79,7 @@ def _step(writer: Writer) -> None:
     name = f"function_{writer.rng.randrange(functions)}"
     text = "\n".join(line for line in writer.functions.splitlines() if not line.startswith("@"))
     names: dict[str, Any] = {"tl": _TL}
-    exec(text, names)  # noqa: S102
+    exec(text, names)
     wide = v.array.astype(np.int64), w.array.astype(np.int64)
     number = np.int32(writer.scalar)  # which overflows as the kernel's do
     tile, _ = names[name](*wide, number, number)

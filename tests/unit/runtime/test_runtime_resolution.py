@@ -153,14 +153,14 @@ class Driver:
 
     START, BYTES = 1 << 33, 1 << 21
 
-    def cuPointerGetAttribute(self, data: Any, attribute: int, address: Any) -> int:  # noqa: N802
+    def cuPointerGetAttribute(self, data: Any, attribute: int, address: Any) -> int:
         offset = address.value - self.START
         if not 0 <= offset < 2 * self.BYTES:
             return 1
         data._obj.value = {2: 2 if offset < self.BYTES else 1, 9: 0}[attribute]
         return 0
 
-    def cuMemGetAddressRange_v2(self, start: Any, size: Any, address: Any) -> int:  # noqa: N802
+    def cuMemGetAddressRange_v2(self, start: Any, size: Any, address: Any) -> int:
         start._obj.value, size._obj.value = self.START, self.BYTES
         return 0
 

@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from triton.backends.spirv.autoload.after_import import after_import  # noqa: E402
+from triton.backends.spirv.autoload.after_import import after_import
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ import pytest
 
 pytest.importorskip("torch")
 
-from triton.backends.spirv.torch.compile import choices  # noqa: E402
-from triton.backends.spirv.torch.compile.properties import InductorProperties  # noqa: E402
+from triton.backends.spirv.torch.compile import choices
+from triton.backends.spirv.torch.compile.properties import InductorProperties
 
 
 def device(warp: int = 32, shared: int = 48 << 10, units: int = 32, threads: int = 1024) -> InductorProperties:

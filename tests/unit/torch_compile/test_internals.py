@@ -140,7 +140,7 @@ def test_remainders_of_even_products() -> None:
     import sympy
     from torch.utils._sympy.functions import Mod as TorchMod
 
-    Mod = sympy.Mod if next(h for h in internals.HOOKS if h.name == "remainders_of_sympy").is_due else TorchMod  # noqa: N806
+    Mod = sympy.Mod if next(h for h in internals.HOOKS if h.name == "remainders_of_sympy").is_due else TorchMod
     import_module("torch._inductor.ir")  # until torch 2.11 it asks sympy's own
     s, t = sympy.symbols("s t", integer=True, positive=True)
     for product in ((10 * s + 20) * (t + 2), t * (2 * s + 4), 36 * s * t, (6 * s + 18) * (t + 1)):

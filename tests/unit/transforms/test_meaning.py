@@ -132,7 +132,7 @@ ROWS = (
       %next =""",
     )
     .replace("scf.yield %next, %d,", "scf.yield %next, %dr,")
-)  # noqa: E501
+)
 
 
 def both(text: str, rewrite: Callable[[Module], Any], *arguments: Any) -> tuple[Outcome, Outcome]:
