@@ -67,7 +67,7 @@ def computed_in(module: Module) -> set[str]:
                 ):
                     found.add(element.name)
         if operation.name == "tt.dot" and "tf32" in str(operation.attribute("inputPrecision")):
-            if str(_element(operation.operands[0])) == "f32":
+            if str(_element(operation["a"])) == "f32":
                 found.add("tf32")
     return found
 
@@ -83,7 +83,7 @@ def _is_only_stored(value: Value, roots: Roots, unread: set[int]) -> bool:
             to = roots.get(user["ptr"], ())
             if not to or not unread.issuperset(to):
                 return False
-        elif user.name not in _PLACING or not _is_only_stored(user.results[0], roots, unread):
+        elif user.name not in _PLACING or not _is_only_stored(user.result, roots, unread):
             return False
     return True
 
