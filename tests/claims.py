@@ -1,7 +1,5 @@
 """Whether what the axis analysis claims of a value, hints among it, is true of what the value turned out to be."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

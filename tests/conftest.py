@@ -1,7 +1,5 @@
 """Every run of the tests compiles its kernels afresh."""
 
-from __future__ import annotations
-
 import gc
 import os
 import random

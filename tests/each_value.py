@@ -12,8 +12,6 @@ Tests marked ``weekly``, with the test that asks the same of the same lines for 
 run all.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path

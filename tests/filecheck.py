@@ -1,7 +1,5 @@
 """FileCheck, which upstream's wheel brings along, and files of sections whose patterns it reads."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import tempfile

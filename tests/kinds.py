@@ -6,8 +6,6 @@ size says that size, too: ``only_on("Vulkan", "why", subgroup_size=8)``. ``--vul
 Vulkan device too: the tests with that mark, and the files of vulkan_part.py. ``python3 -m tools test`` runs both.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

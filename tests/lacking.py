@@ -1,7 +1,5 @@
 """Refusals of kernels that are right: the device lacks a feature, such as float64."""
 
-from __future__ import annotations
-
 import re
 
 _FEATURE = re.compile(r"\(feature (\w+)\)")

@@ -10,8 +10,6 @@ its source, and its options. `compare` shows the kernels whose words differ. Its
 otherwise the program's.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import hashlib

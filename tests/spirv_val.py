@@ -1,7 +1,5 @@
 """Modules are taken by spirv-val, of the package spirv-tools."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 

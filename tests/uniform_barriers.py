@@ -5,8 +5,6 @@ Scalars of a kernel are the same in all invocations, so the branches and loops o
 makes for itself are not (the owner of an element, the bits of a lane), nor are regions that run for an element each.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any

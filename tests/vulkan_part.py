@@ -5,8 +5,6 @@ emits is validated. What is listed here says that a Vulkan device runs such modu
 Vulkan works: every file of the runtime, and one file of each family of the lowering.
 """
 
-from __future__ import annotations
-
 #: File, or folder of files → why it is run on a Vulkan device, too.
 FILES: dict[str, str] = {
     "tests/device/runtime": "memory, launches, faults, graphs and events of native/vulkan and runtime/vulkan",

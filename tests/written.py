@@ -1,7 +1,5 @@
 """Modules of Python that tests write: Triton reads the text of a kernel from the file that it is in."""
 
-from __future__ import annotations
-
 import importlib.util
 import sys
 from pathlib import Path

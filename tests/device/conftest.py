@@ -1,7 +1,5 @@
 """Every module of the device tests is validated where Khronos' layer is installed."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

@@ -6,8 +6,6 @@ fork ended and what it wrote. ``run_python`` does that with a command, in forks 
 and this compiler, too: what a first kernel imports takes another second.
 """
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import json

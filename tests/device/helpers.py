@@ -1,7 +1,5 @@
 """What the device tests share: element types, inputs with the values that go wrong, outputs between guard bands."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Sequence
 from functools import cache

@@ -1,7 +1,5 @@
 """Programs of the tests that may hang: each has a time limit, and takes its own children along when it ends."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -4,8 +4,6 @@ Each fault turns one rule of something optional wrong. The process prints, as JS
 on which the rule acts; nothing if the kernel is right.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """tl.atomic_load, tl.atomic_store and tl.atomic_poll."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

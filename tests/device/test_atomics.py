@@ -1,7 +1,5 @@
 """No update of an element that many invocations change at once is lost, whatever the width and the memory order."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """What a user gets wrong, through the whole path: one error that says what, where, and what to do."""
 
-from __future__ import annotations
-
 import json
 import os
 import pickle

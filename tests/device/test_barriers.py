@@ -1,7 +1,5 @@
 """Loops in which barriers that upstream inserted are gone or of a subgroup: results against NumPy."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

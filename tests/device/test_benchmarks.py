@@ -1,7 +1,5 @@
 """The benchmark of GPUs computes right results: a kernel of each family, on small arrays."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Accesses outside of the tensor that was passed (``check_bounds=True``): not done, and raised with their place."""
 
-from __future__ import annotations
-
 import inspect
 import os
 import re

@@ -1,7 +1,5 @@
 """``triton-spirv kernels``: what Triton's cache holds."""
 
-from __future__ import annotations
-
 import json
 import re
 import struct

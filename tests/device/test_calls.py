@@ -1,7 +1,5 @@
 """Functions that are called, not inlined by the front end, on the device against the same as Python."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 import triton

@@ -1,7 +1,5 @@
 """Conversions from every element type to every other, rounding included, and bit casts."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import ml_dtypes

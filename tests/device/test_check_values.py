@@ -1,7 +1,5 @@
 """TRITON_SPIRV_CHECK_VALUES: launches that are compared with the reference's, and what changes a value is named."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import logging

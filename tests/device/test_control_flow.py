@@ -1,7 +1,5 @@
 """Control flow on the device, against the same kernels as Python."""
 
-from __future__ import annotations
-
 import numpy
 import pytest
 import torch

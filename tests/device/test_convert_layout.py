@@ -1,7 +1,5 @@
 """ttg.convert_layout between pairs of layouts: modules written as TTGIR, compiled from the file and run."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import replace
 

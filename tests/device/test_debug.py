@@ -1,7 +1,5 @@
 """What kernels tell the host: device_print, device_assert, and loops that the driver cut short."""
 
-from __future__ import annotations
-
 import threading
 import time
 from contextlib import contextmanager

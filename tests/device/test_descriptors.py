@@ -3,8 +3,6 @@
 Upstream 3.9 has no block pointers any more; its error says so.
 """
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

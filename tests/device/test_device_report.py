@@ -1,7 +1,5 @@
 """``triton-spirv report``: its file, what is left out of it, and the profile that is made of it."""
 
-from __future__ import annotations
-
 import getpass
 import json
 import os

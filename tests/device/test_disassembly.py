@@ -1,7 +1,5 @@
 """What a user sees of a kernel's code: ``kernel.asm["spvasm"]`` and ``triton-spirv disassemble``."""
 
-from __future__ import annotations
-
 import json
 import re
 import struct

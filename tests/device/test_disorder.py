@@ -1,7 +1,5 @@
 """Subgroups in another order (``disorder``): the same results, and a barrier that is left out makes them wrong."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

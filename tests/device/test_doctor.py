@@ -1,7 +1,5 @@
 """``triton-spirv doctor`` on a machine that is well, and on one that is made not to be."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import re

@@ -1,7 +1,5 @@
 """tl.dot against NumPy in float64: formats, shapes, numbers of warps, transposed operands, chains, loops."""
 
-from __future__ import annotations
-
 import ml_dtypes
 import numpy as np
 import pytest

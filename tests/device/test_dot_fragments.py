@@ -1,8 +1,6 @@
 """tl.dot on matrix fragments against NumPy in float64, on the device's own matrix units. Emulated devices have those of
 their profiles."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

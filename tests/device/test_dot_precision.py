@@ -1,8 +1,6 @@
 """tl.dot of f32 with ``input_precision``, as products of bf16 where a device has them, against NumPy in float64: error
 bounds, compared with tf32's own, and the numbers at both ends of the range."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import triton.language as tl

@@ -1,7 +1,5 @@
 """tl.dot_scaled against NumPy in float64: formats, scales that are absent or not a number, long and short K."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import ml_dtypes

@@ -1,8 +1,6 @@
 """Pairs of operations that a driver's compiler may fold into one although both count: each against NumPy, on values
 where the folded pair gives something else."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import replace

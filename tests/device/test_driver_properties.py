@@ -1,7 +1,5 @@
 """What programs written for CUDA ask of the driver: properties, registers, streams, a language module of its own."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import triton

@@ -1,7 +1,5 @@
 """Float arithmetic, comparison and selection against NumPy, for every format, odd sizes and numbers of warps."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """Configurations of autotuning that lead to the same code: they are compiled once on a processor, and measured once."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from typing import Any

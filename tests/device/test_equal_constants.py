@@ -1,7 +1,5 @@
 """Constants that compare equal, or look alike as text, have kernels of their own, in whichever order they are used."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from typing import Any

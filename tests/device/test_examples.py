@@ -1,7 +1,5 @@
 """Every example runs as a program and is right on the device that the tests run on."""
 
-from __future__ import annotations
-
 import os
 import pkgutil
 import re

@@ -1,7 +1,5 @@
 """Pointers that programs exchange between lanes: gathered, scanned and reduced."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """Integer operations that only TTGIR can ask for: division rounded otherwise, carries, borrows and high halves."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """First launches that other threads make too, or that are interrupted: kernels are loaded once, and whole."""
 
-from __future__ import annotations
-
 import sys
 import threading
 import time

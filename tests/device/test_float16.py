@@ -1,7 +1,5 @@
 """float16 on devices that cannot compute with it: kernels are compiled here as for such a device."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What beginners write into a kernel that Triton's language does not have: the error says what to write instead."""
 
-from __future__ import annotations
-
 import inspect
 import re
 import textwrap

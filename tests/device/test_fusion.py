@@ -1,8 +1,6 @@
 """Whether ``x * y + z`` is rounded once: a launch, ``warmup``, ``triton-spirv warm`` and ``compile`` agree, whatever
 Triton's own default is."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Random kernels of every family compute here what NumPy computes; `python3 -m tools fuzz` runs more of them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Random expressions of floats: f32 within the bounds of its operations, bfloat16 as torch computes it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,8 +1,6 @@
 """The table of functions that kernels are held to: it has every public function, a kernel of each row computes what it
 says for each of its types, and its judges find faults."""
 
-from __future__ import annotations
-
 import inspect
 import random
 import re

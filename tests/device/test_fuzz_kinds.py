@@ -1,8 +1,6 @@
 """Random kernels that need no reference: compiled and launched in several ways, without a pass of upstream's, with race
 checks, by keys that look alike, and in time that does not run away; `python3 -m tools fuzz` runs more of them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """tl.gather against NumPy's take_along_axis."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

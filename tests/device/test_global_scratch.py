@@ -1,7 +1,5 @@
 """ttg.global_scratch_alloc: each program has device memory of its own, from the allocator of triton.set_allocator."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextvars import Context, copy_context
 from pathlib import Path

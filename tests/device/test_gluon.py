@@ -1,7 +1,5 @@
 """Gluon kernels of layouts and operations that belong to no vendor, against NumPy; the vendors' modules are refused."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

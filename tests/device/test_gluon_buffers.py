@@ -1,7 +1,5 @@
 """Parts and views of buffers in shared memory, in Gluon kernels, against NumPy."""
 
-from __future__ import annotations
-
 import functools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Atomic operations on buffers in shared memory, in Gluon kernels, against NumPy."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """Hints to the compiler, from Python source: they change no result."""
 
-from __future__ import annotations
-
 import numpy
 import pytest
 import torch

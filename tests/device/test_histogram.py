@@ -1,7 +1,5 @@
 """tl.histogram against NumPy."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

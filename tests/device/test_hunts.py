@@ -1,7 +1,5 @@
 """The hunts of docs/debugging.md say what the page says."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

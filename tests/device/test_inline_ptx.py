@@ -1,7 +1,5 @@
 """Inline PTX of arithmetic, against the same in NumPy."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial

@@ -1,7 +1,5 @@
 """``triton-spirv inspect``: the page, and what a user does with it in a browser."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import re

@@ -1,7 +1,5 @@
 """The lines of Python on a page of ``inspect``: found from any folder, and told where they have changed since."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

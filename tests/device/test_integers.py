@@ -3,8 +3,6 @@
 What is defined for all numbers is in the table of functions (test_fuzz_functions.py).
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """benchmarks/kernel_times shows what each kernel of a program took to compile."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

@@ -1,7 +1,5 @@
 """Grids and arguments that no kernel takes: one error with the argument's name, at any launch."""
 
-from __future__ import annotations
-
 import re
 from typing import Any, NamedTuple
 

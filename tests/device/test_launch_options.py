@@ -1,7 +1,5 @@
 """Launches written for CUDA and AMD pass options of those backends; debug=True checks integers for overflow."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Machines on which little can be written: kernels run, and ``triton-spirv doctor`` says the same."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,8 +1,6 @@
 """Loops that begin or end near the ends of their counters' types: as many rounds as Python's range has, of the same
 numbers. A dot in the loop has rewrites of its own, which load a round ahead."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

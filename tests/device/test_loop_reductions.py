@@ -1,7 +1,5 @@
 """Reductions in loops whose results go into what the loop carries, against the kernels as Python in float64."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

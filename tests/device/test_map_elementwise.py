@@ -1,7 +1,5 @@
 """tl.map_elementwise: functions of single elements and of packs, with branches."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 import triton

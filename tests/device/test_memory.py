@@ -1,7 +1,5 @@
 """Loads and stores: alignment, masks, strides, hints; nothing beside the output may be touched."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

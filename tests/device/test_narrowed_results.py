@@ -2,8 +2,6 @@
 wanted ones do not depend on the others. Each form against NumPy, on numbers whose low halves compare otherwise than
 they do."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Indices that are quotients and remainders of negative numbers, which are divided towards zero: no vectors over 0."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

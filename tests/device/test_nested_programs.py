@@ -1,7 +1,5 @@
 """Random kernels compute here what upstream's interpreter computes; `python3 -m tools fuzz` runs more of them."""
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """``triton-spirv opt``: TTIR and TTGIR after all that the compiler does, without some of it, and after one pass."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

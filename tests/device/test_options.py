@@ -1,7 +1,5 @@
 """Compile options change the code, not the result."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import triton

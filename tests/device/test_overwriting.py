@@ -1,7 +1,5 @@
 """A load sees what was there before the stores that follow it, in whichever order invocations come by."""
 
-from __future__ import annotations
-
 import inspect
 
 import pytest

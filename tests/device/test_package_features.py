@@ -1,7 +1,5 @@
 """Parts of Triton outside triton.language that public kernel packages use."""
 
-from __future__ import annotations
-
 import collections
 import importlib.util
 import json

@@ -1,7 +1,5 @@
 """Kernels that others wrote, on CPU tensors: liger-kernel's, forward and backward, against PyTorch in float64."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

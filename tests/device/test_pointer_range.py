@@ -1,7 +1,5 @@
 """Kernels whose pointers are 32-bit offsets (negative, in views, wrapping, in loops), and kernels whose are not."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

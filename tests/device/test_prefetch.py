@@ -1,7 +1,5 @@
 """Dot operands that are loaded an iteration ahead: the same results, and nothing is read past the end."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any

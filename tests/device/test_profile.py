@@ -1,7 +1,5 @@
 """``triton-spirv profile``: launches of a script with the device's time."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

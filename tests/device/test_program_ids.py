@@ -1,7 +1,5 @@
 """The places of programs in grids of one to three axes, and the sizes of these."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import triton

@@ -1,8 +1,6 @@
 """Random programs of a launch that synchronise by atomic operations: whether they race is told as a small model of the
 rules of C11 tells it (native/cpu/program_races.cpp, vector_clock.h)."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterable, Sequence
 

@@ -1,8 +1,6 @@
 """Races between the programs of a launch (``check_program_races=True``): each is found, with both lines, and kernels
 without one run as usual."""
 
-from __future__ import annotations
-
 import inspect
 import os
 import re

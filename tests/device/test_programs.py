@@ -3,8 +3,6 @@
 Every value is an integer, also the floats, and is kept small, so that results are exact and must be equal.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import re

@@ -1,7 +1,5 @@
 """Upstream's profiler, Proton, with this backend: times of the device in its tree and its trace."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

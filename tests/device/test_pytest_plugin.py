@@ -1,7 +1,5 @@
 """The plugin of pytest (backend/pytest_plugin/, backend/kernel_tests.py), in runs of pytest of their own."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """Races in shared memory (``check_races=True``): none in what is compiled; each barrier that is left out makes one."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,8 +1,6 @@
 """tl.randint and tl.rand have the bits of Philox; tl.randn is bounded in ULP, because
 it goes through log, sqrt, sin and cos (docs/internals/math.md)."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

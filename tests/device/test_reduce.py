@@ -1,7 +1,5 @@
 """tt.reduce against NumPy: shapes, axes, numbers of warps, combinations; types are in test_fuzz_functions.py."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

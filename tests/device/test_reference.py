@@ -1,7 +1,5 @@
 """Kernels without their optional passes, rewrites and analyses compute the same."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Launches that are repeated by the shorter way: the kernel of Triton's own way, and that way where in doubt."""
 
-from __future__ import annotations
-
 import gc
 import random
 import weakref

@@ -1,7 +1,5 @@
 """The words of kernels before and after a change: what is other is shown."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import torch

@@ -1,7 +1,5 @@
 """A kind of report takes a row here and there, and no other change: one that counts the invocations of a launch."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

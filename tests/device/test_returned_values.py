@@ -1,7 +1,5 @@
 """A kernel that returns a value runs, as upstream, and a warning names the line whose value is lost."""
 
-from __future__ import annotations
-
 import inspect
 import warnings
 from pathlib import Path

@@ -1,7 +1,5 @@
 """tt.scan against NumPy: running sums, combinations that are not commutative, reverse."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """Grids of more programs on an axis than the device takes at once (65,535 on Mesa's CPU driver)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

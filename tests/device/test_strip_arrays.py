@@ -2,8 +2,6 @@
 
 The driver's budget is set low, so that tiles of a few registers are cut: every test says that there was a loop."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path

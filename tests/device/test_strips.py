@@ -1,7 +1,5 @@
 """Tiles of hundreds of elements a lane give the same results as small ones, with their neighbours untouched."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

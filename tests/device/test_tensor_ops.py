@@ -1,7 +1,5 @@
 """Shapes: reshape, cat, join, split, interleave, permute, trans, broadcast."""
 
-from __future__ import annotations
-
 import inspect
 
 import numpy as np

@@ -1,7 +1,5 @@
 """triton.testing, triton.autotune and triton.heuristics on this backend, with every parameter."""
 
-from __future__ import annotations
-
 import inspect
 from typing import Any
 

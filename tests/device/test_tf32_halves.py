@@ -1,8 +1,6 @@
 """Loops of products in tf32, of tiles that float16 holds and of others by turns, against NumPy in float64: magnitudes
 from 2**-140 to 2**127, zeros, infinities, NaN, one outlier in a tile."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,8 +1,6 @@
 """Choices of autotuning in a file (TRITON_SPIRV_TUNED), in eager launches and in compiled functions, and ``triton-spirv
 tuned``."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

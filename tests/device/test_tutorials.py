@@ -2,8 +2,6 @@
 them. If a tutorial asks for CUDA or HIP by name (07's path of a library, 08's number of multiprocessors), it is left
 out. docs/running.md says what the tutorials themselves do."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

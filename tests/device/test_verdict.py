@@ -1,7 +1,5 @@
 """``triton-spirv verdict``: ten wrong scripts, and whose fault each is, the kernel's or the compiler's."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """``triton-spirv warm``: what a program compiles is recorded, compiled by other processes, and found by the program."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Threads of a test, which fails if one of them does."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterable
 from typing import Any

@@ -1,7 +1,5 @@
 """Whether what validates is there: Khronos' layer, which checks each call of Vulkan."""
 
-from __future__ import annotations
-
 import pytest
 from triton.backends.spirv.runtime.errors import DeviceUnavailable
 from triton.backends.spirv.runtime.vulkan.loader import VALIDATION_LAYER, instance_layers

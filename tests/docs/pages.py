@@ -9,8 +9,6 @@ checks, stands in a comment that is run where it stands:
     -->
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterator

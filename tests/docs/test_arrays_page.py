@@ -1,7 +1,5 @@
 """docs/internals/arrays.md has a row for each operation on arrays, with the attributes that its definition has."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

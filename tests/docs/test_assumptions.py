@@ -1,7 +1,5 @@
 """Each assumption of docs/assumptions.md names a test, and the test is there."""
 
-from __future__ import annotations
-
 import ast
 import re
 

@@ -1,7 +1,5 @@
 """The Python on the pages runs, in the wheel, as a reader would paste it."""
 
-from __future__ import annotations
-
 import os
 import re
 import sys

@@ -1,7 +1,5 @@
 """The commands on the pages are there, and take the options that are shown. None is run further than its parser."""
 
-from __future__ import annotations
-
 import argparse
 import re
 import runpy

@@ -1,7 +1,5 @@
 """A figure that stands on several pages is the same on each: docs/speed.md has it, or docs/internals/performance.md."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

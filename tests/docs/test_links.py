@@ -1,7 +1,5 @@
 """Every link of a page to a file of the repository leads to that file, and to that heading."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

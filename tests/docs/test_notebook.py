@@ -1,7 +1,5 @@
 """The notebook of the first kernel runs, in a process of its own, and prints what it says."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Every file and folder that the pages about the code, comments and docstrings name is there."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """docs/runtime.md has every name that the runtime offers to users, as its docstring describes it."""
 
-from __future__ import annotations
-
 from triton.backends.spirv import runtime
 
 from docs.generate_runtime import PAGE, PARTS, page

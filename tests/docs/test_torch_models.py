@@ -1,7 +1,5 @@
 """docs/internals/torch-models.md has a row for every model of benchmarks/library_models, and none is wrong."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

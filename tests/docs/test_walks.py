@@ -1,7 +1,5 @@
 """The first hour of each kind of person goes as benchmarks/walks.py says."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -2,8 +2,6 @@
 
 Docstrings say what they are about, so that each can be read without the one before it."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

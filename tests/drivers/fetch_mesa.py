@@ -5,8 +5,6 @@
 On Debian or Ubuntu, without root. newer_mesa.py runs Python and all that it starts on that folder's libraries.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import tempfile

@@ -8,8 +8,6 @@ that they were built against, whose loader starts every program. If the validati
 there too, modules and calls are validated; the installed ones are older than the driver and refuse its extensions.
 """
 
-from __future__ import annotations
-
 import os
 import shlex
 import sys

@@ -4,8 +4,6 @@ RADV needs nothing for that. For another one, a variable of the environment name
 docs/internals/testing.md says how to build it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a newer Mesa's CPU driver makes of kernels: NEWER_MESA names its folder (newer_mesa.py)."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """What drivers say of kernels that they compiled, and what becomes of it where they say nothing."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Any

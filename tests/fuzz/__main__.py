@@ -1,7 +1,5 @@
 """``python -m tests.fuzz --seeds A:B``: so many random kernels of each sort; what `python3 -m tools fuzz` runs."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import functools

@@ -1,8 +1,6 @@
 """What exchanges elements is compiled in time that does not run away: a tile of twice the elements takes at most three
 times as long, in seconds of all processors, in Triton and the driver together."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ float64 with the errors that docs/internals/math.md states, and torch on the CPU
 Triton does.
 """
 
-from __future__ import annotations
-
 import hashlib
 import random
 import time

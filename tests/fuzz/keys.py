@@ -1,8 +1,6 @@
 """Launches of one kernel whose arguments compare equal, or look alike, and yet are others: in any order, each is what a
 fresh process would compute."""
 
-from __future__ import annotations
-
 import random
 import time
 from typing import Any

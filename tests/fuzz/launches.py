@@ -6,8 +6,6 @@ behind an aligned address, rows that are further apart, strides that are constan
 reference pipeline. Numbers are small integers, so that sums are exact in any order.
 """
 
-from __future__ import annotations
-
 import random
 import time
 from collections.abc import Iterator

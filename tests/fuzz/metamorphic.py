@@ -5,8 +5,6 @@ instructions on, less shared memory, one warp and four. Subgroups of other sizes
 `TRITON_SPIRV_DEVICE=emulate:qualcomm-adreno7` before the command runs all sorts on them.
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import os

@@ -1,7 +1,5 @@
 """Makes a failing program small: statements go, and parts of what is stored, as long as it fails in the same way."""
 
-from __future__ import annotations
-
 import itertools
 import re
 import tempfile

@@ -5,8 +5,6 @@ functions that load and store, pointers that loops carry, atomic additions, and 
 kernel is compared with its own source, run as Python (reference.py).
 """
 
-from __future__ import annotations
-
 import random
 import time
 from collections.abc import Callable

@@ -5,8 +5,6 @@ is the same without the pass says nothing of it, and another one is tried, up to
 integers, so that sums are exact in any order.
 """
 
-from __future__ import annotations
-
 import random
 import time
 from collections.abc import Callable, Mapping

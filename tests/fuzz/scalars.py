@@ -1,8 +1,6 @@
 """Random kernels of scalars, which Python itself computes: names that get others' values, tuples, functions that return
 early, in loops and branches. They aim at upstream's front end."""
 
-from __future__ import annotations
-
 import random
 import time
 from pathlib import Path

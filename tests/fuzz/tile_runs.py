@@ -1,7 +1,5 @@
 """Runs generated kernels on tiles here, and the same source as Python with ``tl`` on torch (reference.py)."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from pathlib import Path

@@ -5,8 +5,6 @@ with arguments of each type, and what has no row there, against NumPy and ml_dty
 case, and what differs, or null.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import sys

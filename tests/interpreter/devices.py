@@ -1,8 +1,6 @@
 """The runtime's arrays and torch's device in a process whose kernels are interpreted: ``python -m
 tests.interpreter.devices NAME``."""
 
-from __future__ import annotations
-
 import sys
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The table of cases.py, run once in a process of its own, where kernels are interpreted."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

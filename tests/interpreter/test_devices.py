@@ -1,7 +1,5 @@
 """TRITON_INTERPRET=1 with the runtime's arrays and with torch's device, each in a process of its own."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """FileCheck for tests that have patterns beside them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -1,7 +1,5 @@
 """TTGIR text in, disassembly out: what the FileCheck tests are written with."""
 
-from __future__ import annotations
-
 import subprocess
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Integer and float arithmetic: which instructions, and what keeps them defined."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Accesses that are checked: what the host is told. What is emitted for them is in text/bounds.ttgir."""
 
-from __future__ import annotations
-
 from triton.backends.spirv.lowering.entry_point import LoweredKernel
 from triton.backends.spirv.options import SPIRVOptions
 from triton.backends.spirv.transforms.schedule import Options

@@ -1,7 +1,5 @@
 """Conversions: which instructions, and which conversions are done in software."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.lowering.harness import compile_body, disassemble

@@ -1,7 +1,5 @@
 """How long code is expected to be, beside what is emitted."""
 
-from __future__ import annotations
-
 import pytest
 from triton.backends.spirv.functions.forms import FORMS
 from triton.backends.spirv.spirv.decode import decode

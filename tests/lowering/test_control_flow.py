@@ -1,7 +1,5 @@
 """Control flow: what SPIR-V it becomes."""
 
-from __future__ import annotations
-
 import pytest
 from triton.backends.spirv.capabilities import PROFILES
 from triton.backends.spirv.lowering.errors import UnsupportedOperation

@@ -1,7 +1,5 @@
 """Every operation that upstream defines is lowered, rewritten or refused by name: docs/internals/operations.md."""
 
-from __future__ import annotations
-
 import pytest
 from triton.backends.spirv.lowering.errors import UnsupportedOperation
 from triton.backends.spirv.lowering.refusals import (

@@ -1,7 +1,5 @@
 """The report buffer: which kernels have one, and that loops are watched where a driver may end them."""
 
-from __future__ import annotations
-
 import pytest
 from triton.backends.spirv.analysis.loop_count import most_iterations
 from triton.backends.spirv.capabilities import PROFILES

@@ -1,7 +1,5 @@
 """Source lines and names of variables in modules, and that they change nothing else."""
 
-from __future__ import annotations
-
 import array
 import linecache
 import re

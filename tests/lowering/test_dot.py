@@ -1,7 +1,5 @@
 """tt.dot: multiply-adds, loops over K, operands in shared memory."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

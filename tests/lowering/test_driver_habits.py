@@ -1,7 +1,5 @@
 """Habits of drivers that change what is planned or emitted: the same kernel with and without each."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """float16 on devices that do not compute with it: its bits are held as integers, and computed with in f32."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

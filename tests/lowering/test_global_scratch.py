@@ -1,7 +1,5 @@
 """Global scratch memory: the address that the launcher passes, plus the program's share of it, plus the offset."""
 
-from __future__ import annotations
-
 from triton.backends.spirv.capabilities import PROFILES
 from triton.backends.spirv.transforms.schedule import Options
 from triton.backends.spirv.ttgir.parser import parse_module

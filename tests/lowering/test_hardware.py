@@ -1,7 +1,5 @@
 """tl.extra.cuda's reads of the hardware: the instructions, and the refusals where the device lacks them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Index arithmetic over GF(2): exclusive or where bits meet, additions elsewhere."""
 
-from __future__ import annotations
-
 from triton.backends.spirv.lowering.index_arithmetic import combine
 from triton.backends.spirv.spirv import opcodes as op
 from triton.backends.spirv.spirv.function import FunctionBuilder

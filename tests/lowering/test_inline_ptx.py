@@ -1,7 +1,5 @@
 """Inline PTX in TTGIR: what is emitted for it, and nothing more."""
 
-from __future__ import annotations
-
 from tests.lowering.harness import compile_body, disassemble
 
 

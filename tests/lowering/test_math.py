@@ -1,7 +1,5 @@
 """The math dialect: every operation compiles at every width; what is exact is one instruction; refusals are by name."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

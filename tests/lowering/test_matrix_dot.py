@@ -1,7 +1,5 @@
 """tt.dot on cooperative matrices: fragments are made of registers and taken apart again."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import replace

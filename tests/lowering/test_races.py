@@ -1,7 +1,5 @@
 """Accesses to shared memory that are checked for races: what is emitted, and that nothing is without the option."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from types import SimpleNamespace
 

@@ -1,8 +1,6 @@
 """Vectors at remainders where the dividend is not negative, and scalars elsewhere: division truncates, so that the
 remainders of a block of negative numbers do not all count up."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.lowering.harness import compile_body, disassemble

@@ -1,7 +1,5 @@
 """Long element-by-element operations: a loop over registers where many of them differ, as the plan says."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -6,8 +6,6 @@ Mesa's CPU driver, and ``// LIMITS:`` what they have instead; ``// SHARED:`` and
 harness's.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from pathlib import Path

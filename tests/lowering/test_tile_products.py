@@ -1,7 +1,5 @@
 """Dots of a device of tiles: calls of functions that it has, on arrays in the order of rows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

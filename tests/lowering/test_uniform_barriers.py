@@ -1,7 +1,5 @@
 """The check that barriers are in uniform control flow finds one that is not."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

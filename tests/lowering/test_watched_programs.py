@@ -1,7 +1,5 @@
 """Races between programs: the module says where a launch has what the CPU device needs to know, and nothing else."""
 
-from __future__ import annotations
-
 from triton.backends.spirv.abi.watch_note import WatchNote, read_note
 from triton.backends.spirv.options import SPIRVOptions
 from triton.backends.spirv.runtime.modules.module_info import read_module

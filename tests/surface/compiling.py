@@ -1,7 +1,5 @@
 """Compiling a kernel or a text step by step, and which operations each step has."""
 
-from __future__ import annotations
-
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path

@@ -5,8 +5,6 @@ in the layout ``L``, ``i`` (0 to 63), and ``w``: pointers to a copy of ``m`` for
 are layouts of tiles.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NamedTuple
 

@@ -1,8 +1,6 @@
 """The public names of triton.language that no row of language_rows.py stands for: types, parts of the front end, and
 what is refused, with the reason."""
 
-from __future__ import annotations
-
 #: Name → why a kernel that uses it is refused, as the error says it.
 REFUSED: dict[str, str] = {"make_block_ptr": "Block pointers have been removed in favor of the tensor descriptor API"}
 

@@ -6,8 +6,6 @@ pointers ``x_ptr``, ``y_ptr``, ``n_ptr``, and ``w_ptr`` to a copy of ``m`` that 
 one of its rows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

@@ -4,8 +4,6 @@
 compilation has them, and docs/internals/operations.md names the kernel. An operation stands with one kernel.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any

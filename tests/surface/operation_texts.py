@@ -5,8 +5,6 @@ Upstream's parser reads them and its printer writes them again, in the form that
 ``REFUSED``: modules of TTGIR with operations that are refused, each by its name.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

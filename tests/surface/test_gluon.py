@@ -1,7 +1,5 @@
 """Every function of Gluon's language works, or is refused by name: a walk over the module's own names."""
 
-from __future__ import annotations
-
 import importlib.util
 import inspect
 import textwrap

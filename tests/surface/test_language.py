@@ -1,8 +1,6 @@
 """Every public name of triton.language works as NumPy says, or is refused for a reason; a name that a new release of
 upstream adds fails here until it is in a table."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import re

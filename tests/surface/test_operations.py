@@ -1,8 +1,6 @@
 """Every operation of the tables comes from a kernel or a text that upstream's compiler accepts, in the form in which
 upstream prints it; what docs/internals/operations.md calls lowered was compiled to a valid module here."""
 
-from __future__ import annotations
-
 import warnings
 
 import pytest

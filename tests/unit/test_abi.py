@@ -1,7 +1,5 @@
 """The ABI's tables against those who work by them: the C++ header, the lowering, upstream's launch arguments."""
 
-from __future__ import annotations
-
 import hashlib
 import inspect
 from pathlib import Path

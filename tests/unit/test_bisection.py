@@ -1,7 +1,5 @@
 """The search for an item that changes a value, on kernels that are wrong by a rule."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection
 
 import pytest

@@ -1,7 +1,5 @@
 """The parts of the compiler share the seconds that a kernel may take, which are of processor time."""
 
-from __future__ import annotations
-
 import contextlib
 import threading
 import time

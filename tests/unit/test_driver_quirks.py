@@ -1,7 +1,5 @@
 """The table of drivers: what nobody reads, or no test shows, is not in it."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import fields
 from pathlib import Path

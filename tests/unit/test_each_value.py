@@ -1,7 +1,5 @@
 """Which cells of a matrix of tests are run for each change (tests/each_value.py)."""
 
-from __future__ import annotations
-
 import itertools
 import subprocess
 import sys

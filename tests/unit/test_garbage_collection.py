@@ -1,7 +1,5 @@
 """Python's garbage collector while stages of the compiler run."""
 
-from __future__ import annotations
-
 import gc
 import threading
 

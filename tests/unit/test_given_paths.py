@@ -1,7 +1,5 @@
 """A path with ``..`` is shown without it, relative to the working folder below it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

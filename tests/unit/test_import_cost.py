@@ -3,8 +3,6 @@
 ``benchmarks/import_time.py`` measures the time.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Who imports whom in backend/ and tools/: along the table in CONTRIBUTING.md, and never in a circle."""
 
-from __future__ import annotations
-
 import ast
 import re
 import sys

@@ -1,7 +1,5 @@
 """Reading PTX and constraints, and the table of instructions on the page."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Which tests run on a Vulkan device as well as on the CPU device (tests/kinds.py)."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

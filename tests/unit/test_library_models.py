@@ -1,7 +1,5 @@
 """benchmarks/library_models: what is an error, what is wrong, and the table."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

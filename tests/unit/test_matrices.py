@@ -1,7 +1,5 @@
 """Configurations of matrix units: their text, what they must cover, and what a kernel gets of them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

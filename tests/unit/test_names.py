@@ -1,7 +1,5 @@
 """A name in backend/ means one thing: no two classes share one, and files that do are about the same subject."""
 
-from __future__ import annotations
-
 import ast
 from collections import defaultdict
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The C++ of the runtime."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Compile options: what launches written for CUDA and AMD pass, and debug=True."""
 
-from __future__ import annotations
-
 import logging
 from dataclasses import fields
 from typing import Any

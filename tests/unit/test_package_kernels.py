@@ -1,7 +1,5 @@
 """benchmarks/package_kernels on a package of two files, one of which cannot be imported as it is."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,8 +1,6 @@
 """The three products in backend/, as CONTRIBUTING.md has them: no import goes down its table of them, those that go up
 pass through named doors, and each product, as the tests, keeps to its budget of lines."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """An upstream pass that is left out of a pipeline would have changed nothing."""
 
-from __future__ import annotations
-
 import re
 import warnings
 from pathlib import Path

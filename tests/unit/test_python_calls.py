@@ -1,7 +1,5 @@
 """Functions of Python that the native module calls: those that may end a thread are made to outlive it."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

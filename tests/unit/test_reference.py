@@ -1,7 +1,5 @@
 """The optional items: their order, what the options that leave them out accept, and what each of them does."""
 
-from __future__ import annotations
-
 import pytest
 from triton.backends.spirv import optional, passes, reference
 from triton.backends.spirv.capabilities import PROFILES

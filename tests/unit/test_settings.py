@@ -1,7 +1,5 @@
 """The environment variables: what they may be, who reads them, and the pages that list them."""
 
-from __future__ import annotations
-
 import logging
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """What a kernel is specialised for, and its cache key."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import ml_dtypes

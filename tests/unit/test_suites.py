@@ -1,7 +1,5 @@
 """benchmarks/suites on a library of four test files."""
 
-from __future__ import annotations
-
 import argparse
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """docs/internals/tour.md shows what the compiler makes of its kernel now."""
 
-from __future__ import annotations
-
 from docs.generate_tour import PAGE, page, without_places
 
 

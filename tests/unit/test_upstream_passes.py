@@ -1,8 +1,6 @@
 """Each of upstream's passes has a row in docs/internals/upstream-passes.md, and each optional one does what it is there
 for: a kernel shows what is missing without it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """`python3 -m tools upstream-tests` on a folder of tests like upstream's: the rate, and which failures it explains."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """What counts as the same value, by its type."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import ml_dtypes

@@ -1,8 +1,6 @@
 """What Windows has in another way is in backend/system.py, backend/native/platform/, files that are named for it,
 two headers of backend/include/triton_spirv/, and CMakeLists.txt alone."""
 
-from __future__ import annotations
-
 import ast
 import os
 import re

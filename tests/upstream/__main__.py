@@ -1,8 +1,6 @@
 """Runs the tests of a checkout of upstream, or of a folder, and prints the rate; 1 where a test failed that no row of
 expected.py explains, 2 where none ran."""
 
-from __future__ import annotations
-
 import argparse
 import datetime
 import json

@@ -3,8 +3,6 @@
 A row whose tests all pass is reported: it can go.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 

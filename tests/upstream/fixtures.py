@@ -1,7 +1,5 @@
 """What upstream's conftest.py gives its tests, for a folder of them that was copied without it."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -3,8 +3,6 @@
 Its settings are environment variables, which processes of xdist inherit. Names in the lines begin with the file's name.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import random

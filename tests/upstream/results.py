@@ -1,7 +1,5 @@
 """The rate of a run of upstream's tests, and what in it was not expected."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field

@@ -7,8 +7,6 @@
 ``all`` is each profile of EVERY_TIME in turn, and ``quick`` the same with its files of that list, which every run of
 the test suite has. What stands behind goes to pytest. Without files they are those of KERNEL_TESTS."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

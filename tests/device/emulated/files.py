@@ -1,7 +1,5 @@
 """Which device tests an emulated device runs: those of kernels, which are all but those named here."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 _TESTS = Path(__file__).parents[1]

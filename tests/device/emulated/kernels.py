@@ -3,8 +3,6 @@
 Prints the error, or ``right`` or ``wrong`` for a result. It is a program of its own, because TRITON_SPIRV_DEVICE is
 read once a process."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

@@ -1,8 +1,6 @@
 """A plugin of pytest: a test ends as skipped where a kernel is refused for a feature that the emulated device's profile
 lacks, such as float64, since that refusal is right. Every other refusal fails the test."""
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Emulated devices: results of every profile, and what no GPU says of a kernel: races, barriers, accesses outside."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Every row of field_reports.py that changes code: kernels of the device that is left, emulated."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path

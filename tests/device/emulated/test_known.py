@@ -1,7 +1,5 @@
 """What `triton-spirv profile` and `inspect` say of kernels on an emulated device: what they do, and no time."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

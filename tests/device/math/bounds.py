@@ -3,8 +3,6 @@
 ``docs/internals/math.md`` states the same bounds; a test compares the two.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

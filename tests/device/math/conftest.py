@@ -1,7 +1,5 @@
 """TESTS_FLUSH_SUBNORMALS=1 runs the tests of this folder as on a device that takes subnormal f32 numbers for zero."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Runs one expression over arrays as a kernel, and measures results in units in the last place."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 import tempfile

@@ -1,7 +1,5 @@
 """triton.language.extra.cuda, as code that was written for CUDA imports it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Conversions to and from the narrow float formats, exhaustive where there are 2^16 inputs or fewer."""
 
-from __future__ import annotations
-
 import ml_dtypes
 import numpy as np
 import pytest

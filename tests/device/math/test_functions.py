@@ -1,7 +1,5 @@
 """The transcendental functions against mpmath, in ULP, and at the values where they are special."""
 
-from __future__ import annotations
-
 import math
 import zlib
 

@@ -1,7 +1,5 @@
 """triton.language.extra.hip.libdevice, as code that was written for AMD's GPUs imports it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

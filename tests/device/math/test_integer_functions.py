@@ -1,7 +1,5 @@
 """libdevice's integer functions and bit casts against Python integers."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Exponentials by the device's own Exp2: the probe that measures it, and kernels that use it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Arithmetic in every rounding mode against exact fractions, and the conversions between numbers."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Devices that take subnormal f32 numbers for zero, and those with loose roots and division."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import ml_dtypes

@@ -1,8 +1,6 @@
 """Devices with weaker arithmetic than the one at hand, made by changing what is emitted: what the tests accept of such
 devices, and what the compiler makes up for, is checked if there is none."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Kernels that test_runtime_ahead_of_time.py compiles to files."""
 
-from __future__ import annotations
-
 import triton
 import triton.language as tl
 

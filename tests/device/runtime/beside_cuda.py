@@ -3,8 +3,6 @@
 The environment says who has chosen what. ``use`` as an argument uses the device ``spirv`` before the first row.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import os

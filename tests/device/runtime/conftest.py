@@ -4,8 +4,6 @@ They follow the backend's ABI (docs/internals/abi.md): a push-constant block, ph
 descriptor sets.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

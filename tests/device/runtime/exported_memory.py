@@ -1,7 +1,5 @@
 """Memory of the device that another API could have made: exported as an opaque file descriptor."""
 
-from __future__ import annotations
-
 from triton.backends.spirv.runtime.context import Context
 from triton.backends.spirv.runtime.vulkan.loader import check, vulkan
 

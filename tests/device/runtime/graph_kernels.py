@@ -1,7 +1,5 @@
 """A kernel that the tests of graphs capture."""
 
-from __future__ import annotations
-
 import triton
 import triton.language as tl
 

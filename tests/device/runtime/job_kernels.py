@@ -5,8 +5,6 @@ submission may. ``batch``: many short ones, while nothing is seen to end.
 Prints "marked" before and behind the launches that count, and then JSON.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import os

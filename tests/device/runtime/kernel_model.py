@@ -1,7 +1,5 @@
 """A small model whose layers are Triton kernels, forward and backward, on tensors of any device that kernels take."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -1,7 +1,5 @@
 """What kernels find of the device's driver is what driver_quirks.py says, and counts where that says nothing."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import replace
 from pathlib import Path

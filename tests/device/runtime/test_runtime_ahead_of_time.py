@@ -1,7 +1,5 @@
 """Kernels compiled to files, loaded and launched: what goes in, and what is refused."""
 
-from __future__ import annotations
-
 import gc
 import json
 import subprocess

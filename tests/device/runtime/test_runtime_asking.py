@@ -1,7 +1,5 @@
 """Drivers that crash or hang when they are asked for their devices are named and left out, and Python survives."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """What goes wrong, or ends, while launches are in flight."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

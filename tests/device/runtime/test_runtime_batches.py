@@ -1,7 +1,5 @@
 """Launches that follow each other are gathered, and handed to the driver in their order."""
 
-from __future__ import annotations
-
 import ctypes
 import struct
 import time

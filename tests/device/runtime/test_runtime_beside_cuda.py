@@ -1,8 +1,6 @@
 """What users of CUDA do goes on working where SPIR-V is chosen for kernels, and docs/torch.md says what does not once
 torch has the device ``spirv`` beside CUDA. The model of kernels is also trained on the device of these tests."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Device buffers: values, views, launches that do not wait, events, memory that was given back."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """CUDA tensors as arguments: on NVIDIA's Vulkan driver, where torch sees the same GPU."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

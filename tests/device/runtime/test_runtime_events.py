@@ -1,7 +1,5 @@
 """Events that take the device's time, and the queries that they have."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What goes wrong outside a launch: refused modules, a missing driver, forks, closed contexts, validation."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

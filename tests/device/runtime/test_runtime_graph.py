@@ -1,7 +1,5 @@
 """Graphs: launches that are captured once and replayed together."""
 
-from __future__ import annotations
-
 import gc
 import os
 import threading

@@ -1,7 +1,5 @@
 """Graphs: what replays raise, what they notice, and what cannot be captured."""
 
-from __future__ import annotations
-
 import re
 import threading
 from collections.abc import Callable

@@ -3,8 +3,6 @@
 A layer plays a device whose work takes as long as the test wants, and interrupts whoever waits for it.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

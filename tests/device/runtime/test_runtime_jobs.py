@@ -1,7 +1,5 @@
 """Submissions that are bounded in time: batches and graphs are split, and a launch that takes longer is divided."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

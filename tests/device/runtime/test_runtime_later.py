@@ -1,7 +1,5 @@
 """Launches of kernels whose pipelines the driver still makes: they wait, and all behind them, and the host does not."""
 
-from __future__ import annotations
-
 import random
 import signal
 import threading

@@ -1,7 +1,5 @@
 """Launches of hand-written kernels, each with every way for host memory."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any

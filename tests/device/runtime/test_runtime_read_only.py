@@ -1,7 +1,5 @@
 """Memory that a kernel must not write, and what is known of what it writes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A device that failed is opened again: an error names the kernel, and the process goes on."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """A launch that is waited for, or a copy to the host, that is like an earlier one has the commands of that one."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The self-test of a driver: what it finds wrong, or what ends it, is left out and named."""
 
-from __future__ import annotations
-
 import logging
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Memory that another API made, and allocations that are put one behind the other."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Kernels that take long to compile: what is said meanwhile, and what ends the wait. A layer slows the driver down."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Streams beside a first one: their copies of pinned memory run beside kernels, and what has to be in order is."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

@@ -4,8 +4,6 @@ synchronization validation finds no hazard.
 It knows the buffers of copies and fills, not what a kernel reaches by address. The tests of values are for that.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path

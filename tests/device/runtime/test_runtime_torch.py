@@ -1,7 +1,5 @@
 """The torch device `spirv`: tensors in Vulkan memory, on whatever device there is."""
 
-from __future__ import annotations
-
 import copy
 import gc
 import logging

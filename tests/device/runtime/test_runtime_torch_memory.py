@@ -1,8 +1,6 @@
 """Tensors of the torch device `spirv` that share memory, are pending a conjugation, or have unusual sizes and strides:
 each result is that of the CPU."""
 
-from __future__ import annotations
-
 import io
 import pickle
 import subprocess

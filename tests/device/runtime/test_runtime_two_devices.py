@@ -3,8 +3,6 @@
 A machine that has one lists Mesa's CPU driver twice, under the names of two manifests.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,7 +1,5 @@
 """TRITON_SPIRV_VALIDATE=1 checks modules that are loaded, not only those that are compiled."""
 
-from __future__ import annotations
-
 import array
 
 import pytest

@@ -1,7 +1,5 @@
 """Where refused modules are saved: private files that nobody can foresee, and never in the way of the error."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import stat

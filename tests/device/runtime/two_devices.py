@@ -1,7 +1,5 @@
 """A program for test_runtime_two_devices.py: one check, named by its argument, on a machine with two Vulkan devices."""
 
-from __future__ import annotations
-
 import sys
 import threading
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Models of the ladder: what PyTorch users compile, from a chain of pointwise operations to a diffusion U-Net."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Attention in compiled functions: one operation that runs the kernels, as eagerly, wherever those are worth it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 

@@ -3,8 +3,6 @@
 The ways in which a process may first use the device are in tests/device/torch_device/first_uses.py.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from importlib.metadata import entry_points

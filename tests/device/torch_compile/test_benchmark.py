@@ -1,7 +1,5 @@
 """benchmarks/inductor_compile.py: what it times is what Inductor compiled, for both targets."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

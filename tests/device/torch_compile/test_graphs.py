@@ -1,7 +1,5 @@
 """``mode="reduce-overhead"``: launches are captured and replayed where that gives what running them gives."""
 
-from __future__ import annotations
-
 import copy
 import gc
 from collections.abc import Callable

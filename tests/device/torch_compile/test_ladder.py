@@ -1,7 +1,5 @@
 """The ladder with sizes that are known: each model compiled on the device, forward and backward, against the CPU."""
 
-from __future__ import annotations
-
 import pytest
 
 torch = pytest.importorskip("torch")

@@ -1,7 +1,5 @@
 """Models of the ladder on CPU tensors through the CPU driver, and a training run."""
 
-from __future__ import annotations
-
 import pytest
 
 torch = pytest.importorskip("torch")

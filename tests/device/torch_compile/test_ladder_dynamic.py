@@ -1,7 +1,5 @@
 """The ladder with a batch of any size: each model compiled on the device, forward and backward, against the CPU."""
 
-from __future__ import annotations
-
 import pytest
 
 torch = pytest.importorskip("torch")

@@ -1,7 +1,5 @@
 """The other ways into Inductor: templates that are timed, attention from a score function, what is refused."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

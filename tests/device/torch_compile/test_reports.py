@@ -1,8 +1,6 @@
 """Failed assertions, and loops that Mesa's CPU driver of 2022 ends, are reported: by the launch where the host may read
 at once, else later."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

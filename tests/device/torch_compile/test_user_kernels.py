@@ -1,7 +1,5 @@
 """Kernels of the user's own in compiled functions, in fresh processes: what is launched first used to be traced."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

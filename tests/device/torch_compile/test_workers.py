@@ -1,7 +1,5 @@
 """Inductor's compile workers: they have no device, and compile for the one that the main process has."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

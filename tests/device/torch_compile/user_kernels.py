@@ -3,8 +3,6 @@
 Arguments: the device, and "fullgraph" or "breaks" for what comes first.
 """
 
-from __future__ import annotations
-
 import sys
 
 import torch

@@ -1,7 +1,5 @@
 """Run by test_workers.py: a function of two kernels, compiled in worker processes. Argument: how they are started."""
 
-from __future__ import annotations
-
 import sys
 
 import torch

@@ -8,8 +8,6 @@ and nothing has used the device. It answers in a line how that process ended, an
 have imported triton, too, unless the server's argument is ``torch``.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import tempfile

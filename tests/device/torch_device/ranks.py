@@ -1,7 +1,5 @@
 """A program for test_distributed.py: one of two ranks, whose tensors are on the device."""
 
-from __future__ import annotations
-
 import os
 import sys
 

@@ -1,8 +1,6 @@
 """A program for test_distributed.py, started by torchrun: two ranks train a model in each of torch's ways, on the
 device, and compare it with one process on the CPU. ``sharded.py FOLDER``: an empty one, for checkpoints."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from pathlib import Path

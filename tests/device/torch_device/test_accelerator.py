@@ -1,7 +1,5 @@
 """torch's device-generic interfaces on the device ``spirv``: torch.accelerator, streams, events, generators, memory."""
 
-from __future__ import annotations
-
 import gc
 import sys
 from typing import Any

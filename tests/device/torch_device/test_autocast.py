@@ -1,7 +1,5 @@
 """``torch.autocast("spirv")``: types and values equal the CPU's, computed in the same types."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

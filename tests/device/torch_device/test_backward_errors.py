@@ -1,7 +1,5 @@
 """What is raised inside a backward pass arrives in the program that asked for it, as with torch's CPU."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

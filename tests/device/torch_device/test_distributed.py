@@ -1,7 +1,5 @@
 """Two processes whose tensors are on the device, over gloo."""
 
-from __future__ import annotations
-
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path

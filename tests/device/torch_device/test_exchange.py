@@ -1,7 +1,5 @@
 """Tensors of the device ``spirv`` on their way to files, other libraries, other processes and other devices."""
 
-from __future__ import annotations
-
 import io
 import sys
 from multiprocessing.reduction import ForkingPickler

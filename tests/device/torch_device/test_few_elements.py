@@ -1,7 +1,5 @@
 """Numbers that are read, and copies of a few elements between the host and the device: native kernels do them."""
 
-from __future__ import annotations
-
 import gc
 import sys
 import threading

@@ -1,7 +1,5 @@
 """Any way to begin with the device will do: each of first_uses.py, in a process that has not used the device before."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

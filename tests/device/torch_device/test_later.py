@@ -1,7 +1,5 @@
 """torch's operations go on while the driver compiles their kernels."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,8 +1,6 @@
 """Libraries with their own list of devices: one warning tells of accelerate's choice of the CPU. first_uses.py has
 safetensors."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What a user of torch is told once: that the device is a CPU, and how fast that is."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

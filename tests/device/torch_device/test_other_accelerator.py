@@ -1,8 +1,6 @@
 """torch's only place for an out-of-tree device stays free beside another accelerator of torch, unless the device is
 asked for by itself. On a machine without CUDA its files and torch's figures are played."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 

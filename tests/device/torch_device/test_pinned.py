@@ -1,7 +1,5 @@
 """Pinned memory: which tensors are in it, and copies of devices that read and write it by themselves."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

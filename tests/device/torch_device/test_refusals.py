@@ -1,7 +1,5 @@
 """Mistakes of programs that use the device: each is one error, which says what to do."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """The soak of benchmarks.soak, in short, and that it finds what grows."""
 
-from __future__ import annotations
-
 import math
 import random
 from typing import Any

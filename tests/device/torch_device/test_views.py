@@ -1,7 +1,5 @@
 """Views of tensors on the device: the same sizes, strides, elements and errors as the CPU's."""
 
-from __future__ import annotations
-
 import random
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Operations of torch on the device, compared with the CPU's; what runs on the CPU is counted."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 

@@ -3,8 +3,6 @@
 ``python -m tests.device.torch_ops.distribution_tails --draws 1e9`` draws so many of each; test_distributions.py fewer.
 """
 
-from __future__ import annotations
-
 import argparse
 import math
 import sys

@@ -5,8 +5,6 @@ Each learns a small task that can be learnt. Eagerly nothing may run on the CPU;
 CPU's model, which gives the same outputs.
 """
 
-from __future__ import annotations
-
 import copy
 import math
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Small models, with a training step each."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

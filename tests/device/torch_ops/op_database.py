@@ -3,8 +3,6 @@
 The samples are torch's, with its strides and offsets; a few of each operator's are run, spread over all of them.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field

@@ -5,8 +5,6 @@ that of its tensors.
 TRITON_SPIRV_CHECK_BOUNDS=1, which reports accesses outside tensors instead of the operation's own error.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any

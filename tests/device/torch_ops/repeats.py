@@ -10,8 +10,6 @@ passed are compared.
 beginning with "repeated" where a call that is not repeated gives something else, and ends with 1 if one is.
 """
 
-from __future__ import annotations
-
 import argparse
 import math
 import sys

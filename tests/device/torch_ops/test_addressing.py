@@ -1,7 +1,5 @@
 """The text of addresses, evaluated: it gives where torch has an element, in 64 bits where 32 do not reach."""
 
-from __future__ import annotations
-
 import itertools
 import random
 from typing import Any

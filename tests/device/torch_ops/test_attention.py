@@ -1,7 +1,5 @@
 """scaled_dot_product_attention by kernels, with its gradients, and what is composed instead."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

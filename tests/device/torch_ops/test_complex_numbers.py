@@ -1,7 +1,5 @@
 """Complex numbers on the device, with their gradients: rotary embeddings, and what is computed element by element."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Convolutions and pooling, with their gradients."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The CTC loss and its gradient, on the device alone, against the CPU's."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

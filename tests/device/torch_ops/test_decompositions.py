@@ -1,7 +1,5 @@
 """QR, eigenvalues, singular values and least squares, which LAPACK computes on the CPU."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """torchvision's nms and roi_align, against what they are defined by."""
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 from typing import Any

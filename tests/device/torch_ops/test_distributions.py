@@ -1,7 +1,5 @@
 """Random numbers at the ends of their distributions' support, and in the tails."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from itertools import product

@@ -5,8 +5,6 @@ torch's CPU code has two ways, of vectors and of single numbers, which do not al
 what float64 gives, rounded.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from typing import Any

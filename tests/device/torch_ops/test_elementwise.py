@@ -1,7 +1,5 @@
 """The generator of elementwise kernels: types, shapes, strides, variants, and every operation of its tables."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Fourier transforms against NumPy's in float64 and the CPU's: values, strides, gradients, how many launches."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Fused steps of optimizers, against float64 on the CPU, one parameter at a time: they never run on the CPU."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Histograms on the device alone, against the CPU's."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

@@ -1,7 +1,5 @@
 """Reading and writing at indices, losses of classes, and what happens with an index out of range."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """benchmarks/library_models on torch's own models: docs/internals/torch-models.md has those of other libraries."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Small dense linear algebra: factors, solutions, inverses, determinants, and their gradients, in batches."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Lists of tensors in one kernel: ``_foreach_…``, optimizers, scaled gradients."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Matrix products with any strides, and linear layers with their gradients."""
 
-from __future__ import annotations
-
 import ast
 import gc
 from dataclasses import replace

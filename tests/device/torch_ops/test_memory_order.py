@@ -1,8 +1,6 @@
 """Results have the CPU's strides, with channels last in memory and with transposed operands. torch's compiler predicts
 the strides of convolutions."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

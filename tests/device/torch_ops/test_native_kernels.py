@@ -1,7 +1,5 @@
 """Operations that torch calls as native kernels: as on the CPU, whether a call is like an earlier one or not."""
 
-from __future__ import annotations
-
 import contextlib
 import gc
 import random

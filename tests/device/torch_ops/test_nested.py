@@ -1,7 +1,5 @@
 """Attention of jagged nested tensors, and nested tensors of the old layout."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A size that was not seen before needs no other kernel than earlier sizes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """docs/internals/torch-operations.tsv says what torch's own database of operators gives on the device."""
 
-from __future__ import annotations
-
 import random
 import sys
 

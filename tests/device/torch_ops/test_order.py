@@ -1,7 +1,5 @@
 """Where extremes are, running sums and extremes, sorting, and elements that a condition selects."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

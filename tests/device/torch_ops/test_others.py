@@ -1,7 +1,5 @@
 """Operations of several families that a table and small tensors do for: searches, patches, halves, RMS norm."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

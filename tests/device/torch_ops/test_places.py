@@ -1,7 +1,5 @@
 """Wrong places and lengths raise, and nothing outside of tensors is touched."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Operations that repeat earlier calls of their kind: their results, and which calls are told apart."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Random numbers that are made on the device."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

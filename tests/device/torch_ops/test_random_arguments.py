@@ -1,7 +1,5 @@
 """Arguments of random operations: the device refuses what torch's CPU refuses, in its words."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """LSTM, GRU and their cells: values, gradients, and how many kernels they are."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

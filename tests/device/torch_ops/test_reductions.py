@@ -1,7 +1,5 @@
 """The generator of reductions, softmax and norms."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

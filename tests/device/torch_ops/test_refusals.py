@@ -1,7 +1,5 @@
 """What torch refuses on the CPU is refused with the same class of error."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Calls that are repeated give what they give anew, wherever their tensors are."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

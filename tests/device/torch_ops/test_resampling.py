@@ -1,7 +1,5 @@
 """Interpolation, pooling by mean and padding, with their gradients."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

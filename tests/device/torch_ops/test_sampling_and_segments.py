@@ -1,7 +1,5 @@
 """grid_sample, and reductions of elements that an index or offsets put together."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -2,8 +2,6 @@
 value's size and of how much an error of half a unit in the argument's last place makes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import mpmath

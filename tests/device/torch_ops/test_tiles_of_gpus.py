@@ -1,7 +1,5 @@
 """The tiles and parts that kernels have on a GPU, computed by whatever device there is."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Operations that torch's own kernels do on the memory of the device, where that is the processor."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Callable, Iterator

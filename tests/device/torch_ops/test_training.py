@@ -1,7 +1,5 @@
 """Training steps (forward, loss, backward, AdamW) that run on the device alone, to the losses of the CPU."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

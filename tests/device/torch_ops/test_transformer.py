@@ -1,7 +1,5 @@
 """nn.TransformerEncoder and nn.MultiheadAttention in inference, where torch calls one operation a layer."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

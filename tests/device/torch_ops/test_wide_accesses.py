@@ -1,8 +1,6 @@
 """Kernels of two dimensions read and write neighbours together where sizes and strides are multiples of 16, and each
 element by itself where they are not."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import Any

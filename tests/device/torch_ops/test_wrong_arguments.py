@@ -1,7 +1,5 @@
 """Wrong arguments of torch's operators: both devices raise, or both agree, but for what the page says."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -7,8 +7,6 @@ operators, ``--sample 40 --seed 3`` so many of them. docs/internals/torch-wrong-
 has what stays different, and why.
 """
 
-from __future__ import annotations
-
 import argparse
 import functools
 import itertools

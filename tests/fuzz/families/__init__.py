@@ -1,7 +1,5 @@
 """The families of kernels that are made of steps."""
 
-from __future__ import annotations
-
 from tests.fuzz.families import (
     aliasing,
     atomics,

@@ -1,8 +1,6 @@
 """Arguments that are one tensor, or views of one: tiles are loaded through some of them and stored through others, with
 a wait of all invocations between."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Atomic operations of several programs on shared places and on places of their own."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from tests.fuzz.steps import TYPES, Array, Family, Writer, place

@@ -1,8 +1,6 @@
 """Loops and branches that data decides: their bounds and conditions are reductions or numbers that were loaded, and
 they carry tiles of every type, conditions, pointers and scalars."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import Any
 

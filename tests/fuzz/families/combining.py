@@ -1,7 +1,5 @@
 """Reductions and scans with functions of the kernel's own, on tuples of types that differ."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

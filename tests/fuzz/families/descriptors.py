@@ -1,7 +1,5 @@
 """Tensor descriptors of one to five dimensions: blocks partly outside, rows that are gathered, atomic stores."""
 
-from __future__ import annotations
-
 import itertools
 import operator
 

@@ -1,8 +1,6 @@
 """Dots of every type and of sizes from 1 on, in two and three dimensions, with and without an accumulator, of operands
 as they were loaded or scaled along a dimension, on the device's matrix units and without them."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from tests.fuzz.steps import Family, Writer

@@ -1,8 +1,6 @@
 """Loads at indices that are computed of numbers of either sign: quotients, remainders, shifts and choices of blocks
 beginning at multiples of their size. There vectors are loaded where the compiler knows of runs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Integers of every width, signed and unsigned: arithmetic with Triton's promotion, casts, reductions, scans."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from tests.fuzz.steps import TYPES, Array, Family, Value, Writer

@@ -1,8 +1,6 @@
 """Nests of loops with constant bounds, in the kernel and in functions that are applied to each element, which turn too
 often for some drivers: the values are right, or the launch says so."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from tests.fuzz.steps import Family, Writer, place

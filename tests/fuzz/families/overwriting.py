@@ -1,7 +1,5 @@
 """Tiles and numbers that are loaded, overwritten where they or others lay, and used afterwards."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from tests.fuzz.steps import Array, Family, Value, Writer, place

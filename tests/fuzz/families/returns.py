@@ -3,8 +3,6 @@
 A function's text runs as Python on NumPy's arrays for the expected values.
 """
 
-from __future__ import annotations
-
 import random
 from types import SimpleNamespace
 from typing import Any

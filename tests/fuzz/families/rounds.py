@@ -1,7 +1,5 @@
 """Loops that load tiles and add them up, between stores that may overlap with what they load, or with such stores."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Tiles of one to five dimensions: what moves elements, and booleans among them."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from tests.fuzz.steps import TYPES, Family, Value, Writer

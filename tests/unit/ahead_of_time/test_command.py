@@ -1,7 +1,5 @@
 """``triton-spirv compile`` and ``profiles`` without a device: what they refuse, and that nothing is half-written."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

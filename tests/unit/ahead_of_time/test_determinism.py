@@ -1,7 +1,5 @@
 """Compiling does not depend on Python's hash seed: another process gives the same words."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The signature that is suggested for a kernel without one compiles the kernel where its guesses are right."""
 
-from __future__ import annotations
-
 import importlib
 from typing import Any
 

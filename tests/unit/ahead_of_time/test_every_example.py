@@ -1,7 +1,5 @@
 """Every kernel of every example compiles ahead of time for every profile that comes with the backend, and validates."""
 
-from __future__ import annotations
-
 import ast
 import shutil
 import subprocess

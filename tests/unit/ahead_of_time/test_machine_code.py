@@ -1,7 +1,5 @@
 """Machine code that was compiled ahead of time, loaded in Python on the CPU device, in processes of its own."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -4,8 +4,6 @@
 (``readable/``), so that a change can be read; say in the commit why they changed.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

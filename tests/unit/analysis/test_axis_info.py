@@ -1,7 +1,5 @@
 """Claims of the axis analysis against values computed with NumPy."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any

@@ -5,8 +5,6 @@ strong ones and weak ones, the rule says what it claims of the result; that has 
 which those claims are true of. A rule without a case here fails (``test_every_rule_has_a_case``).
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

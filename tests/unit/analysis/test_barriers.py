@@ -1,7 +1,5 @@
 """Before which operations invocations wait, by the accesses that are parted."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

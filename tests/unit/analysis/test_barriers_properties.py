@@ -1,7 +1,5 @@
 """What analysis/barriers.py concludes, against the definitions: all pairs of invocations, all paths."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 from triton.backends.spirv.analysis.barriers import (

@@ -1,7 +1,5 @@
 """Which combinations commute: texts of which it is known, and random ones against all numbers of two bits."""
 
-from __future__ import annotations
-
 import itertools
 import random
 

@@ -1,7 +1,5 @@
 """Integer arithmetic on known numbers, against NumPy's."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

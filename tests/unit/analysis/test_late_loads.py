@@ -1,7 +1,5 @@
 """A load that is left until its dots reads what it would have read: every order of few operations of each kind."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import replace
 

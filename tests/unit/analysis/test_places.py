@@ -1,7 +1,5 @@
 """Whether two elements of a tensor of pointers may be the same."""
 
-from __future__ import annotations
-
 import pytest
 from triton.backends.spirv.analysis.places import no_two_alike
 from triton.backends.spirv.ttgir.parser import parse_module

@@ -1,7 +1,5 @@
 """Which pointers are held as 32-bit offsets."""
 
-from __future__ import annotations
-
 import pytest
 from triton.backends.spirv.analysis.pointer_range import pointer_bases
 from triton.backends.spirv.ttgir.ir import Value

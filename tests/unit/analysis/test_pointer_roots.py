@@ -1,7 +1,5 @@
 """Which arguments a pointer may have come from."""
 
-from __future__ import annotations
-
 import pytest
 from triton.backends.spirv.analysis.pointer_roots import accesses, pointer_roots
 from triton.backends.spirv.ttgir.parser import parse_module

@@ -1,7 +1,5 @@
 """Where loops carry a tile on that they turn around."""
 
-from __future__ import annotations
-
 import pytest
 from triton.backends.spirv.analysis.turned_tiles import turned_carried_tiles
 from triton.backends.spirv.ttgir.parser import parse_module

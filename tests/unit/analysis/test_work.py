@@ -1,7 +1,5 @@
 """How much a launch moves and computes, by the rows of its operations."""
 
-from __future__ import annotations
-
 import pytest
 from triton.backends.spirv.analysis.pointer_roots import pointer_roots
 from triton.backends.spirv.analysis.work import Work, launch_work

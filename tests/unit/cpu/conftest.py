@@ -1,7 +1,5 @@
 """What tests of machine code run for."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.unit.cpu.kernels import PROFILES_HERE

@@ -1,7 +1,5 @@
 """Kernels compiled for a processor and run in this process, without a device."""
 
-from __future__ import annotations
-
 import platform
 import struct
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Transposes by way of arrays: the results, and how many values straight code keeps at a time."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import triton

@@ -1,7 +1,5 @@
 """Atomic sums of neighbouring elements, made together, and counters that only one thread has."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import triton

@@ -1,7 +1,5 @@
 """Programs whose int8 products are by tiles of registers where the system permits that, beside torch's own."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Files of machine code in the cache: what is damaged, of another key, or in a folder of others is not executed."""
 
-from __future__ import annotations
-
 import logging
 import os
 import struct

@@ -1,7 +1,5 @@
 """Atomic updates that each of several threads keeps in a log and makes later, together."""
 
-from __future__ import annotations
-
 import ctypes
 import re
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Elements at places that loaded numbers say."""
 
-from __future__ import annotations
-
 import ctypes
 import mmap
 from typing import Any

@@ -1,7 +1,5 @@
 """Loops over strips around the rounds of a loop: sums of rows stay as they are to the bit."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import triton

@@ -1,7 +1,5 @@
 """How values differ between lanes, where sums stay within their type and where they pass its end."""
 
-from __future__ import annotations
-
 import pytest
 from triton.backends.spirv.cpu.lane_shapes import LaneShape, added, of_lanes, scaled, uniform
 

@@ -1,7 +1,5 @@
 """What lanes do together and apart: control flow, masks and accesses, in every set of instructions of this machine."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Code of thousands of instructions without a branch: blocks of LLVM IR are cut, as their time is more than linear."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Sorts of long tensors: exchanges along many dimensions of two elements, in loops (transforms/cpu/hypercubes.py)."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import triton

@@ -1,7 +1,5 @@
 """Tiles of many rows of many registers are a loop over rows, with loops over strips of a row inside."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import ml_dtypes

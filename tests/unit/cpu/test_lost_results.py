@@ -1,7 +1,5 @@
 """Exponentials that are 0: masked lanes of a softmax, which microcode would compute, one vector after the other."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

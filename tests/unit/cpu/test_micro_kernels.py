@@ -1,7 +1,5 @@
 """Products of whole tiles by the micro-kernels of each host, against NumPy in float64."""
 
-from __future__ import annotations
-
 import itertools
 import platform
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Products of rounds of bfloat16 by an instruction that adds two products: they have the bits of FMA."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from triton.backends.spirv.abi.tile_products import RoundsProduct

@@ -1,7 +1,5 @@
 """Atomic updates where a thread is alone, which are plain loads and stores, and where it is not."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The order in which programs run: along the axis in which stores follow each other, where nothing can wait."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

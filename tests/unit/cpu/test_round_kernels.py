@@ -1,7 +1,5 @@
 """Products of rounds of a loop, with factors in device memory, against NumPy in float64."""
 
-from __future__ import annotations
-
 import ctypes
 import mmap
 from collections.abc import Iterator

@@ -1,8 +1,6 @@
 """Frames of machine code as each system wants them: Windows adds pages to a stack one after the other, and what looks
 into an exception there may write below the stack pointer."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Kernels with dots as the CPU device computes them, against NumPy in float64: odd sizes, neighbours untouched."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

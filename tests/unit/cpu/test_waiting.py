@@ -1,7 +1,5 @@
 """Loops in which a program waits for another one: it sleeps after a while."""
 
-from __future__ import annotations
-
 import threading
 import time
 from typing import Any

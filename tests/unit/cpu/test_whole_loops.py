@@ -1,8 +1,6 @@
 """Loops of products whose rounds are multiplied at once (transforms/cpu/whole_loops.py), against NumPy in float64: what
 the masks leave out, where addresses come around, and loops that have to stay as they are."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

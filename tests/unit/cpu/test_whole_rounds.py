@@ -1,7 +1,5 @@
 """Rounds of a loop over strips whose lanes are all within bounds: the results, and the code without masks."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The estimate of bank conflicts, against cases whose steps are known."""
 
-from __future__ import annotations
-
 import pytest
 from triton.backends.spirv.capabilities import PROFILES
 from triton.backends.spirv.inspection.banks import fewest, shared_accesses, steps

@@ -1,7 +1,5 @@
 """What doctor says of small devices, before a kernel does."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from triton.backends.spirv.capabilities import PROFILES

@@ -1,7 +1,5 @@
 """NVIDIA's machine code, from caches that the test writes as its driver does, with code from upstream's ptxas."""
 
-from __future__ import annotations
-
 import ctypes
 import struct
 import subprocess

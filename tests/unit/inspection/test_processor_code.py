@@ -1,7 +1,5 @@
 """What the verbs of ``triton-spirv`` show of the CPU device: machine code beside its source, peaks, kernels."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

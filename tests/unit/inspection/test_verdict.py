@@ -1,7 +1,5 @@
 """The first sentence of the page about a kernel: measurements come before what the code looks like."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Encodings and shapes for hypothesis to draw."""
 
-from __future__ import annotations
-
 from hypothesis import strategies as st
 from triton.backends.spirv.layouts.linear import LinearLayout
 from triton.backends.spirv.ttgir.encodings import BlockedEncoding

@@ -1,7 +1,5 @@
 """Encodings against upstream's own conversion to linear layouts, as Gluon exposes it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

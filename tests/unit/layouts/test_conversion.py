@@ -1,7 +1,5 @@
 """Conversion plans, simulated over every register, lane and warp."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import pytest

@@ -1,7 +1,5 @@
 """Plans of dots on matrix units, carried out on element names: every product is made once, of the right elements."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 

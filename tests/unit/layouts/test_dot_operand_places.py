@@ -1,7 +1,5 @@
 """The layout of dot operands: a bijection, rows contiguous, stores of different steps in different banks."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import pytest

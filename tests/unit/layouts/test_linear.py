@@ -1,7 +1,5 @@
 """Linear layouts and the algebra below them, against plain enumeration."""
 
-from __future__ import annotations
-
 from functools import reduce
 from itertools import product
 from operator import xor

@@ -1,7 +1,5 @@
 """Registers of operands that are broadcast, expanded and transposed: the same elements, in every lane and warp."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest

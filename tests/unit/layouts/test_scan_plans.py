@@ -1,7 +1,5 @@
 """Scan plans, simulated over every register, lane and warp with a combination that is not commutative."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import pytest

@@ -1,7 +1,5 @@
 """Upstream's allocation of workgroup memory suffices for every plan, and where it gives none none is needed."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -8,8 +8,6 @@ rounded to the format. Where a degree is given, it is the polynomial of that deg
 least, here below twice as much. Needs mpmath.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

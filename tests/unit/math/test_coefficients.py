@@ -1,7 +1,5 @@
 """coefficients.txt holds what derive_coefficients.py derives."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import mpmath

@@ -1,7 +1,5 @@
 """Constants of narrow float formats as MLIR prints them: six digits, or more where those do not tell it apart."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import ml_dtypes

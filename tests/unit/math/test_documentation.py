@@ -1,7 +1,5 @@
 """docs/internals/math.md states the bounds that the device tests hold the functions to."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from tests.device.math.bounds import ABSOLUTE, BINARY, BOUNDS

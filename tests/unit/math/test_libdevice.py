@@ -1,7 +1,5 @@
 """tl.extra.libdevice has every function that upstream declares, each with an emitter."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The rules of overlay/…/driver_selection.py, on stand-in driver classes; no triton is imported."""
 
-from __future__ import annotations
-
 import importlib.util
 import logging
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Where buffers lie, and what operations may take next to them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """The benchmark that counts barriers (docs/internals/analysis.md) sees the barriers of a kernel that is compiled."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Which schedules there are, and which is expected to be faster."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

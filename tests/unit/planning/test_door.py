@@ -1,7 +1,5 @@
 """The plan by which a kernel was laid out goes to the stage that emits it, so that no module is planned twice."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,8 +1,6 @@
 """How attention and its gradients are laid out on NVIDIA's driver: what is loaded ahead, held in registers, and kept in
 shared memory."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Which registers are read: of vectors the first, through arithmetic, loops and branches; everything where in doubt."""
 
-from __future__ import annotations
-
 import pytest
 from triton.backends.spirv.capabilities import Capabilities
 from triton.backends.spirv.errors import LoweringError

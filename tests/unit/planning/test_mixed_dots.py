@@ -1,7 +1,5 @@
 """A kernel has matrix units for all of its dots or for none: one dot that a device has none for decides."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """A stage of a kernel that a user has put in the place of the compiler's."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

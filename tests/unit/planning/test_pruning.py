@@ -1,7 +1,5 @@
 """Autotuning skips configurations that need too much shared memory, at little cost, and is told once."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Where exchanges lie, so that invocations wait less: what lies where, and which barriers are left."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Shared memory that kernels with dots take, against what upstream's layouts for sm_80 take and what devices have."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

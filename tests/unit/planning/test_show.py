@@ -1,7 +1,5 @@
 """The plan of a kernel as text."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

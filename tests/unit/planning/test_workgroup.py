@@ -1,7 +1,5 @@
 """How many subgroups a kernel gets."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

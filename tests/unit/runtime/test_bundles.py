@@ -1,7 +1,5 @@
 """Files that are no bundles of kernels, or damaged ones, are refused with one error."""
 
-from __future__ import annotations
-
 import json
 import struct
 from pathlib import Path

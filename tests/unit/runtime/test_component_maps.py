@@ -1,7 +1,5 @@
 """Probes of matrix units that go wrong, without a device."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

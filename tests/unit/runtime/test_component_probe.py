@@ -1,7 +1,5 @@
 """The kernel that measures component maps, and what is read from its results."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import ml_dtypes

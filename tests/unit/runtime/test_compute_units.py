@@ -1,7 +1,5 @@
 """The number of compute units, their threads and registers, from what drivers of each vendor tell."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Vulkan is one kind of device: nothing outside its rooms names a type, a function or a constant of it."""
 
-from __future__ import annotations
-
 import ast
 import io
 import re

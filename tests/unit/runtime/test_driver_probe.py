@@ -1,7 +1,5 @@
 """What the answers of the probe of a driver say of it, how that is kept, and what it changes; without a device."""
 
-from __future__ import annotations
-
 import logging
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What others report of drivers: the decision of each row, for a faked driver, version and device."""
 
-from __future__ import annotations
-
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Matrix units are asked of the instance that a device belongs to."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What the results of the probe of Exp2 say of a device, and how that is kept; without a device."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a process finds out once, whatever threads ask for it."""
 
-from __future__ import annotations
-
 import os
 import threading
 import time

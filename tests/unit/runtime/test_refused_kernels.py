@@ -1,7 +1,5 @@
 """What the error of a kernel says that a driver refuses."""
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any

@@ -1,7 +1,5 @@
 """Kinds of reports: what writes a part of the report buffer, and what reads it, agree on where it is."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import pytest

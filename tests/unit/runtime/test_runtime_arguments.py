@@ -1,7 +1,5 @@
 """Packing the argument block, without a device."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import ml_dtypes

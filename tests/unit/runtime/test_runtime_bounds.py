@@ -1,7 +1,5 @@
 """The memory that a tensor's elements lie in, as kernels that check their accesses are told."""
 
-from __future__ import annotations
-
 from typing import Any, cast
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Which device a process takes, and the command that tells it."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Which launches wait for each other's copies."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest

@@ -1,7 +1,5 @@
 """What becomes of CUDA's memory and streams, without CUDA: the driver's functions are played by a table of chunks."""
 
-from __future__ import annotations
-
 import contextlib
 import sys
 import threading

@@ -1,7 +1,5 @@
 """Choosing a device, and reading modules, without a device."""
 
-from __future__ import annotations
-
 import struct
 
 import pytest

@@ -1,7 +1,5 @@
 """The driver where no device is needed: signatures, compile-only mode, the benchmark interface."""
 
-from __future__ import annotations
-
 import logging
 import time
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Which installed drivers the environment hides from the Vulkan loader."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

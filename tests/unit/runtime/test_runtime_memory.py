@@ -1,7 +1,5 @@
 """Storage ranges, staging buffers and the NumPy view, without a device."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy

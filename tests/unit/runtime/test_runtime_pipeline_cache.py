@@ -1,7 +1,5 @@
 """Files of the pipeline cache."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

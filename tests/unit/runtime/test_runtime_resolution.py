@@ -1,7 +1,5 @@
 """What a launch with CUDA memory is given, without CUDA: the sharing of memory is played by a table."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Which of a driver's figures are a kernel's registers and spills."""
 
-from __future__ import annotations
-
 import pytest
 from triton.backends.spirv.runtime.vulkan.statistics import Executable, Statistic, plausible, registers_and_spills
 

@@ -1,7 +1,5 @@
 """CUDA's streams go on where the Vulkan device that they wait for fails; the thread that launched gets the error."""
 
-from __future__ import annotations
-
 import threading
 from typing import Any
 

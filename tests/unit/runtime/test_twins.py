@@ -1,7 +1,5 @@
 """One GPU that several drivers list, and which queue family takes kernels, without a device."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Kernels in Python for tests of the CPU device in processes of their own."""
 
-from __future__ import annotations
-
 import triton
 import triton.language as tl
 

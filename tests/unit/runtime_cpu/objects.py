@@ -1,7 +1,5 @@
 """Objects for the CPU device, compiled from LLVM IR by the LLVM inside libtriton."""
 
-from __future__ import annotations
-
 import ctypes
 import functools
 import platform

@@ -1,7 +1,5 @@
 """Kernels in LLVM IR that tests of the CPU device launch, and programs in processes of their own that do."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The CPU device: order, threads, faults, stops, forks, copies and events, with kernels in LLVM IR."""
 
-from __future__ import annotations
-
 import ctypes
 import signal
 import threading

@@ -1,8 +1,6 @@
 """Faults of kernels on the CPU device, as a user meets them: each is an exception with the kernel, the line and what to
 do, and the process and the device go on. Each program is a process of its own."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

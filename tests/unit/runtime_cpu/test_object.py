@@ -1,7 +1,5 @@
 """Loading machine code: what an object may hold, and that a damaged one is an error."""
 
-from __future__ import annotations
-
 import ctypes
 import math
 import random

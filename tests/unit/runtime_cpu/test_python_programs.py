@@ -1,7 +1,5 @@
 """The CPU device under programs in Python: each is a process of its own, whose kernels are Triton's."""
 
-from __future__ import annotations
-
 from .programs import run
 
 

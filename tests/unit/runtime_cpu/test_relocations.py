@@ -1,7 +1,5 @@
 """Relocations of both machines: each field is decoded again, from objects that are made by hand."""
 
-from __future__ import annotations
-
 import struct
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """How many threads share a kernel's launches: what its earlier launches took decides."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -6,8 +6,6 @@ FOLDER is ``include/spirv/unified1`` of SPIRV-Headers (Debian: /usr/include/spir
 spirv-headers), with spirv.core.grammar.json and the grammars of the extended instruction sets named below.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Our decoder and disassembler against SPIRV-Tools."""
 
-from __future__ import annotations
-
 import subprocess
 
 import hypothesis

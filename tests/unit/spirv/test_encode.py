@@ -1,7 +1,5 @@
 """The binary form: words, strings, and what is left out."""
 
-from __future__ import annotations
-
 import struct
 
 import hypothesis

@@ -1,7 +1,5 @@
 """Folding gives what the instruction would."""
 
-from __future__ import annotations
-
 import hypothesis
 import numpy as np
 import pytest

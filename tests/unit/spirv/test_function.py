@@ -1,7 +1,5 @@
 """Value numbering and structured control flow; every module is validated by spirv-val."""
 
-from __future__ import annotations
-
 import random
 import subprocess
 

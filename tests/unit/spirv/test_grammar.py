@@ -1,7 +1,5 @@
 """The table of Khronos' grammar: what is an id, what a literal, and what is not known."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Words carried by selections and loops instead of the elements packed in them."""
 
-from __future__ import annotations
-
 import copy
 import random
 

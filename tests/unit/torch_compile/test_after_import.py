@@ -1,7 +1,5 @@
 """Actions that wait for a module's import."""
 
-from __future__ import annotations
-
 import inspect
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Which blocks templates are tried with on which devices."""
 
-from __future__ import annotations
-
 import pytest
 
 pytest.importorskip("torch")

@@ -1,7 +1,5 @@
 """The hooks into torch's compiler: each finds what it changes in this torch, and a warning names what torch moved."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from importlib import import_module
 from types import ModuleType

@@ -1,7 +1,5 @@
 """Random functions of branching blocks as TTGIR text."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from hypothesis import strategies as st

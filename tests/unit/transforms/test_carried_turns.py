@@ -1,7 +1,5 @@
 """Tiles that a loop turns and carries on go through buffers while upstream's passes run."""
 
-from __future__ import annotations
-
 import numpy as np
 from triton.backends.spirv.transforms.carried_turns import buffer_turned_tiles, convert_turned_tiles
 from triton.backends.spirv.transforms.rewriting import Rewriter

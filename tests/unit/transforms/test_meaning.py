@@ -1,7 +1,5 @@
 """Rewrites leave what a kernel computes the same, on drawn inputs (tests/meaning.py)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Operations are made, copied, moved and erased so that values know their users; nothing else changes uses."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Which modules are read for loads of dot operands that may move; what is moved of one is in text/buffers.ttgir."""
 
-from __future__ import annotations
-
 import pytest
 from triton.backends.spirv.transforms.sink_loads import are_apart
 

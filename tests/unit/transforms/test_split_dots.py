@@ -1,7 +1,5 @@
 """Dots are cut along K into dots of the same order of sums."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

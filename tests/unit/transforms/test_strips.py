@@ -1,7 +1,5 @@
 """What is counted and tried of loops over strips, which no pattern says. What they are: text/strips.ttgir."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

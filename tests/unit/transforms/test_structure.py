@@ -3,8 +3,6 @@
 What a return, a loop and a call become is in text/structure.ttgir.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 
 from hypothesis import given, settings

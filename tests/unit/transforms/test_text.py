@@ -6,8 +6,6 @@ is asked for, and ``// WITHOUT:`` what its matrix units do not multiply. A secti
 rewrite changes nothing; ``// REFUSED:`` is in the error of one that cannot be rewritten.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from pathlib import Path

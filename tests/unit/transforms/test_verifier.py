@@ -1,7 +1,5 @@
 """What a rewrite may leave wrong is found, and named with the operation and the rewrite."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """A rewrite of ``transforms/gpu/`` runs for GPUs alone, and one of ``transforms/cpu/`` for the CPU device alone."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from types import CodeType, FunctionType
 

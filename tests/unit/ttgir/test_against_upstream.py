@@ -1,7 +1,5 @@
 """Whole modules, printed by upstream, read here and compared with upstream's own reader operation by operation."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

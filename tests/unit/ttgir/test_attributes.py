@@ -1,7 +1,5 @@
 """Attributes are read by names that rows declare, and by nothing else; operands may be."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from pathlib import Path

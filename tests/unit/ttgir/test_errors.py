@@ -1,7 +1,5 @@
 """Text that is not a module: one error that says where and what, never a partial module, never another exception."""
 
-from __future__ import annotations
-
 import pickle
 import random
 import re

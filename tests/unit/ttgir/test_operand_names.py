@@ -1,8 +1,6 @@
 """Rules ask operations for the operands, attributes and flags that their rows declare: each rule of a table beside each
 operation that it is for, also where no test reaches the line."""
 
-from __future__ import annotations
-
 import ast
 import functools
 import importlib

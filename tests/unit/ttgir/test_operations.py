@@ -1,7 +1,5 @@
 """The table of what is known of operations: no operation without a row, nothing harmless by default."""
 
-from __future__ import annotations
-
 import ast
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What the reader makes of single operations, attributes, types and locations."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

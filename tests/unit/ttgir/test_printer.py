@@ -1,7 +1,5 @@
 """Modules that are read, printed, and read again: by upstream, which must see the same module, and here."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

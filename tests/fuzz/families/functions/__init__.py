@@ -1,7 +1,5 @@
 """Functions of triton.language against their definitions: a table with a row each, and kernels of random calls."""
 
-from __future__ import annotations
-
 from tests.fuzz.families.functions.drawing import dtype_of
 from tests.fuzz.families.functions.elementwise import ELEMENTWISE
 from tests.fuzz.families.functions.folding import FOLDING

@@ -1,7 +1,5 @@
 """Shapes, and numbers with those among them at which a type ends or a function changes."""
 
-from __future__ import annotations
-
 import ml_dtypes
 import numpy as np
 

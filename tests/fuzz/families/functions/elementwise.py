@@ -1,7 +1,5 @@
 """Functions of one element of each operand: arithmetic, math functions, comparisons, conversions."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any

@@ -1,7 +1,5 @@
 """Reductions, scans and sorts."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

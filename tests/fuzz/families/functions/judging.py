@@ -1,7 +1,5 @@
 """What counts as a right value: the exact number rounded once, or one within so many units in the last place."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import ml_dtypes

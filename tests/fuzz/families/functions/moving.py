@@ -1,7 +1,5 @@
 """What moves elements or makes them: shapes, gathers, constants, places, memory. All of it is exact, bits included."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Dots, in every precision."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from tests.fuzz.families.functions import drawing, judging

@@ -1,7 +1,5 @@
 """Philox, and what is made of its words."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

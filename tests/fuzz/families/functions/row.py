@@ -1,7 +1,5 @@
 """A row of the table of functions: what is called, and what it is held to."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Neighbouring lanes hold neighbouring elements, and encodings still follow from each other."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from triton.backends.spirv.layouts.strip_layouts import ROWS, array_places, has_copies, memory_strides, strip_bits

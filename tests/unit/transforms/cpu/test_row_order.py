@@ -1,7 +1,5 @@
 """A reshape that may reorder keeps the order of rows on the CPU device, so that sums of tiles stay loops."""
 
-from __future__ import annotations
-
 import numpy as np
 from triton.backends.spirv.transforms.cpu.row_order import keep_row_order
 from triton.backends.spirv.ttgir.parser import parse_module

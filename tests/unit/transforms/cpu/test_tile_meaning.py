@@ -1,7 +1,5 @@
 """Kernels whose tiles are arrays compute what they computed before, on drawn inputs (tests/meaning.py)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Encodings that upstream relates by what they mean still mean the same when fragments are the device's."""
 
-from __future__ import annotations
-
 import pytest
 from triton.backends.spirv.capabilities import PROFILES
 from triton.backends.spirv.transforms.schedule import Options

@@ -1,7 +1,5 @@
 """Which lanes store together, and that every element is still stored by one of them."""
 
-from __future__ import annotations
-
 import pytest
 from triton.backends.spirv.layouts.distributed import INPUTS, distributed_layout
 from triton.backends.spirv.transforms.gpu.store_lanes import _addresses, _turns, reorder_storing_lanes

@@ -1,7 +1,5 @@
 """What is used transposed alone is computed transposed, and comes to the same."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 
