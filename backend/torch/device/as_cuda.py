@@ -16,6 +16,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from importlib import import_module
+from inspect import isfunction
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
@@ -38,6 +39,7 @@ _TYPE: Any = torch.device.__dict__["type"]
 #: Whose code is told "spirv" all the same, autoload/'s too; a module of Dynamo's reads what a traced function reads.
 _TOLD = frozenset({"torch", "triton", moved_in_place.__module__.partition(".")[0]})
 _TRACED = "torch._dynamo.variables.constant"
+_HOOKS = "_push_saved_tensors_default_hooks"
 _lock = threading.Lock()
 _depth = 0
 _typed = 0
@@ -142,23 +144,42 @@ def _make(operation: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]
     return make
 
 
+def _held(function: Callable[..., Any]) -> Callable[..., Any]:
+    """``function``, in which the name means the device, too: it runs in another thread, or within a call of torch."""
+
+    @functools.wraps(function)
+    def run(*args: Any, **how: Any) -> Any:
+        if not _depth:
+            return function(*args, **how)
+        with _TypedDevices() if _typed else _Devices():
+            return function(*args, **how)
+
+    return run
+
+
 def _start(own: Callable[..., None]) -> Callable[..., None]:
-    """threading.Thread.start() for threads that begin in the region: the name means the device in them, too."""
+    """threading.Thread.start() for threads that begin in the region."""
 
     @functools.wraps(own)
     def start(thread: threading.Thread) -> None:
-        run = thread.run
-
-        def run_with_names() -> None:
-            if not _depth:
-                return run()
-            with _TypedDevices() if _typed else _Devices():
-                run()
-
-        thread.run = run_with_names  # type: ignore[method-assign]
+        thread.run = _held(thread.run)  # type: ignore[method-assign]
         own(thread)
 
     return start
+
+
+def _saving(own: Callable[..., None]) -> Callable[..., None]:
+    """What torch.autograd.graph.saved_tensors_hooks calls for hooks, which run within the calls that save tensors."""
+    return lambda pack, unpack: own(_held(pack), _held(unpack))
+
+
+def _faking(own: Callable[..., None]) -> Callable[..., None]:
+    """torch.library.Library._register_fake()."""
+
+    def register(library: Any, name: str, fake: Any, _stacklevel: int = 1, **how: Any) -> None:
+        own(library, name, _held(fake), _stacklevel + 1, **how)
+
+    return register
 
 
 def _restored(storage: Any, location: str) -> Any:
@@ -184,6 +205,7 @@ def _implementing(own: Callable[..., None]) -> Callable[..., None]:
 
     def impl(library: Any, name: Any, kernel: Any, dispatch_key: str = "", **how: Any) -> None:
         key = dispatch_key or library.dispatch_key
+        kernel = _held(kernel) if isfunction(kernel) and kernel is not torch.library.fallthrough_kernel else kernel
         over = how | {"allow_override": True}
         own(library, name, kernel, dispatch_key, **(over if key == "PrivateUse1" else how))
         if key == "CUDA":
@@ -233,6 +255,8 @@ def _begin() -> None:
     # Triton's NVIDIA driver asks torch.cuda whether it is the one: Triton chooses before that answers.
     import_module("triton.runtime.driver").driver.active  # noqa: B018
     saving: Any = torch.serialization
+    scripts: Any = torch.jit._serialization
+    chosen = scripts.validate_map_location
     made: list[tuple[Any, str, Any]] = takers()
     made += [(torch.cuda, name, value) for name, value in (answers(getattr(torch, NAME)) | TYPED).items()]
     made += [(import_module("torch.cuda.graphs"), name, value) for name, value in GRAPHS.items()]
@@ -246,6 +270,9 @@ def _begin() -> None:
         (saving, "_get_restore_location", _restoring(saving._get_restore_location)),
         (threading.Thread, "start", _start(threading.Thread.start)),
         (torch.library.Library, "impl", _implementing(torch.library.Library.impl)),
+        (torch.library.Library, "_register_fake", _faking(torch.library.Library._register_fake)),
+        (scripts, "validate_map_location", lambda place=None: chosen(renamed(place))),
+        (_C._autograd, _HOOKS, _saving(getattr(_C._autograd, _HOOKS))),
         (_C, "_CUDAGraph", GRAPHS["CUDAGraph"]),
         (_C, "_cuda_getCurrentRawStream", lambda device: 0),
         (_C, "_cuda_cudaCachingAllocator_is_enabled", lambda: True),

@@ -128,6 +128,10 @@ _WORDS: dict[str, tuple[Callable[[], Any], Any]] = {
         lambda: _loaded(torch.ones(2, device="cuda"), map_location={"cuda:0": "cpu"}).device.type,
         "cpu",
     ),
+    "loaded script": (lambda: _script().weight.device.type, "spirv"),
+    "saved for backward, pinned": (lambda: _offloaded(), [2.0, 2.0]),
+    "in an operation": (lambda: _operation(lambda call: call), [4.0, 4.0]),
+    "in a compiled operation": (lambda: _operation(lambda call: torch.compile(call, fullgraph=True)), [4.0, 4.0]),
     "of a type": (lambda: isinstance(torch.cuda.FloatTensor([1, 2]), torch.cuda.FloatTensor), True),
     "of no type": (lambda: isinstance(torch.ones(2), (torch.cuda.FloatTensor, torch.cuda.IntTensor)), False),
     "moved to a type": (lambda: _inside(lambda: torch.ones(2).type(torch.cuda.HalfTensor).dtype), torch.float16),
@@ -140,6 +144,33 @@ _WORDS: dict[str, tuple[Callable[[], Any], Any]] = {
     "stream": (lambda: torch.Stream("cuda:0").device, torch.device("spirv", 0)),
     "event": (lambda: (torch.Event("cuda").device.type, issubclass(torch.cuda.Event, torch.Event)), ("spirv", True)),
 }
+
+
+def _script() -> Any:
+    file = io.BytesIO()
+    torch.jit.save(torch.jit.script(torch.nn.Linear(2, 2)), file)
+    file.seek(0)
+    return torch.jit.load(file, map_location="cuda")
+
+
+def _offloaded() -> list[float]:
+    x = torch.ones(2, device="cuda", requires_grad=True)
+    with torch.autograd.graph.save_on_cpu(pin_memory=True):
+        y = x * x
+    y.sum().backward()
+    assert x.grad is not None
+    return x.grad.tolist()
+
+
+def _operation(way: Callable[[Callable[..., Any]], Callable[..., Any]]) -> list[float]:
+    """What the code of an operation of the program's own names, which torch runs within the call."""
+
+    @torch.library.custom_op("spirv_as_cuda::more", mutates_args=())
+    def more(x: torch.Tensor) -> torch.Tensor:
+        return x + torch.ones(x.shape).cuda() + torch.ones(x.shape).to("cuda")
+
+    more.register_fake(lambda x: torch.empty(x.shape, device="cuda"))
+    return way(lambda x: more(x) + 1)(torch.ones(2, device="cuda")).tolist()
 
 
 def _autocast(block: torch.autocast) -> torch.dtype:
