@@ -3,16 +3,20 @@ once and replayed (runtime/launches/graph.py). A graph keeps its tensors itself,
 
 from __future__ import annotations
 
+import functools
 import threading
 from contextlib import ExitStack
 from typing import Any
 from unittest import mock
 
 import torch
+from torch.cuda import graphs
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from ...runtime import Graph
 from .random_state import CAPTURED, Draws
+
+_made = graphs.make_graphed_callables
 
 
 class CUDAGraph:
@@ -69,6 +73,18 @@ class graph:
 
     def __exit__(self, *error: Any) -> None:
         self.cuda_graph.capture_end(*error)
+
+
+@functools.wraps(graphs.make_graphed_callables)
+def make_graphed_callables(callables: Any, *args: Any, **how: Any) -> Any:
+    """torch's own, whose parameters get copies of gradients: those that stay would be written by the next replay, and
+    with CUDA they are (pytorch/pytorch#181723)."""
+    made = _made(callables, *args, **how)
+    for each in callables if isinstance(callables, tuple) else (callables,):
+        for parameter in each.parameters() if isinstance(each, torch.nn.Module) else ():
+            if parameter.requires_grad:
+                parameter.register_hook(torch.clone)
+    return made
 
 
 def _refuse_numbers_of_the_host(optimizer: Any, *_: Any) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from ...runtime import NAME, device_index
-from .cuda_graphs import CUDAGraph, graph, graph_pool_handle
+from .cuda_graphs import CUDAGraph, graph, graph_pool_handle, make_graphed_callables
 from .random_state import GENERATOR, CudaGenerator, default_generator
 
 _Generator = torch.Generator
@@ -76,7 +76,7 @@ CONSTANT: dict[str, Any] = {
 }
 
 #: Names of torch.cuda and torch.cuda.graphs for graphs.
-GRAPHS = {one.__name__: one for one in (CUDAGraph, graph, graph_pool_handle)}
+GRAPHS = {one.__name__: one for one in (CUDAGraph, graph, graph_pool_handle, make_graphed_callables)}
 
 
 def renamed(value: Any) -> Any:

@@ -12,7 +12,7 @@ from torch import Tensor
 from .dtypes import OnHost, computed_in
 from .elementwise import Body, run
 from .expressions import POWERS
-from .pointwise import apply, check_output, output_strides
+from .pointwise import apply, check_output, of_type, output_strides
 from .reducing import SUM, reduce
 from .strided_shapes import resized
 
@@ -202,8 +202,13 @@ def _bce_with_logits(
     return loss if reduction == _NONE else _reduced(loss, reduction, None)
 
 
+def _log_sigmoid(self: Tensor) -> tuple[Tensor, Tensor]:
+    out = torch.empty(self.shape, dtype=self.dtype, device=self.device)
+    return apply("log_sigmoid:", {"self": self}, out), self.new_empty(0)
+
+
 def _log_sigmoid_out(self: Tensor, *, output: Tensor, buffer: Tensor) -> tuple[Tensor, Tensor]:
-    return apply("log_sigmoid:", {"self": self}, output), resized(buffer, (0,))
+    return apply("log_sigmoid:", {"self": self}, of_type(output, self.dtype, self.shape)), resized(buffer, (0,))
 
 
 def _slope(case: str, grad_output: Tensor, self: Tensor) -> Tensor:
@@ -262,7 +267,7 @@ TABLE: dict[str, Callable[..., Any]] = {
     "binary_cross_entropy": _bce,
     "binary_cross_entropy_backward": _bce_backward,
     "binary_cross_entropy_with_logits": _bce_with_logits,
-    "log_sigmoid_forward": lambda self: (apply("log_sigmoid:", {"self": self}, None), self.new_empty(0)),
+    "log_sigmoid_forward": _log_sigmoid,
     "log_sigmoid_forward.output": _log_sigmoid_out,
     "log_sigmoid_backward": lambda grad, self, _: _slope("log_sigmoid_backward:", grad, self),
     "mish_backward": lambda grad, self: _slope("mish_backward:", grad, self),

@@ -222,6 +222,18 @@ def test_make_graphed_callables() -> None:
             torch.testing.assert_close(ours, wanted)
 
 
+def test_gradients_of_graphed_callables_are_added_up() -> None:
+    """The graph's own memory, which the next replay writes, is no gradient that stays."""
+    model, batches = _model(), torch.randn(3, 7, 12, device="cuda")
+    twin = copy.deepcopy(model)
+    graphed = torch.cuda.make_graphed_callables(model, (torch.randn(7, 12, device="cuda"),))
+    for batch in batches:
+        for one in (graphed, twin):
+            one(batch).square().sum().backward()
+    for ours, wanted in zip(graphed.parameters(), twin.parameters(), strict=True):
+        torch.testing.assert_close(ours.grad.cpu(), wanted.grad.cpu())
+
+
 @pytest.mark.parametrize(
     "use",
     [

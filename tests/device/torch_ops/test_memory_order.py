@@ -109,6 +109,7 @@ _IMAGES: dict[str, Callable[[torch.Tensor], Any]] = {
     "max_unpool": lambda x: F.max_unpool2d(*F.max_pool2d(x, 2, return_indices=True), 2),
     "batch_norm": lambda x: F.batch_norm(x, None, None, training=True),
     "group_norm": lambda x: F.group_norm(x, 2),
+    "logsigmoid": F.logsigmoid,
     "max_pool3d": lambda x: F.max_pool3d(x.unflatten(1, (4, 2)).contiguous(memory_format=_LAST_3D), (1, 2, 2)),
 }
 

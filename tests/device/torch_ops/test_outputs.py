@@ -158,6 +158,7 @@ _REFUSED_OUTPUTS: dict[str, _Function] = {
         )
         for name in ("sum", "mean", "prod", "nansum", "cumsum", "cumprod")
     },
+    "logsigmoid of another type": lambda x, out: torch._C._nn.log_sigmoid(x.double(), out=out),
     "mean of integers": lambda x, out: torch.mean(x[None].int(), 0, out=out),
     "silu of integers": lambda x, out: F.silu(x.int()),
     "an output that is read": lambda x, out: (lambda one: torch.addcdiv(x, one, one, out=one))(out[:1]),
