@@ -75,7 +75,7 @@ def lines_of(*tensors: Tensor) -> list[Tensor]:
     return [tensor if tensor.dim() else tensor.view(1) for tensor in tensors]
 
 
-def _fitting(dim: int, index: Tensor, self: Tensor, *sources: Tensor) -> int:
+def fitting(dim: int, index: Tensor, self: Tensor, *sources: Tensor) -> int:
     """``dim`` from 0 on. Raises OnHost for one that is none, and for an index that is larger than ``self`` in another
     dimension, or than a source in any."""
     wanted, size, *others = (tuple(tensor.shape) or (1,) for tensor in (index, self, *sources))
@@ -94,7 +94,7 @@ def _line(tensor: Tensor, dim: int) -> dict[str, int]:
 
 def _gather(self: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False, out: Tensor) -> Tensor:
     check_index(index, self)
-    at = _fitting(dim, index, self)
+    at = fitting(dim, index, self)
     of_type(out, self.dtype, index.shape)
     source, places, result = lines_of(self, index, out)
     if not source.numel() and places.numel():
@@ -170,7 +170,7 @@ def _of_pairs(index: Tensor) -> Tensor:
 
 def _scatter_add(self: Tensor, dim: int, index: Tensor, src: Tensor, *, out: Tensor) -> Tensor:
     check_index(index, self)
-    dim = _fitting(dim, index, self, src)
+    dim = fitting(dim, index, self, src)
     if self.is_complex():
         pairs, dim, given = _in_pairs(self, dim, out, src)
         pairs.scatter_add_(dim, _of_pairs(index), given)
@@ -187,7 +187,7 @@ def _scatter_add(self: Tensor, dim: int, index: Tensor, src: Tensor, *, out: Ten
 
 def _scatter(self: Tensor, dim: int, index: Tensor, source: Any, *, out: Tensor) -> Tensor:
     check_index(index, self)
-    dim = _fitting(dim, index, self, *(source,) * isinstance(source, Tensor))
+    dim = fitting(dim, index, self, *(source,) * isinstance(source, Tensor))
     if self.is_complex():
         if not isinstance(source, Tensor):
             source = torch.full((), source, dtype=self.dtype, device=self.device).expand(index.shape)

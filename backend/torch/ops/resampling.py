@@ -296,6 +296,12 @@ def _mean_pool(count: int) -> Callable[..., torch.Tensor]:
         out: torch.Tensor,
     ) -> torch.Tensor:
         how = _means(kernel_size, stride, padding, count_include_pad, divisor_override, count)
+        if (
+            self.dim() not in (count + 1, count + 2)
+            or divisor_override == 0
+            or any(s < 1 or p < 0 for _, s, p, *_ in how)
+        ):
+            raise OnHost("windows that are refused")
         sizes = [pooled(n, k, s, p, ceil_mode) for n, (k, s, p, *_) in zip(self.shape[-count:], how, strict=True)]
         resized(out, (*self.shape[:-count], *sizes))
         if self.dtype == torch.int64 == out.dtype:

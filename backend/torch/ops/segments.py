@@ -17,7 +17,7 @@ from ..device.tensor_memory import is_ours
 from .bounds import CHECK_SEGMENT, SEGMENT, fault_of, note_outside
 from .dtypes import IN_SOURCE, NAMES, OnHost, computed_in
 from .elementwise import Body, run
-from .indexing import added_at, along, check_index, flat, lines_of
+from .indexing import added_at, along, check_index, fitting, flat, lines_of
 from .pointwise import of_type
 from .searching import places_in
 from .sorting import ordered
@@ -104,17 +104,15 @@ def _scatter_reduce(
 ) -> Tensor:
     check_index(index, self)
     _kind(reduce, self.dtype)
-    if src.dtype != self.dtype or src.device != self.device or (index.dim() != self.dim() and index.numel()):
-        raise OnHost("tensors of two types or devices, or an index that is refused")
+    if src.dtype != self.dtype or src.device != self.device:
+        raise OnHost("tensors of two types or devices")
+    dim = fitting(dim, index, self, src)
     if out is not self:
         of_type(out, self.dtype, self.shape).copy_(self)
     if not index.numel():
         return out
     place, index, src = lines_of(out, index, src)
-    dim %= place.dim()
     src = src[tuple(slice(n) for n in index.shape)]
-    if any(n > m for d, (n, m) in enumerate(zip(index.shape, place.shape, strict=True)) if d != dim):
-        raise OnHost("an index that is refused")
     if reduce == "sum" and include_self and place.dtype == torch.float32:
         added_at("scatter_reduce", place, dim, index, src)
         return out

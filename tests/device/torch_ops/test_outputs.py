@@ -158,6 +158,8 @@ _REFUSED_OUTPUTS: dict[str, _Function] = {
         )
         for name in ("sum", "mean", "prod", "nansum", "cumsum", "cumprod")
     },
+    "avg_pool over nothing": lambda x, out: _aten.avg_pool3d.out(x.expand(1, 5, 5, 5), 2, -1, out=out),
+    "scatter_reduce past the dimensions": lambda x, out: torch.scatter_reduce(x, 1, _index(x), x, "sum", out=out),
     "logsigmoid of another type": lambda x, out: torch._C._nn.log_sigmoid(x.double(), out=out),
     "mean of integers": lambda x, out: torch.mean(x[None].int(), 0, out=out),
     "silu of integers": lambda x, out: F.silu(x.int()),
