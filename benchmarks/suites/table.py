@@ -84,6 +84,13 @@ SUITES = (
                 LIMIT,
                 "its programs, as many as multiprocessors, each add up more rows in float32 than on a GPU",
             ),
+            # Its gradients of v_proj and torch's are equally far from float64's: 0.18 of 46, of which 0.06 are two
+            # units in the last place of terms that cancel.
+            (
+                r"test_fused_neighborhood_attention_correctness\[dtype1-0\.05-0\.05-False-2-32-128-4-7.* elements: 2 ",
+                THEIRS,
+                "its sums in bfloat16 cancel, and neither side is nearer to float64",
+            ),
         ),
         needs=("transformers",),
         path="src .",
