@@ -32,6 +32,8 @@ def _clamp(self: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None
     case = "both" if len(given) == 3 else next((key for key in given if key != "self"), None)
     if case is None:
         raise OnHost("a clamp without bounds")
+    if case != "both" and isinstance(given[case], Tensor):  # of which torch takes booleans, too
+        return apply({"min": "maximum", "max": "minimum"}[case], {"self": self, "other": given[case]}, out)
     return apply(f"clamp:{case}", given, out)
 
 
@@ -75,11 +77,8 @@ def _logit(self: Tensor, eps: float | None = None, *, out: Tensor | None = None)
         raise OnHost("complex numbers")
     if not self.dtype.is_floating_point:
         self = self.to(torch.get_default_dtype())
-    return (
-        apply("logit:", {"self": self}, out)
-        if eps is None or eps != eps
-        else apply("logit:eps", {"self": self, "eps": eps}, out)
-    )
+    given = {"self": self} if eps is None or eps != eps else {"self": self, "eps": eps}
+    return apply("logit:eps" if "eps" in given else "logit:", given, out)
 
 
 def _logit_backward(grad_output: Tensor, self: Tensor, eps: float | None = None, *, grad_input: Tensor) -> Tensor:

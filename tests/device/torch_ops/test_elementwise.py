@@ -40,7 +40,7 @@ def values(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_types(dtype: torch.dtype) -> None:
     x, y = values(7, 33, dtype=dtype), values(7, 33, dtype=dtype).flip(0)
-    compare(lambda x, y: (x + y, x * y, x == y, x < y, torch.maximum(x, y)), x, y)
+    compare(lambda x, y: (x + y, x * y, x == y, x < y, torch.maximum(x, y), x.clamp_min(y), x.clamp(max=y)), x, y)
     compare(lambda x, y: (x / (y + 11), x.to(torch.float32), x.to(torch.int32), x.to(torch.bool)), x, y)
 
 
