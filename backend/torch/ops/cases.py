@@ -61,8 +61,9 @@ def _round(self: Tensor, *, decimals: int, out: Tensor) -> Tensor:
 
 
 def _nan_to_num(self: Tensor, nan: Any = None, posinf: Any = None, neginf: Any = None, *, out: Tensor) -> Tensor:
+    of_type(out, self.dtype, self.shape)
     if not self.dtype.is_floating_point:
-        return resized(out, self.shape).copy_(self)
+        return out.copy_(self)
     limits = torch.finfo(self.dtype)
     chosen = {
         "nan": 0.0 if nan is None else nan,

@@ -160,6 +160,7 @@ _REFUSED_OUTPUTS: dict[str, _Function] = {
     },
     "avg_pool over nothing": lambda x, out: _aten.avg_pool3d.out(x.expand(1, 5, 5, 5), 2, -1, out=out),
     "scatter_reduce past the dimensions": lambda x, out: torch.scatter_reduce(x, 1, _index(x), x, "sum", out=out),
+    "nan_to_num of another type": lambda x, out: torch.nan_to_num(x.to(torch.complex64), out=out),
     "logsigmoid of another type": lambda x, out: torch._C._nn.log_sigmoid(x.double(), out=out),
     "mean of integers": lambda x, out: torch.mean(x[None].int(), 0, out=out),
     "silu of integers": lambda x, out: F.silu(x.int()),
