@@ -139,6 +139,23 @@ def test_what_cancels_is_as_uncertain_as_the_reference(compared: Any, monkeypatc
 
 
 @triton.jit
+def residuals(x, y, sums, out, K, N: tl.constexpr, BLOCK: tl.constexpr):
+    m, n, k = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK), tl.arange(0, N), tl.arange(0, BLOCK)
+    acc = -tl.load(sums + m[:, None] * N + n)
+    for start in range(0, K, BLOCK):
+        a, b = tl.load(x + m[:, None] * K + start + k), tl.load(y + (start + k[:, None]) * N + n)
+        acc += tl.dot(a, b, input_precision="ieee")
+    tl.store(out + m[:, None] * N + n, acc)
+
+
+def test_what_cancels_in_long_sums(compared: Any) -> None:
+    x, y = torch.randn(2, 64, 1024, generator=torch.Generator().manual_seed(1))
+    y, out = y.T.contiguous(), torch.zeros(64, 64)
+    residuals[(2,)](x, y, x @ y, out, 1024, N=64, BLOCK=32, check_values=True)
+    assert compared() == 1 and 0 < out.abs().max() < 1e-3
+
+
+@triton.jit
 def softmax_backward(p, grad, out, n, BLOCK: tl.constexpr):
     at = tl.program_id(0) * n + tl.arange(0, BLOCK)
     y = tl.load(p + at, tl.arange(0, BLOCK) < n, other=0.0)

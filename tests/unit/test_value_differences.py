@@ -113,9 +113,9 @@ def test_nudges_of_coarse_arguments_count_as_what_a_kernel_computes_in() -> None
         Pointer(name, pointee, at, 0, at)
         for at, (name, pointee) in enumerate(zip("xyz", ("bf16", "fp32", "i8"), strict=True))
     )
-    assert movement([x, y, of], {"f32"}) == ({"f32", "bf16"}, 2.0**-13)
-    assert movement([y, of], {"f32"}) == ({"f32"}, 1.0) and movement([x, y], set()) == (set(), 1.0)
-    assert movement([x, y], {"f32", "bf16"}) == ({"f32", "bf16"}, 1.0)
+    assert movement([x, y, of], {"f32"}, True) == ({"f32", "bf16"}, 4 * 2.0**-13)
+    assert movement([x, y, of], {"f32"}, False) == movement([y, of], {"f32"}, True) == ({"f32"}, 16)
+    assert movement([x, y], {"f32", "bf16"}, True) == ({"f32", "bf16"}, 4)
 
 
 def test_infinities_and_nan() -> None:

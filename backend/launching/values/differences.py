@@ -25,7 +25,8 @@ _TOLERANCES = {52: 1e-9, 23: 1e-4, 10: 5e-3, 7: 4e-2, 3: 0.3, 2: 0.6}
 _OF_LARGEST = 0.01
 
 #: A result may differ by so many times what it moves by where arguments are nudged(): a kernel rounds more than once.
-ROUNDINGS = 4.0
+#: Long sums are in float32, and round so much more often.
+_ROUNDINGS, _LONG = 4.0, 4
 
 #: So many bits coarser counts what a kernel computes in where nudges by coarser types are scaled to it.
 _SLACK = 3
@@ -81,13 +82,15 @@ def _mantissa(stored: FloatElement, computed: Iterable[str]) -> int:
     return min(stored.mantissa, _coarsest(computed) or stored.mantissa)
 
 
-def movement(pointers: Sequence[Pointer], computed: set[str]) -> tuple[set[str], float]:
-    """The types whose units arguments are nudged() by so that all move by as much, and by what to multiply by how much
-    results move then: arguments may be coarser than what a kernel computes in."""
+def movement(pointers: Sequence[Pointer], computed: set[str], smooth: bool) -> tuple[set[str], float]:
+    """The types whose units arguments are nudged() by so that all move by as much, and how many times what results move
+    by then is rounding: arguments may be coarser than what a kernel computes in, which counts if it is ``smooth``."""
     known = [_FLOATS[one.pointee] for one in pointers if one.pointee in _FLOATS]
     types = computed | {one.name for one in known if one.bytes > 1}
     bits = _coarsest(computed) - _coarsest(types) - _SLACK
-    return (types, 2.0**-bits) if bits > 0 else (computed, 1.0)
+    if smooth and bits > 0:
+        return types, _ROUNDINGS * 2.0**-bits
+    return computed, _ROUNDINGS * (_LONG if _coarsest(computed) >= FLOATS["f32"].mantissa else 1)
 
 
 @dataclass(frozen=True)
@@ -110,7 +113,7 @@ def difference(
     reference: Sequence[Any],
     computed: set[str],
     near: Sequence[Sequence[Any]] = (),
-    roundings: float = ROUNDINGS,
+    roundings: float = _ROUNDINGS,
 ) -> Difference | None:
     """The first argument that differs, with its first element; None if all are the same. ``before``, ``usual``,
     ``reference``: the bytes of all storages before a launch, and after it was run in both ways. ``computed``: the float

@@ -22,7 +22,7 @@ from ...runtime.native_module import native
 from ...ttgir.ir import Module
 from ...ttgir.parser import parse_module
 from .bisection import Found, find
-from .differences import ROUNDINGS, Difference, difference, movement, nudged, worst
+from .differences import Difference, difference, movement, nudged, worst
 from .host_copies import Pointer, Storage, Untold, pointers
 from .launch_report import report
 from .skipped import adds_floats_in_any_order, computed_in, is_smooth, why_not, writing_place
@@ -178,12 +178,12 @@ class ValuesLauncher:
             self._say("it adds floats atomically, and two launches of it differ")
             return
 
-        near, times = list[list[Any]](), 1.0
+        near, roundings = list[list[Any]](), 0.0
         for last in _NUDGES:
             if not unstable and found is not None:
-                more, times = self._near(run, arguments, computed, range(len(near), last))
+                more, roundings = self._near(run, arguments, computed, range(len(near), last))
                 near += more
-                found = difference(arguments, run.before, usual, expected, computed, near, ROUNDINGS * times)
+                found = difference(arguments, run.before, usual, expected, computed, near, roundings)
         if found is None:
             _log.info("kernel '%s': terms cancel, and the reference is as uncertain", self._metadata.name)
             return
@@ -194,23 +194,23 @@ class ValuesLauncher:
             except Exception as error:
                 _log.info("without %s: %s", ", ".join(without), _first_line(error))
                 return None
-            return difference(arguments, run.before, values, expected, computed, near, ROUNDINGS * times) is None
+            return difference(arguments, run.before, values, expected, computed, near, roundings) is None
 
         self._raise(run, found, Found((), None) if unstable else find(self._items, is_right), unstable)
 
     def _near(
         self, run: _Run, arguments: list[Pointer], computed: set[str], seeds: range
     ) -> tuple[list[list[Any]], float]:
-        """What the reference writes from memory with floats rounded otherwise, and by what to multiply how far it is
-        off; nothing if it faults, of much, or where floats become whole numbers, which may be places outside then."""
+        """What the reference writes from memory with floats rounded otherwise, and how many times what moves
+        is rounding; nothing if it faults, of much, or where floats become whole numbers, which may be outside then."""
         variant = self._variant(self._items)
         is_nudged = sum(map(len, run.before)) * seeds.stop <= _NUDGED and "arith.fpto" not in variant[0].asm["ttgir"]
-        types, times = movement(arguments, computed) if is_smooth(self._reference) else (computed, 1.0)
+        types, roundings = movement(arguments, computed, is_smooth(self._reference))
         memories = (nudged(arguments, run.before, types, seed) for seed in seeds if is_nudged)
         try:
-            return [run.of_variant(variant, one) for one in memories], times
+            return [run.of_variant(variant, one) for one in memories], roundings
         except native().KernelFault:
-            return [], times
+            return [], roundings
 
     def _raise(self, run: _Run, found: Difference, items: Found, unstable: bool) -> None:
         place = writing_place(self._reference, found.pointer.number) or _place_of(self._source)
