@@ -61,9 +61,10 @@ def _round(self: Tensor, *, decimals: int, out: Tensor) -> Tensor:
 
 
 def _nan_to_num(self: Tensor, nan: Any = None, posinf: Any = None, neginf: Any = None, *, out: Tensor) -> Tensor:
-    of_type(out, self.dtype, self.shape)
+    if out.dtype != self.dtype:
+        raise OnHost(f"an output of {out.dtype}")
     if not self.dtype.is_floating_point:
-        return out.copy_(self)
+        return resized(out, self.shape).copy_(self)
     limits = torch.finfo(self.dtype)
     chosen = {
         "nan": 0.0 if nan is None else nan,
