@@ -47,7 +47,7 @@ def test_a_load_that_sees_a_later_store_is_found(tmp_path: Path, monkeypatch: py
     assert late != kept
     monkeypatch.setattr(orders, "FUNCTIONS", late)
     monkeypatch.setattr(orders, "written", lambda path, source: written(path, source.replace(late, kept)))
-    assert any("wrong, the first at" in orders.run(seed, tmp_path).fault for seed in (5, 12))
+    assert any("wrong, the first at" in orders.run(seed, tmp_path).fault for seed in (1, 2))
 
 
 @pytest.mark.parametrize("seed", [0, 4])

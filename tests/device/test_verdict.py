@@ -64,7 +64,7 @@ SCRIPTS = {
         "On emulate:nvidia-hopper the value is the same, so it is no fault of one device's code.",
     ),
     "driver": (  # which takes signed integers for unsigned
-        "from triton.backends.spirv.cpu import arithmetic\narithmetic._CONVERSIONS['OpConvertSToF'] = 'uitofp'\n"
+        "from triton.backends.spirv.cpu.arithmetic import _INSTRUCTIONS as t\nt['OpConvertSToF'] = t['OpConvertUToF']\n"
         + HEADER
         + "    tl.store(out + i, (i - 32).to(tl.float32))"
         + END,
