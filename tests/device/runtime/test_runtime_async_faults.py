@@ -16,7 +16,6 @@ zero.to_numpy()
 long = lambda grid: launch(grid, zero)
 """
 
-
 #: Work of many threads at once is without the validation layer: where one thread asks for a semaphore's value while
 #: another submits, version 1.3.239 may miss the signal and wait 10 s for it.
 _UNCHECKED = {"TRITON_SPIRV_VALIDATE": "0"}

@@ -444,6 +444,7 @@ def run(names: list[str]) -> Iterator[Result]:
                 begun = {"last": begun["name"]}
         child.wait()
         if "label" not in begun:
+            assert not child.returncode, f"an operator of {names[:4]} … is not in torch's database, or cannot be loaded"
             return
         # The CPU's own end has nothing to be compared with.
         if begun.get("survived"):
