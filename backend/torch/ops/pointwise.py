@@ -266,7 +266,7 @@ def _is_refused(name: str, kind: str, common: torch.dtype, operands: dict[str, A
         or (name == "sub" and (torch.bool in dtypes or "other" in booleans))
         or ("alpha" in booleans and common != torch.bool)
         or (name == "addcdiv" and not any(is_float(operands[one]) for one in ("tensor1", "tensor2")))
-        or (name == "lerp" and len(dtypes) > 1)
+        or (name in ("heaviside", "lerp") and len(dtypes) > 1)
     )
 
 

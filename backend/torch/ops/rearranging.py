@@ -279,7 +279,7 @@ def _trace(self: Tensor) -> Tensor:
 def _renorm(self: Tensor, p: Any, dim: int, maxnorm: Any, *, out: Tensor) -> Tensor:
     """Slices along ``dim`` with a norm above maxnorm are scaled to it."""
     compute = _floats(self)
-    if self.dim() < 2 or not -self.dim() <= dim < self.dim() or not p > 0 or maxnorm < 0 or not self.numel():
+    if self.dim() < 2 or not -self.dim() <= dim < self.dim() or not p > 0 or not maxnorm >= 0 or not self.numel():
         raise OnHost("norms that are refused")
     others = [d for d in range(self.dim()) if d != dim % self.dim()]
     norm = torch.linalg.vector_norm(self.to(compute), p, others, keepdim=True)

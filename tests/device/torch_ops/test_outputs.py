@@ -101,6 +101,8 @@ _ELEMENTWISE: dict[str, _Function] = {
     "signbit": lambda x, out: torch.signbit(x, out=out),
     "addcdiv": lambda x, out: torch.addcdiv(x, x, x, out=out),
     "lerp": lambda x, out: torch.lerp(x, x.float(), 0.5, out=out),
+    "heaviside": lambda x, out: torch.heaviside(x, x.double(), out=out),
+    "renorm": lambda x, out: torch.renorm(x[None].float(), 2, 0, float("nan"), out=out.float()),
     "add, alpha": lambda x, out: torch.add(x, x, alpha=True, out=out),
     "sub, a bool": lambda x, out: torch.sub(x, True, alpha=3, out=out),
     "softshrink": lambda x, out: (_aten.softshrink(x, 1, out=x.clone()), _aten.softshrink(x, -1, out=out)),
