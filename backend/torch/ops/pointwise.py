@@ -183,7 +183,7 @@ def apply(name: str, given: dict[str, Any], out: torch.Tensor | None) -> torch.T
     holds = out is not None and torch.can_cast(resolved.dtype, out.dtype)
     if other_type and (name in _OF_ONE_TYPE or (resolved.split and holds)):
         raise OnHost("an output of another type")
-    if name == "softshrink" and not float(numbers["lambd"].real) >= 0:
+    if name == "softshrink" and not 0 <= numbers["lambd"].real <= torch.finfo(resolved.dtype).max:
         raise OnHost("a limit that is refused")
     for key, value in () if resolved.split else numbers.items():
         truth = key == "alpha" and resolved.dtype == torch.bool and isinstance(value, int)

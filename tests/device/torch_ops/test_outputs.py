@@ -107,6 +107,7 @@ _ELEMENTWISE: dict[str, _Function] = {
     "sub, a bool": lambda x, out: torch.sub(x, True, alpha=3, out=out),
     "softshrink": lambda x, out: (_aten.softshrink(x, 1, out=x.clone()), _aten.softshrink(x, -1, out=out)),
     "softshrink, itself": lambda x, out: _aten.softshrink(out, -1, out=out),
+    "softshrink, too far": lambda x, out: _aten.softshrink(x, 1e5, out=x.clone()),
 }
 
 
