@@ -359,7 +359,8 @@ def outputs(op: Any, sample: SampleInput) -> tuple[torch.dtype, ...]:
     """The types of the outputs that the operator can be given for its results; none where it takes no outputs."""
     if not op.supports_out:
         return ()
-    return tuple(result.dtype for result in op_database.call(op, op.op, sample, "cpu"))
+    results = op_database.call(op, op.op, sample, "cpu")
+    return tuple(result.dtype for result in results if isinstance(result, torch.Tensor))
 
 
 def _call(op: Any, sample: SampleInput, device: str, types: tuple[torch.dtype, ...]) -> list[Any]:
