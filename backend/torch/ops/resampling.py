@@ -299,7 +299,7 @@ def _mean_pool(count: int) -> Callable[..., torch.Tensor]:
         if (
             self.dim() not in (count + 1, count + 2)
             or divisor_override == 0
-            or any(s < 1 or p < 0 for _, s, p, *_ in how)
+            or any(s < 1 or not 0 <= 2 * p <= k for k, s, p, *_ in how)
         ):
             raise OnHost("windows that are refused")
         sizes = [pooled(n, k, s, p, ceil_mode) for n, (k, s, p, *_) in zip(self.shape[-count:], how, strict=True)]

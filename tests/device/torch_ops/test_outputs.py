@@ -162,6 +162,7 @@ _REFUSED_OUTPUTS: dict[str, _Function] = {
         for name in ("sum", "mean", "prod", "nansum", "cumsum", "cumprod")
     },
     "avg_pool over nothing": lambda x, out: _aten.avg_pool3d.out(x.expand(1, 5, 5, 5), 2, -1, out=out),
+    "avg_pool of padding": lambda x, out: _aten.avg_pool2d.out(x.expand(1, 5, 5), 3, 1, 2, out=out),
     "scatter_reduce past the dimensions": lambda x, out: torch.scatter_reduce(x, 1, _index(x), x, "sum", out=out),
     "nan_to_num of another type": lambda x, out: torch.nan_to_num(x.to(torch.complex64), out=out),
     "logsigmoid of another type": lambda x, out: torch._C._nn.log_sigmoid(x.double(), out=out),
