@@ -36,9 +36,10 @@ _FACTORIES = ("empty.memory_format", "empty_strided", "_efficientzerotensor")
 _C: Any = torch._C
 _SET_DATA: Any = torch.Tensor.data.__set__  # type: ignore[attr-defined]
 _TYPE: Any = torch.device.__dict__["type"]
-#: Whose code is told "spirv" all the same, autoload/'s too; a module of Dynamo's reads what a traced function reads.
+#: Whose code is told "spirv" all the same, autoload/'s too; a module of Dynamo's reads what a traced function reads,
+#: and since torch 2.14 a function.
 _TOLD = frozenset({"torch", "triton", moved_in_place.__module__.partition(".")[0]})
-_TRACED = "torch._dynamo.variables.constant"
+_TRACED = frozenset({"torch._dynamo.variables.constant", "torch._dynamo.symbolic_convert._load_attr"})
 _HOOKS = "_push_saved_tensors_default_hooks"
 _lock = threading.Lock()
 _depth = 0
@@ -78,8 +79,10 @@ def _type(device: torch.device) -> str:
     kind: str = _TYPE.__get__(device)
     if kind != NAME:
         return kind
-    asking = sys._getframe(1).f_globals.get("__name__") or "torch"
-    return kind if asking.partition(".")[0] in _TOLD and asking != _TRACED else "cuda"
+    frame = sys._getframe(1)
+    asking = frame.f_globals.get("__name__") or "torch"
+    traces = asking in _TRACED or f"{asking}.{frame.f_code.co_name}" in _TRACED
+    return kind if asking.partition(".")[0] in _TOLD and not traces else "cuda"
 
 
 def _set_type(attribute: Any) -> None:
