@@ -216,8 +216,8 @@ def _addbmm(self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alph
     """The sum of the products of two batches of matrices: one product of all columns with all rows."""
     if batch1.dim() != 3 or batch2.dim() != 3 or batch1.shape[::2] != (batch2.shape[0], batch2.shape[1]):
         raise OnHost("matrices that are refused")
-    left = batch1.movedim(0, 1).reshape(batch1.shape[1], -1)
-    return torch.addmm(self, left, batch2.reshape(-1, batch2.shape[2]), beta=beta, alpha=alpha, **more)
+    left, right = batch1.movedim(0, 1).flatten(1), batch2.flatten(0, 1)
+    return torch.addmm(self, left, right, beta=beta, alpha=alpha, **more)
 
 
 def _distances(x1: Tensor, x2: Tensor, p: float, compute_mode: int | None) -> Tensor:

@@ -36,6 +36,8 @@ _DIFFERENTIABLE: dict[str, tuple[Callable[..., torch.Tensor], tuple[torch.Tensor
     "channel_shuffle": (lambda x: F.channel_shuffle(x, 3), (values(2, 6, 4, 5),)),
     "cross": (torch.linalg.cross, (values(4, 3), values(1, 3))),
     "addbmm": (lambda c, a, b: c.addbmm(a, b, beta=2, alpha=0.5), (values(5, 4), values(3, 5, 6), values(3, 6, 4))),
+    "addbmm of no rows": (lambda c, a, b: c.addbmm(a, b), (values(0, 4), values(3, 0, 6), values(3, 6, 4))),
+    "addbmm of no columns": (lambda c, a, b: c.addbmm(a, b), (values(5, 0), values(3, 5, 6), values(3, 6, 0))),
     "logaddexp2": (torch.logaddexp2, (values(9), values(3, 1))),
     "cdist": (lambda a, b: torch.cdist(a, b), (values(2, 5, 4), values(2, 3, 4))),
     "cdist of order 3": (lambda a, b: torch.cdist(a, b, 3), (values(5, 4), values(3, 4))),
