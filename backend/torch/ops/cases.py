@@ -85,7 +85,7 @@ def _logit(self: Tensor, eps: float | None = None, *, out: Tensor | None = None)
 
 def _logit_backward(grad_output: Tensor, self: Tensor, eps: float | None = None, *, grad_input: Tensor) -> Tensor:
     given = {"grad_output": grad_output, "self": self}
-    if eps is None:
+    if eps is None or eps < 0:
         return apply("logit_backward", given, grad_input)
     return apply("logit_backward:eps", {**given, "eps": eps}, grad_input)
 

@@ -208,7 +208,8 @@ CASES = {
     "logit_backward:eps": "tl.where((self < eps) | (self > 1 - eps), 0.0, grad_output / (self * (1 - self)))",
     "logit:": "libdevice.log(self / (1 - self))",
     "logit:eps": (
-        "libdevice.log(fn.minimum(fn.maximum(self, eps), 1 - eps) / (1 - fn.minimum(fn.maximum(self, eps), 1 - eps)))"
+        "libdevice.log(tl.where(self < eps, eps, fn.minimum(self, 1 - eps)) / "
+        "(1 - tl.where(self < eps, eps, fn.minimum(self, 1 - eps))))"
     ),
     "elu_backward:input": (
         "tl.where(self_or_result <= 0, grad_output * input_scale * alpha * scale * "

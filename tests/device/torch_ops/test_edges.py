@@ -42,6 +42,8 @@ _UNARY |= {
     "threshold": lambda x: F.threshold(x, 0.5, 2.0),
     "clamp": lambda x: torch.clamp(x, -1, 2),
     "logit": lambda x: torch.logit(x, 1e-3),
+    "logit past a half": lambda x: torch.logit(x, 0.6),
+    "logit below zero": lambda x: torch.logit(x, -1),
     "polygamma": lambda x: torch.polygamma(2, x),
     "round to tens": lambda x: torch.round(x, decimals=-1),
     **{f"to the power {n}": lambda x, n=n: x**n for n in (2, 3, 0.5, -0.5, -1, 1.7, 0)},
