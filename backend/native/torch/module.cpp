@@ -172,10 +172,10 @@ PYBIND11_MODULE(_native_torch, m) {
         "Whether one of the first `outputs` lists of `places` tensors shares memory with another, or with what is read "
         "but for the same memory at the same place. `addresses`, `extents` (bytes): 64-bit integers, list after list.");
   py::class_<PassedType>(m, "PassedType", "What torch's C interface passes for an argument or a result.")
-      .def(py::init([](char base, bool is_list, bool is_optional, bool has_optional_items) {
-             return PassedType{static_cast<PassedType::Base>(base), is_list, is_optional, has_optional_items};
+      .def(py::init([](char base, bool is_list, bool is_optional) {
+             return PassedType{static_cast<PassedType::Base>(base), is_list, is_optional};
            }),
-           py::arg("base"), py::kw_only(), py::arg("is_list"), py::arg("is_optional"), py::arg("has_optional_items"));
+           py::arg("base"), py::kw_only(), py::arg("is_list"), py::arg("is_optional"));
   py::class_<TorchOperation>(m, "TorchOperation", "An operation of torch; see torch/device/native_kernels.py.")
       .def(py::init([](std::string name, std::vector<PassedType> arguments, std::vector<PassedType> results,
                        py::object unpack, py::object tensors_of, py::object handle_of) {

@@ -123,8 +123,7 @@ class Arguments {
         return made;
       }
       made.is_list = true;
-      const PassedType item{type.base, false, type.has_optional_items};
-      for (const Passed one : taken(given)) made.items.push_back(of(item, one));
+      for (const Passed one : taken(given)) made.items.push_back(of({type.base}, one));
       return made;
     }
 

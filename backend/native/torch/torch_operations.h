@@ -26,7 +26,7 @@ struct PassedType {
     kDevice = 'd',
   };
   Base base;
-  bool is_list = false, is_optional = false, has_optional_items = false;
+  bool is_list = false, is_optional = false;
 };
 
 // An operation, and how a call of it enters Python.

@@ -64,28 +64,25 @@ def takes_integers(op: torch._ops.OpOverload) -> bool:
     return any(base == "i" for _, base in map(_form, op._schema.arguments))
 
 
-def _form(value: Any) -> tuple[tuple[bool, bool, bool], str]:
-    """(whether it may be None, is a list, is a list of what may be None; the code of what it is or has) of an argument
-    or a result of a schema. The code is empty where the interface does not pass such values."""
+def _form(value: Any) -> tuple[tuple[bool, bool], str]:
+    """(whether it may be None, is a list; the code of what it is or has) of an argument or a result of a schema. The
+    code is empty where the interface does not pass such values, and for lists with None: callers share those, as
+    gradients and tangents do, and the interface takes the tensors out of them."""
     match = _FORM.fullmatch(str(value.real_type))
-    if match is None:
-        return (False, False, False), ""
+    if match is None or match[3] is not None:
+        return (False, False), ""
     name = match[4]
-    return (match[1] is not None, match[2] is not None, match[3] is not None), (
-        "c" if name in _CONSTANTS else _BASES.get(name, "")
-    )
+    return (match[1] is not None, match[2] is not None), "c" if name in _CONSTANTS else _BASES.get(name, "")
 
 
-def _can_be_given(form: tuple[tuple[bool, bool, bool], str]) -> bool:
-    (is_optional, is_list, has_optional_items), base = form
-    return not is_optional and not has_optional_items and base in ("T" if is_list else "Tifb")
+def _can_be_given(form: tuple[tuple[bool, bool], str]) -> bool:
+    (is_optional, is_list), base = form
+    return not is_optional and base in ("T" if is_list else "Tifb")
 
 
-def _passed(form: tuple[tuple[bool, bool, bool], str]) -> Any:
-    (is_optional, is_list, has_optional_items), base = form
-    return torch_native().PassedType(
-        base, is_list=is_list, is_optional=is_optional, has_optional_items=has_optional_items
-    )
+def _passed(form: tuple[tuple[bool, bool], str]) -> Any:
+    (is_optional, is_list), base = form
+    return torch_native().PassedType(base, is_list=is_list, is_optional=is_optional)
 
 
 @cache

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch.autograd import forward_ad
 from torch.nn import functional as F
 
 from .conftest import compare
@@ -53,6 +54,21 @@ def test_writing() -> None:
         at,
     )
     compare(lambda x, rows, at: x.half().index_add(0, rows, x[:4].half()), x, rows, at)
+
+
+def test_what_is_written_has_both_gradients_and_tangents() -> None:
+    """torch's formulas for them share one list of indices."""
+    x, given, rows = values(7, 5), values(3, 5), torch.tensor([3, 0, 6])
+
+    def written(x: torch.Tensor, given: torch.Tensor, rows: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        leaves = [x.clone().requires_grad_(), given.clone().requires_grad_()]
+        gradients = torch.autograd.grad(leaves[0].index_put((rows,), leaves[1]), leaves, x)
+        with forward_ad.dual_level():
+            pair, pair_given = forward_ad.make_dual(x, x * 2), forward_ad.make_dual(given[0], given[1])
+            duals = pair[rows], pair.index_put((rows,), pair_given), pair.clone().index_put_((rows,), pair_given)
+            return *gradients, *(forward_ad.unpack_dual(dual)[1] for dual in duals)
+
+    compare(written, x, given, rows)
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.int8, torch.uint8, torch.int16, torch.bool], ids=str)
