@@ -12,6 +12,7 @@ import functools
 from typing import Any
 
 from ..system import WINDOWS, machine
+from .codegen_level import LEVEL
 from .errors import InvalidCode
 from .host import Host
 
@@ -71,30 +72,32 @@ class _Reference(ctypes.Structure):
     _fields_ = (("data", ctypes.c_void_p), ("length", ctypes.c_size_t))
 
 
-def assemble(text: str, host: Host) -> bytes:
-    """The ELF object of a module. Raises InvalidCode for one that LLVM does not take."""
-    return bytes(_translated(text, host, True))
+def assemble(text: str, host: Host, quick: bool = False) -> bytes:
+    """The ELF object of a module; ``quick``: of one whose code is not worth optimising. Raises InvalidCode for one that
+    LLVM does not take."""
+    return bytes(_translated(text, host, True, quick))
 
 
-def assembly(text: str, host: Host) -> str:
+def assembly(text: str, host: Host, quick: bool = False) -> str:
     """The module's assembly, for people. Raises InvalidCode."""
-    return str(_translated(text, host, False))
+    return str(_translated(text, host, False, quick))
 
 
-def _translated(text: str, host: Host, is_object: bool) -> Any:
+def _translated(text: str, host: Host, is_object: bool, quick: bool) -> Any:
     if host.arch != machine():
-        return _by_llvmlite(text, host, is_object)
+        return _by_llvmlite(text, host, is_object, quick)
     from triton._C.libtriton import llvm
 
     initialize()
     if not _has_target(host.triple):
-        return _by_llvmlite(text, host, is_object)
+        return _by_llvmlite(text, host, is_object, quick)
     _checked(text)
-    # llvm_ir, triple, proc, features, flags, enable_fp_fusion, is_object, canonicalize_gep
-    return llvm.translate_to_asm(text, host.triple, host.name, "", [], False, is_object, False)
+    with LEVEL.quick(quick):
+        # llvm_ir, triple, proc, features, flags, enable_fp_fusion, is_object, canonicalize_gep
+        return llvm.translate_to_asm(text, host.triple, host.name, "", [], False, is_object, False)
 
 
-def _by_llvmlite(text: str, host: Host, is_object: bool) -> Any:
+def _by_llvmlite(text: str, host: Host, is_object: bool, quick: bool) -> Any:
     """Makes machine code for a processor whose target libtriton does not have, such as one of another architecture."""
     try:
         import llvmlite.binding as binding
@@ -113,7 +116,7 @@ def _by_llvmlite(text: str, host: Host, is_object: bool) -> Any:
             f"the code that was made for a kernel is not valid, a fault of this compiler: {error}"
         ) from None
     target = binding.Target.from_triple(host.triple)
-    generator = target.create_target_machine(cpu=host.name, opt=3, reloc="pic", codemodel="default")
+    generator = target.create_target_machine(cpu=host.name, opt=0 if quick else 3, reloc="pic", codemodel="default")
     return generator.emit_object(module) if is_object else generator.emit_assembly(module)
 
 

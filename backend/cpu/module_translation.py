@@ -25,11 +25,12 @@ _DEFINITION = re.compile(r"^(define .*?)((?: !dbg !\d+)? \{)$", re.MULTILINE)
 @dataclass(frozen=True, slots=True)
 class TranslatedKernel:
     """``text``: LLVM IR with one global function, ``name``. ``scratch``: bytes of memory that each thread has for
-    it."""
+    it. ``quick``: LLVM is not to optimise its code."""
 
     name: str
     text: str
     scratch: int
+    quick: bool
 
 
 def translate(spirv: bytes, host: Host, subgroup: int, emulation: Emulation | None = None) -> TranslatedKernel:
@@ -58,7 +59,8 @@ def translate(spirv: bytes, host: Host, subgroup: int, emulation: Emulation | No
             (",", t.lines.call if short else ""),
         )
     )
-    inlined = "noinline optnone" if LLVM_OPTIMISATION in program.without else "alwaysinline" if short else "noinline"
+    quick = LLVM_OPTIMISATION in program.without
+    inlined = "noinline optnone" if quick else "alwaysinline" if short else "noinline"
     parameters = _PROGRAM.format(alone="noalias " if emulation is None else "")
     body = "\n".join(
         [
@@ -102,7 +104,7 @@ def translate(spirv: bytes, host: Host, subgroup: int, emulation: Emulation | No
         *t.lines.metadata,
     ]
     text = _DEFINITION.sub(rf"\1 {host.attributes}\2", "\n".join(parts) + "\n")
-    return TranslatedKernel(program.name, text, t.scratch_bytes)
+    return TranslatedKernel(program.name, text, t.scratch_bytes, quick)
 
 
 def _area(t: Translation, variable: int) -> str:

@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 
 from ..system import machine
+from .codegen_level import LEVEL
 from .emulation import Emulation, key_of
 from .host import host_of
 
@@ -59,7 +60,7 @@ def machine_code(
     module with the lines of its source, which the code gets if it is made now. Raises Untranslatable, InvalidCode."""
     from triton.runtime.cache import get_cache_manager
 
-    parts = (str(subgroup), processor, _sources(), key_of(emulation))
+    parts = (str(subgroup), processor, _sources(), key_of(emulation), LEVEL.asked)
     key = hashlib.sha256(spirv + "".join(f"\0{part}" for part in parts).encode()).hexdigest()
     manager = get_cache_manager(key)
     found = manager.get_file(_SUFFIX)
@@ -105,4 +106,4 @@ def make(spirv: bytes, subgroup: int, processor: str, emulation: Emulation | Non
 
     host = host_of(processor)
     kernel = translate(spirv, host, subgroup, emulation)
-    return MachineCode(assemble(kernel.text, host), kernel.scratch)
+    return MachineCode(assemble(kernel.text, host, kernel.quick), kernel.scratch)

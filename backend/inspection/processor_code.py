@@ -61,7 +61,7 @@ def code_lines(spirv: bytes, capabilities: Capabilities) -> tuple[tuple[MachineL
     its source. Raises Untranslatable, InvalidCode and NoHostTarget."""
     host = host_of(capabilities.processor)
     kernel = translate(spirv, host, capabilities.subgroup_size)
-    return tuple(map(_told, _read(assembly(kernel.text, host), kernel.name))), kernel.scratch
+    return tuple(map(_told, _read(assembly(kernel.text, host, kernel.quick), kernel.name))), kernel.scratch
 
 
 def _told(line: MachineLine) -> MachineLine:
