@@ -7,8 +7,10 @@ from typing import Any
 
 from triton.runtime import _allocation
 
+from ..runtime.launches.launch import LaunchWrapper
 
-class ScratchLauncher:
+
+class ScratchLauncher(LaunchWrapper):
     """Launches a kernel with the address of its global scratch memory after its own arguments.
 
     ``size``: bytes of each program; ``alignment``: of the whole, in bytes. The memory is that of triton.set_allocator's
@@ -30,8 +32,3 @@ class ScratchLauncher:
                     f"{memory.data_ptr():#x}, not a multiple of the requested {self._alignment} bytes"
                 )
         self._launch(grid_x, grid_y, grid_z, stream, *args, memory)
-
-    @property
-    def transfers(self) -> dict[str, str]:
-        """Which way each pointer argument of the last launch went."""
-        return self._launch.transfers  # type: ignore[attr-defined,no-any-return]

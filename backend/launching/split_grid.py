@@ -18,10 +18,11 @@ from typing import Any
 from ..abi.launch_arguments import FIRST_ARGUMENT, LaunchArgument
 from ..runtime.context import Context
 from ..runtime.kernel import Kernel
+from ..runtime.launches.launch import LaunchWrapper
 from . import kernel_records
 
 
-class PartsLauncher:
+class PartsLauncher(LaunchWrapper):
     """Launches a kernel that takes GRID in parts of at most ``limits`` programs on each axis; x varies fastest.
 
     ``place``: which of the kernel's arguments is the first of GRID. Of launch hooks, the first part calls the one that
@@ -49,11 +50,6 @@ class PartsLauncher:
             part = [min(size - at, limit) for size, at, limit in zip(grid, first, limits, strict=True)]
             hooks = enter if not any(first) else None, leave if first == last else None
             self._launch(*part, *between, *hooks, *arguments[FIRST_ARGUMENT:], *first, *grid)
-
-    @property
-    def transfers(self) -> dict[str, str]:
-        """Which way each pointer argument of the last launch went."""
-        return self._launch.transfers  # type: ignore[attr-defined,no-any-return]
 
 
 class SplitVariant:

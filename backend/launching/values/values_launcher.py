@@ -17,7 +17,7 @@ from ...reference import ITEMS, KEPT, NAMES, item_of
 from ...runtime.context import Context
 from ...runtime.errors import ValuesDiffer
 from ...runtime.launches.graph import capturing
-from ...runtime.launches.launch import Entry
+from ...runtime.launches.launch import Entry, LaunchWrapper
 from ...runtime.native_module import native
 from ...ttgir.ir import Module
 from ...ttgir.parser import parse_module
@@ -43,7 +43,7 @@ compared_here = 0
 observers: list[Callable[[Any, float], None]] = []
 
 
-class ValuesLauncher:
+class ValuesLauncher(LaunchWrapper):
     """Launches a kernel as ``launch`` does, then the reference with the same arguments and memory, and compares. What
     is left in memory is what ``launch`` wrote.
 
@@ -75,11 +75,6 @@ class ValuesLauncher:
             self._compared(args)
         finally:
             _COMPARING.reset(token)
-
-    @property
-    def transfers(self) -> dict[str, str]:
-        """Which way each pointer argument of the last launch went."""
-        return self._launch.transfers  # type: ignore[attr-defined,no-any-return]
 
     # -- variants ------------------------------------------------------------------------------------------------
     def _compiled(self, without: Collection[str]) -> Any:

@@ -75,24 +75,29 @@ def make_launcher(
     return ValidatingLauncher(context, launcher) if context.validates else launcher
 
 
-class ValidatingLauncher:
+class LaunchWrapper:
+    """A launcher by another one, ``_launch``."""
+
+    _launch: Any
+
+    @property
+    def transfers(self) -> dict[str, str]:
+        """Which way each pointer argument of the last launch went."""
+        return self._launch.transfers  # type: ignore[no-any-return]
+
+
+class ValidatingLauncher(LaunchWrapper):
     """Launches and raises what the validation layer reported."""
 
     def __init__(self, context: Context, launcher: Any) -> None:
-        self._context = context
-        self._launcher = launcher
+        self._context, self._launch = context, launcher
 
     def __call__(self, *args: Any) -> None:
         """Launches as what make_launcher() gives does. Raises ValidationError."""
-        self._launcher(*args)
+        self._launch(*args)
         self._context.raise_validation_errors()
 
     @property
     def grid_limits(self) -> list[int]:
         """The most programs on each axis of one dispatch."""
-        return self._launcher.grid_limits  # type: ignore[no-any-return]
-
-    @property
-    def transfers(self) -> dict[str, str]:
-        """Which way each pointer argument of the last launch went."""
-        return self._launcher.transfers  # type: ignore[no-any-return]
+        return self._launch.grid_limits  # type: ignore[no-any-return]

@@ -17,7 +17,7 @@ from ...abi.report_buffer import CURSOR, HEADER, RECORD, places
 from ..context import Context
 from ..errors import raise_first
 from ..launches.graph import capturing
-from ..launches.launch import Entry
+from ..launches.launch import Entry, LaunchWrapper
 from ..memory.host_memory import Loan
 from .failures import FAILURES, Failures
 from .kinds import READERS
@@ -27,7 +27,7 @@ from .reader import Reader
 _NOTHING = [None]
 
 
-class ReportingLauncher:
+class ReportingLauncher(LaunchWrapper):
     """Runs a kernel with a report buffer as its last argument, waits, and says what it reported.
 
     ``messages``: what the kernel's metadata has as ``reports``. ``entries``: as make_launcher's, the buffer's the last.
@@ -92,11 +92,6 @@ class ReportingLauncher:
         its notes."""
         pairs = sorted(zip(self._readers, launches, strict=True), key=lambda pair: not isinstance(pair[0], Failures))
         raise_first(partial(reader.read, told, launch) for reader, launch in reversed(pairs))
-
-    @property
-    def transfers(self) -> dict[str, str]:
-        """Which way each pointer argument of the last launch went."""
-        return self._launch.transfers  # type: ignore[attr-defined,no-any-return]
 
 
 class LaterLauncher(ReportingLauncher):
