@@ -319,10 +319,10 @@ class SPIRVBackend(BaseBackend):
     def _make_machine_code(self, kernel: LoweredKernel) -> None:
         """Puts a processor's code for a module into the cache. A module with lines has the same instructions as one
         without."""
-        from .cpu.objects import machine_code, made_here
+        from .cpu.objects import WHEN_LOADED, machine_code, made_here
 
         processor = self.capabilities.processor
-        if processor and made_here(processor):
+        if processor and made_here(processor) and not WHEN_LOADED.get():
             machine_code(kernel.spirv, self.capabilities.subgroup_size, processor, kernel.with_lines)
 
 

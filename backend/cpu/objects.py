@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import struct
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -23,6 +24,9 @@ _HEADER = struct.Struct("<Q")
 _DIGEST = hashlib.sha256
 
 _log = logging.getLogger(__name__)
+
+#: Set while kernels are compiled that may never run: they get code, without lines, when they are loaded.
+WHEN_LOADED: ContextVar[bool] = ContextVar("machine code is made of a kernel that is loaded", default=False)
 
 
 @dataclass(frozen=True, slots=True)

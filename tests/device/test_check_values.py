@@ -240,8 +240,12 @@ def test_tensor_descriptors(compared: Any) -> None:
     assert compared() == 1 and torch.equal(source, target)
 
 
-def test_what_is_not_compared_is_said(compared: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_what_is_not_compared_is_said(
+    compared: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     launcher._told.clear()
+    monkeypatch.setattr(triton.knobs.cache, "dir", str(tmp_path))
+    tickets.device_caches.clear()
     with caplog.at_level(logging.WARNING, logger=launcher.__name__):
         counter, out = torch.zeros(1, dtype=torch.int32), torch.zeros(8, dtype=torch.int32)
         for _ in range(2):
@@ -251,6 +255,7 @@ def test_what_is_not_compared_is_said(compared: Any, caplog: pytest.LogCaptureFi
         "kernel 'tickets': its values are not compared: it uses what atomic operations return, which depends on the "
         "order of programs"
     ]
+    assert len([*tmp_path.glob("*/kernel.o")]) <= 1, "the reference has machine code, too"
 
 
 def test_a_reference_that_faults_is_said(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ...abi.launch_arguments import FIRST_ARGUMENT, LaunchArgument
+from ...cpu.objects import WHEN_LOADED
 from ...options import SPIRVOptions
 from ...reference import ITEMS, KEPT, NAMES, item_of
 from ...runtime.context import Context
@@ -88,9 +89,13 @@ class ValuesLauncher(LaunchWrapper):
             options = {entry.name: getattr(self._metadata, entry.name) for entry in fields(SPIRVOptions)}
             options |= {"check_values": False, "reference": False, "without": left_out}
             source = self._source if isinstance(self._source, ASTSource) else self._source.path
-            with triton.knobs.compilation.scope():
-                triton.knobs.compilation.store_binary_only = False  # its TTGIR is read
-                self._kernels[left_out] = triton.compile(source, target=self._metadata.target, options=options)
+            later = WHEN_LOADED.set(True)
+            try:
+                with triton.knobs.compilation.scope():
+                    triton.knobs.compilation.store_binary_only = False  # its TTGIR is read
+                    self._kernels[left_out] = triton.compile(source, target=self._metadata.target, options=options)
+            finally:
+                WHEN_LOADED.reset(later)
         return self._kernels[left_out]
 
     def _variant(self, without: Collection[str]) -> tuple[Any, Callable[..., None]]:
