@@ -1,6 +1,8 @@
 """Programs of the tests that may hang: each has a time limit, and takes its own children along when it ends."""
 
+import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -55,7 +57,8 @@ def run(
     command: Sequence[str], seconds: float = 120, cwd: Path | None = None, **environment: str
 ) -> subprocess.CompletedProcess[str]:
     """Runs a program in its own session. After ``seconds`` it, and what it started, is killed and the test fails
-    with what was printed; what it started is killed after it ended, too."""
+    with what was printed, the stacks of a Python that told faulthandler so, and what each thread waits for in the
+    system; what it started is killed after it ended, too."""
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         process = subprocess.Popen(
             command,
@@ -66,8 +69,13 @@ def run(
             env={**os.environ, **environment},
             start_new_session=True,
         )
+        waits = ""
         try:
             ended = _ends(process.pid, seconds)
+            if not ended:
+                waits = _waits(process.pid)
+                os.kill(process.pid, signal.SIGABRT)
+                _ends(process.pid, 5)
         finally:
             # Not reaped yet, so that the number is still that of its group.
             os.killpg(process.pid, signal.SIGKILL)
@@ -77,8 +85,19 @@ def run(
             told.append(file.read())
         if not ended:
             gone = "" if _ends(process.pid, _SECONDS_TO_END) else f" and is still there {_SECONDS_TO_END} s later"
-            pytest.fail(f"did not end within {seconds} s{gone}: {' '.join(command)[-2000:]}\n" + "\n".join(told))
+            told = [f"did not end within {seconds} s{gone}: {' '.join(command)[-2000:]}", *told, waits]
+            pytest.fail("\n".join(told))
         return subprocess.CompletedProcess(command, process.wait(), *told)
+
+
+def _waits(pid: int) -> str:
+    """Each thread of a process: its name, and the functions of the system that it is in, where those can be read."""
+    lines = []
+    for thread in sorted(Path(f"/proc/{pid}/task").glob("*")):
+        with contextlib.suppress(OSError):
+            inside = re.findall(r"] (\w+)", (thread / "stack").read_text(encoding="utf-8"))
+            lines.append(f"{(thread / 'comm').read_text(encoding='utf-8').strip()}: {' < '.join(inside)}")
+    return "\n".join(lines)
 
 
 def _ends(pid: int, seconds: float) -> bool:

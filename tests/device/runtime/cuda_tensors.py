@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import sys
 import threading
@@ -369,6 +370,7 @@ def a_kernel_that_never_ends() -> None:
 POOL, POOLING = cuda.mem_pool(), threading.Lock()
 
 if __name__ == "__main__":
+    faulthandler.enable()  # tests.device.processes.run() asks for the stacks where a program does not end
     globals()[sys.argv[1]]()
     torch.cuda.synchronize()
     current().native.synchronize()
