@@ -27,6 +27,20 @@ _NAMES = frozenset(
 _SPREAD = ("OpAtomic", "OpGroupNonUniformShuffle", "OpCooperativeMatrixLoad", "OpCooperativeMatrixMulAdd")
 
 
+#: Instructions → which of their operands are values, where not all are.
+_VALUES = {
+    "OpExtInst": slice(2, None),
+    **dict.fromkeys(("OpCompositeExtract", "OpBranchConditional", "OpLoad"), slice(1)),
+    **dict.fromkeys(
+        ("OpBranch", "OpReturn", "OpUnreachable", "OpControlBarrier", "OpMemoryBarrier", "OpReadClockKHR"), slice(0)
+    ),
+    **dict.fromkeys(("OpStore", "OpCompositeInsert", "OpCopyMemory"), slice(2)),
+    "OpFunctionCall": slice(1, None),
+    **dict.fromkeys(("OpCooperativeMatrixLoadKHR", "OpCooperativeMatrixMulAddKHR"), slice(3)),
+    "OpCooperativeMatrixStoreKHR": slice(4),
+}
+
+
 @dataclass(slots=True)
 class Loop:
     """A loop: its header, the blocks of it, and the values of it that are used after it."""
@@ -146,7 +160,7 @@ class Divergence:
         for block in self._program.blocks.values():
             for item in (*block.phis, *block.body):
                 if item.result and self._program.type(item.result).kind != "void":
-                    for operand in item.operands[::2] if item.name == "OpPhi" else operands_of(item):
+                    for operand in _used(item):
                         users.setdefault(operand, []).append(len(order))
                     order.append((block, item))
             assert block.end is not None
@@ -234,7 +248,8 @@ class Divergence:
             shape_of = [self._parted_phi(keys) for keys in zip(*map(self.keys, item.operands[::2]), strict=True)]
         else:
             shape_of = self._shapes(item)
-        left = any(result in loop.left and loop.divergent for loop in self.loops.values() if block.label in loop.blocks)
+        loops = self.loops.values()
+        left = any(loop.divergent and block.label in loop.blocks and result in loop.left for loop in loops)
         changed = False
         for key, shape in zip(self.keys(result), shape_of, strict=True):
             if shape is not _UNKNOWN:
@@ -461,32 +476,12 @@ class _Unknown:
 _UNKNOWN = _Unknown()
 
 
-def operands_of(item: ModuleInstruction) -> list[int]:
+def operands_of(item: ModuleInstruction) -> Sequence[int]:
     """The operands of an instruction that are values."""
-    name, operands = item.name, item.operands
-    if name == "OpExtInst":
-        return list(operands[2:])
-    if name in ("OpCompositeExtract", "OpBranchConditional"):
-        return list(operands[:1])
-    if name in ("OpBranch", "OpReturn", "OpUnreachable", "OpControlBarrier", "OpMemoryBarrier", "OpReadClockKHR"):
-        return []
-    if name in ("OpLoad",):
-        return list(operands[:1])
-    if name == "OpStore":
-        return list(operands[:2])
-    if name == "OpFunctionCall":
-        return list(operands[1:])
-    if name.startswith("OpGroupNonUniform"):
-        return list(operands[1:])
-    if name == "OpCompositeInsert":
-        return list(operands[:2])
-    if name == "OpCopyMemory":
-        return list(operands[:2])
-    if name in ("OpCooperativeMatrixLoadKHR", "OpCooperativeMatrixMulAddKHR"):
-        return list(operands[:3])
-    if name == "OpCooperativeMatrixStoreKHR":
-        return list(operands[:4])
-    return list(operands)
+    part = _VALUES.get(item.name)
+    if part is None:
+        part = slice(1, None) if item.name.startswith("OpGroupNonUniform") else slice(None)
+    return item.operands[part]
 
 
 def _address_values(program: KernelModule) -> set[int]:
@@ -497,18 +492,20 @@ def _address_values(program: KernelModule) -> set[int]:
         if program.types[item.type].kind in ("int", "pointer") and program.types[item.type].bits == 64
     }
     through = ("OpIAdd", "OpISub", "OpIMul", "OpShiftLeftLogical", "OpPhi", "OpConvertUToPtr", "OpBitcast", "OpSelect")
-    changed = True
-    while changed:
-        changed = False
-        for block in program.blocks.values():
-            for item in (*block.phis, *block.body):
-                uses = item.operands[::2] if item.name == "OpPhi" else operands_of(item)
-                if item.name in through and item.result in found:
-                    continue
-                if item.name in ("OpLoad", "OpStore") or item.name.startswith("OpAtomic"):
-                    uses = uses[1:]
-                for value in uses:
-                    if value in found:
-                        found.discard(value)
-                        changed = True
+    numbers: list[int] = []
+    for block in program.blocks.values():
+        for item in (*block.phis, *block.body):
+            if item.name not in through or item.result not in found:
+                is_access = item.name in ("OpLoad", "OpStore") or item.name.startswith("OpAtomic")
+                numbers += _used(item)[1:] if is_access else _used(item)
+    while numbers:
+        value = numbers.pop()
+        if value in found:
+            found.remove(value)
+            if program.definitions[value].name in through:
+                numbers += _used(program.definitions[value])
     return found
+
+
+def _used(item: ModuleInstruction) -> Sequence[int]:
+    return item.operands[::2] if item.name == "OpPhi" else operands_of(item)
