@@ -171,6 +171,8 @@ class Context:
         if not closed or opened.compiles():  # a call does not return, or the driver goes on compiling
             self._returned = False
             return False
+        if self._cuda is not None:
+            self._cuda.close()
         self.memory.close()
         self.staying_memory.close()
         self.device_pool.clear()

@@ -145,6 +145,10 @@ class CudaSharing:
             self._timeline.wait(stream, submission)
         self._watch.expect(submission)
 
+    def close(self) -> None:
+        """To be called once all work of the device is done."""
+        self._watch.end()
+
     def _release(self, submission: int) -> None:
         """Lets streams go on that wait for a submission, or one before it, that will never be done."""
         with self._current:

@@ -44,26 +44,34 @@ class StreamWatch:
     def __init__(self, device: Any, told: Callable[[], bool], release: Callable[[int], None]) -> None:
         self._device, self._told, self._release = device, told, release
         self._last = self._thread = 0
-        self._asked = threading.Event()
-        self._started = False
+        self._asked, self._ended = threading.Event(), threading.Event()
+        self._watching: threading.Thread | None = None
 
     def expect(self, submission: int) -> None:
         """A stream waits for a submission of this thread."""
         self._last, self._thread = submission, threading.get_ident()
-        if not self._started:
-            self._started = True
-            threading.Thread(target=self._watch, name="triton-spirv streams", daemon=True).start()
+        if self._watching is None:
+            self._watching = threading.Thread(target=self._watch, name="triton-spirv streams", daemon=True)
+            self._watching.start()
         if not self._asked.is_set():
             self._asked.set()
 
+    def end(self) -> None:
+        """Ends the watch on a device whose work is done. A thread that has called a driver is not to end beside that
+        driver's exit handlers."""
+        self._ended.set()
+        self._asked.set()
+        if self._watching is not None:
+            self._watching.join()
+
     def _watch(self) -> None:
-        idle = threading.Event()  # nobody sets it: a wait for it is a sleep
         try:
             while True:
                 self._asked.wait()
                 self._asked.clear()
                 value = self._last
-                idle.wait(_NAP)
+                if self._ended.wait(_NAP):
+                    return
                 if not self._device.done(value):
                     self._device.synchronize()  # ends where the device fails
         except RuntimeError as error:

@@ -71,6 +71,17 @@ def test_work_that_ends_releases_nothing() -> None:
     device.ends.set()
 
 
+def test_the_watch_ends_with_its_device() -> None:
+    device = Device(fails=False)
+    watch = StreamWatch(device, lambda: False, lambda value: pytest.fail(f"{value} was released"))
+    watch.expect(1)
+    thread = watch._watching
+    assert device.waited.wait(LIMIT) and thread is not None and thread.is_alive()
+    device.ends.set()
+    watch.end()
+    assert not thread.is_alive()
+
+
 def test_an_error_for_a_thread_that_ended_is_the_main_threads() -> None:
     ended: Any = threading.Thread(target=lambda: None)
     ended.start()
