@@ -56,6 +56,10 @@ def enter_attention(library: torch.library.Library) -> None:
     ON_DEVICE["scaled_dot_product_attention"] = _attention
 
 
+#: Whether the CPU's kernel takes one batch, and one head of keys for all: since torch 2.14.
+_BROADCASTS = torch.__version__ >= "2.14"
+
+
 def _gives_values_alone(args: tuple[Any, ...]) -> bool:
     """Whether nothing but the result is wanted of a call: no gradients, no tangents, and no mode that sees the
     operations within it."""
@@ -125,12 +129,14 @@ def _validate(query: Tensor, key: Tensor, value: Tensor, mask: _Optional, dropou
 
 def _is_one_kernel_of_torch(query: Tensor, key: Tensor, value: Tensor, mask: _Optional, shared: bool) -> bool:
     """Whether the CPU does a call without dropout by its one kernel (sdp::use_flash_attention_cpp)."""
-    if not query.dim() == key.dim() == value.dim() == 4 or (mask is not None and mask.requires_grad):
+    dims = query.dim(), key.dim(), value.dim()
+    if dims not in ((4, 4, 4), (3, 3, 3) if _BROADCASTS else ()) or (mask is not None and mask.requires_grad):
         return False
-    heads = key.shape[1] == value.shape[1] and (shared or key.shape[1] == query.shape[1])
-    widths = query.shape[3] == key.shape[3] == value.shape[3]
-    rows = query.stride(3) == key.stride(3) == value.stride(3) == 1
-    return heads and widths and rows and bool(query.shape[2] and key.shape[2])
+    one_for_all = shared or (_BROADCASTS and key.shape[-3] == 1)
+    heads = key.shape[-3] == value.shape[-3] and (one_for_all or key.shape[-3] == query.shape[-3])
+    widths = query.shape[-1] == key.shape[-1] == value.shape[-1]
+    rows = query.stride(-1) == key.stride(-1) == value.stride(-1) == 1
+    return heads and widths and rows and bool(query.shape[-2] and key.shape[-2])
 
 
 def _order(tensor: Tensor) -> list[int]:

@@ -66,6 +66,8 @@ def test_arguments_of_all_sorts() -> None:
         assert torch.addmm(bias, x, x, beta=2).dtype == torch.bfloat16
         assert torch.pow(x.half().abs(), 2).dtype == torch.float32
         assert F.linear(x, x.bfloat16()).dtype == torch.bfloat16
+        if hasattr(torch.linalg, "matrix_sqrth"):  # since torch 2.14
+            assert torch.linalg.matrix_sqrth(torch.eye(4, device="spirv").half()).dtype == torch.float32
         with pytest.raises(RuntimeError):
             x @ torch.ones(3, 3, device="spirv")
         assert (x @ x).dtype == torch.bfloat16, "after an error, too"
