@@ -16,7 +16,7 @@ from ....autoload.versions import release
 from ..broken import BROKEN
 
 #: Versions of torch that the tests were run with.
-TORCH_VERSIONS = ("2.10", "2.11", "2.12", "2.13", "2.15")
+TORCH_VERSIONS = ("2.10", "2.11", "2.12", "2.13", "2.14", "2.15")
 
 _log = logging.getLogger(__name__)
 
