@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import math
+import threading
 from collections.abc import Callable, Collection, Sequence
-from contextvars import ContextVar
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar, copy_context
 from dataclasses import fields
 from functools import cached_property
 from pathlib import Path
@@ -33,6 +35,9 @@ _told: set[tuple[str, str]] = set()
 #: How often the reference runs from nudged memory where a value differs, and how often where one still does: of many
 #: elements, one in 3^8 may not move in 8 runs what has few values. No more bytes are kept of all of these runs.
 _NUDGES, _NUDGED = (8, 32), 1 << 31
+
+#: Bytes of stack, as a processor's own threads have: a gradient of flash-linear-attention's takes 9.7 million.
+_STACK = 16 << 20
 
 #: Set while launches are compared: what copying memory launches itself is not.
 _COMPARING: ContextVar[bool] = ContextVar("values are compared", default=False)
@@ -245,7 +250,7 @@ class _Run:
     def __init__(self, context: Context, storages: list[Storage], args: tuple[Any, ...]) -> None:
         self._context, self.storages, self.args = context, storages, args
         self.before = [one.read(context) for one in storages]
-        self._fresh = True
+        self._fresh, self._is_deep = True, False
 
     def after(self, launch: Callable[..., None], function: Any, memory: Sequence[Any] | None = None) -> list[Any]:
         """The bytes after a launch from that memory, or from other."""
@@ -258,14 +263,26 @@ class _Run:
         return [one.read(self._context) for one in self.storages]
 
     def of_variant(self, variant: tuple[Any, Callable[..., None]], memory: Sequence[Any] | None = None) -> list[Any]:
-        """The bytes after a launch of a variant from that memory, or from other. Launch hooks are not told of it."""
+        """The bytes after a launch of a variant from that memory, or from other. Launch hooks are not told of it. Code
+        that nothing optimised may take more stack than its thread has: then it runs in one that has more."""
         compiled, launch = variant
 
         def unhooked(*args: Any) -> None:
             hooks = LaunchArgument.LAUNCH_METADATA
             launch(*args[:hooks], *[None] * (FIRST_ARGUMENT - hooks), *args[FIRST_ARGUMENT:])
 
-        return self.after(unhooked, compiled.function, memory)
+        if not self._is_deep:
+            try:
+                return self.after(unhooked, compiled.function, memory)
+            except native().KernelFault:
+                self._is_deep = True
+        before = threading.stack_size(_STACK)
+        try:
+            with ThreadPoolExecutor(1) as pool:
+                ran = pool.submit(copy_context().run, self.after, unhooked, compiled.function, memory)
+        finally:
+            threading.stack_size(before)
+        return ran.result()
 
     def put_back(self, values: Sequence[Any]) -> None:
         """Puts bytes into all storages."""

@@ -156,7 +156,7 @@ void CpuDevice::begin_worker() {
     static_cast<CpuDevice*>(device)->work();
     return nullptr;
   };
-  const int failed = platform::start_thread(worker_, "triton-cpu", 0, begin, this);
+  const int failed = platform::start_thread(worker_, "triton-cpu", begin, this);
   if (failed) throw DeviceError("the CPU device cannot start a thread: " + std::string(std::strerror(failed)));
   has_worker_ = true;
 }

@@ -41,7 +41,6 @@ constexpr auto kLastRangeSpin = std::chrono::microseconds(20);
 // Whether a program has taken the signals of faults since is looked at once in this time: asking the system takes as
 // long as a short launch.
 constexpr auto kUnwatched = std::chrono::microseconds(10);
-constexpr std::size_t kHelperStack = 2 << 20;
 constexpr std::size_t kScratchStep = 64 << 10;
 
 // Looks at a condition for a while. Returns whether it holds.
@@ -329,7 +328,7 @@ void Pool::start_helpers() {
     char name[16];
     std::snprintf(name, sizeof name, "triton-cpu-%u", number % 10000);
     // With fewer threads than wanted the launch takes longer.
-    if (platform::start_thread(seat->thread, name, kHelperStack, begin_helper, seat.get()) != 0) break;
+    if (platform::start_thread(seat->thread, name, begin_helper, seat.get()) != 0) break;
     const std::lock_guard<std::mutex> lock(mutex_);
     helpers_.push_back(std::move(seat));
   }

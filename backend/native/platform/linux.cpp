@@ -33,14 +33,17 @@ int around_forks(void (*before)(), void (*in_parent)(), void (*in_child)()) {
   return pthread_atfork(before, in_parent, in_child);
 }
 
-int start_thread(pthread_t& thread, const char* name, std::size_t stack, void* (*function)(void*), void* argument) {
+// Code that nothing optimised takes up to 10 million bytes (launching/values). Memory is taken as it is used.
+constexpr std::size_t kStack = 16 << 20;
+
+int start_thread(pthread_t& thread, const char* name, void* (*function)(void*), void* argument) {
   sigset_t all, before;
   sigfillset(&all);
   for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGURG}) sigdelset(&all, signal);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
-  if (stack != 0) pthread_attr_setstacksize(&attributes, stack);
+  pthread_attr_setstacksize(&attributes, kStack);
   const int failed = pthread_create(&thread, &attributes, function, argument);
   pthread_attr_destroy(&attributes);
   pthread_sigmask(SIG_SETMASK, &before, nullptr);

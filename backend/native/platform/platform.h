@@ -29,9 +29,9 @@ void* function_of(void* library, const char* name);
 void nap_precisely();
 // Has functions called around each fork from now on, and in the child. Returns 0 if they could be registered.
 int around_forks(void (*before)(), void (*in_parent)(), void (*in_child)());
-// Starts a thread that gets no signal of the program, other than those of its own faults. `stack`: its bytes, 0 for as
-// many as usual. Returns 0, or what errno would be.
-int start_thread(pthread_t& thread, const char* name, std::size_t stack, void* (*function)(void*), void* argument);
+// Starts a thread for kernels, which gets no signal of the program, other than those of its own faults. Returns 0, or
+// what errno would be.
+int start_thread(pthread_t& thread, const char* name, void* (*function)(void*), void* argument);
 // Whether this is the thread that runs Python's signal handlers.
 bool on_main_thread();
 // Windows asks Python which thread that is: threading.main_thread().ident.

@@ -30,10 +30,13 @@ void nap_precisely() {}
 // Windows has no fork().
 int around_forks(void (*)(), void (*)(), void (*)()) { return 0; }
 
-int start_thread(pthread_t& thread, const char* name, std::size_t stack, void* (*function)(void*), void* argument) {
+// All of it is committed at once.
+constexpr std::size_t kStack = 2 << 20;
+
+int start_thread(pthread_t& thread, const char* name, void* (*function)(void*), void* argument) {
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
-  if (stack != 0) pthread_attr_setstacksize(&attributes, stack);
+  pthread_attr_setstacksize(&attributes, kStack);
   const int failed = pthread_create(&thread, &attributes, function, argument);
   pthread_attr_destroy(&attributes);
   if (failed == 0) pthread_setname_np(thread, name);

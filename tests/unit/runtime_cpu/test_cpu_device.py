@@ -4,6 +4,7 @@ import ctypes
 import signal
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -214,6 +215,27 @@ define void @deeper(i64 %depth) noinline {
     one = threading.Thread(target=on_a_thread)
     one.start()
     one.join()
+
+
+def test_the_devices_threads_have_room_for_code_that_nothing_optimised(two: Any) -> None:
+    kernel = Kernel(
+        program_loop(
+            "  call void @deep()\n  br label %next",
+            """
+define void @deep() noinline "probe-stack"="inline-asm" {
+  %array = alloca [12000000 x i8]
+  call void asm sideeffect "", "r"(ptr %array)
+  ret void
+}""",
+        )
+    )
+    before = threading.stack_size(16 << 20)
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            launched = pool.submit(kernel.launch, two, (), (64, 1, 1))
+    finally:
+        threading.stack_size(before)
+    two.wait(launched.result())
 
 
 def test_one_fault_ends_the_other_threads(two: Any) -> None:
