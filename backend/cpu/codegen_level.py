@@ -18,7 +18,8 @@ class CodegenLevel:
     """The level of this process. Thread-safe: a translation waits until those with another level have ended."""
 
     def __init__(self) -> None:
-        self._quick, self._asked = False, os.environ.get(_VARIABLE)
+        self._quick = False
+        self._asked: str | None = None
         self._forget()
         after_fork_in_child(self._forget)
 
@@ -31,7 +32,7 @@ class CodegenLevel:
         if self._quick:
             self._quick = False
             if self._asked is None:
-                del os.environ[_VARIABLE]
+                os.environ.pop(_VARIABLE, None)
             else:
                 os.environ[_VARIABLE] = self._asked
 

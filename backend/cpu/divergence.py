@@ -25,8 +25,6 @@ _NAMES = frozenset(
 )
 #: Atomic instructions and others whose results differ between lanes even where their operands do not.
 _SPREAD = ("OpAtomic", "OpGroupNonUniformShuffle", "OpCooperativeMatrixLoad", "OpCooperativeMatrixMulAdd")
-
-
 #: Instructions → which of their operands are values, where not all are.
 _VALUES = {
     "OpExtInst": slice(2, None),

@@ -41,6 +41,8 @@ COMPILED_FOR_CPUS = False
 _LOG2_E = 1.4426950408889634
 #: Tensors of a graph that is being traced.
 _TRACED: frozenset[type] = frozenset({FakeTensor, FunctionalTensor})
+#: Whether the CPU's kernel takes one batch, and one head of keys for all: since torch 2.14.
+_BROADCASTS = torch.__version__ >= "2.14"
 
 
 def enter_attention(library: torch.library.Library) -> None:
@@ -54,10 +56,6 @@ def enter_attention(library: torch.library.Library) -> None:
     for key in ("PrivateUse1", "AutogradPrivateUse1"):
         library.impl("scaled_dot_product_attention", attention, key)
     ON_DEVICE["scaled_dot_product_attention"] = _attention
-
-
-#: Whether the CPU's kernel takes one batch, and one head of keys for all: since torch 2.14.
-_BROADCASTS = torch.__version__ >= "2.14"
 
 
 def _gives_values_alone(args: tuple[Any, ...]) -> bool:
