@@ -47,7 +47,7 @@ def _before_use(arg: Any, align: bool = False) -> str:
     return fast_tensor_specialization()(arg, align)
 
 
-class TooManyWarps(OutOfResources):  # type: ignore[misc]
+class TooManyWarps(OutOfResources):
     """A workgroup of more invocations than the device's have. Autotuning leaves such a configuration out."""
 
     def __init__(self, kernel: str, num_warps: int, lanes: int, limit: int) -> None:
@@ -112,7 +112,7 @@ class SPIRVBackend(BaseBackend):
         if type(self).get_tensor_specialization is _before_use:  # the native module is not loaded before
             from .launching.specialization import fast_tensor_specialization
 
-            type(self).get_tensor_specialization = staticmethod(fast_tensor_specialization())  # type: ignore[method-assign]
+            type(self).get_tensor_specialization = staticmethod(fast_tensor_specialization())
         self.capabilities = Capabilities.parse(str(target.arch))
 
     @staticmethod

@@ -8,7 +8,7 @@ from . import settings
 from .compile_time import TooLong
 
 
-class CompilesTooLong(OutOfResources):  # type: ignore[misc]
+class CompilesTooLong(OutOfResources):
     """A kernel that does not compile in the time that it may take."""
 
     def __init__(self, error: TooLong) -> None:

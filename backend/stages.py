@@ -45,7 +45,7 @@ from .ttgir.printer import print_module
 _TOO_LARGE: dict[str, int] = {}
 
 
-class OutOfSharedMemory(OutOfResources):  # type: ignore[misc]
+class OutOfSharedMemory(OutOfResources):
     """A kernel that takes more shared memory than the device has, by every schedule. Autotuning leaves it out."""
 
     def __init__(self, kernel: str, required: int, limit: int) -> None:

@@ -151,7 +151,7 @@ def explain_missing_gradients(other: str) -> None:
             ) from error
 
     torch.autograd.graph._engine_run_backward = run
-    torch.autograd._engine_run_backward = run  # type: ignore[attr-defined]
+    torch.autograd._engine_run_backward = run
 
 
 def _hidden(*variables: str) -> bool:

@@ -64,7 +64,7 @@ class LaunchRecorder:
 
         _seed()
         for kind in (JITFunction, InterpretedFunction):
-            kind.run = self._recorded(kind.run)  # type: ignore[method-assign]
+            kind.run = self._recorded(kind.run)
         bench = Autotuner._bench
 
         def untold(*args: Any, **keywords: Any) -> Any:

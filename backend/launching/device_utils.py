@@ -68,7 +68,7 @@ def matrix_types(device: DeviceInfo) -> frozenset[str]:
     return frozenset(one.a for one in matrix_units(str(settings.MATRIX_UNITS.get()), capabilities))
 
 
-class RefusedByDriver(RefusedModule, OutOfResources):  # type: ignore[misc]
+class RefusedByDriver(RefusedModule, OutOfResources):
     """A kernel that the driver's compiler refuses, as NVIDIA's does with too many values at a time. Autotuning leaves
     it out."""
 

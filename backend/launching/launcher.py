@@ -40,7 +40,7 @@ def reports_later() -> Iterator[None]:
 def _make_tensordesc_arg(arg: Any, metadata: Any, _: Any) -> list[Any]:
     if metadata is not None:
         raise RuntimeError("the SPIR-V backend does not support hardware tensor descriptors")
-    return decompose_descriptor(arg)  # type: ignore[no-any-return]
+    return decompose_descriptor(arg)
 
 
 def launcher(src: Any, metadata: Any, later: bool = False, flat: bool = False) -> Callable[..., None]:

@@ -24,4 +24,4 @@ def fast_tensor_specialization() -> Callable[..., str]:
         native_specialization = native().tensor_specialization
     except DeviceUnavailable:
         return tensor_specialization
-    return native_specialization(tensor_specialization, POINTER_RANGE)  # type: ignore[no-any-return]
+    return native_specialization(tensor_specialization, POINTER_RANGE)

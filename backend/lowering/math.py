@@ -152,7 +152,7 @@ def _bfloat_fma(n: Numeric, a: Real, b: Real, c: Real) -> Real:
     size = abs(product)
     exact = ((size > 2.0**-110) & (size < 2.0**126)) | a.is_zero() | b.is_zero()
     (found,) = n.branch(~exact, lambda: [precise.fma(n, a, b, c, "odd")], [precise.odd_sum(n, product, c)])
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 #: Predicates of a float by its class.

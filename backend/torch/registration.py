@@ -73,7 +73,7 @@ def _pin_memory(self: torch.Tensor, device: Any = None) -> torch.Tensor:
     """aten::_pin_memory of CPU tensors: a copy in pinned memory, where the current device can use that. torch asks the
     device from outside first, and for an allocator that only C++ can give; CUDA's where CUDA is named."""
     if device is not None and device.type != NAME:
-        return _elsewhere(_aten._pin_memory.default, self, device)  # type: ignore[no-any-return]
+        return _elsewhere(_aten._pin_memory.default, self, device)
     bytes_ = tensor_memory.window(self)[1] if tensor_memory.is_dense(self) else self.numel() * self.element_size()
     if not bytes_ or not pins(runtime.current()):
         return self.clone()

@@ -164,7 +164,7 @@ def _narrow(value: Int, target: PtxType) -> Int:
         (-(1 << (target.width - 1)), (1 << (target.width - 1)) - 1) if target.signed else (0, (1 << target.width) - 1)
     )
     value = n.where(value.slt(low), low, value)
-    return n.where(value.sgt(high), high, value)  # type: ignore[no-any-return]
+    return n.where(value.sgt(high), high, value)
 
 
 def _float_to_float(

@@ -47,14 +47,14 @@ def _e2m1(n: Numeric, x: Real, mode: str) -> Int:
     code = n.integer(0, 32)
     for tie, up in _E2M1_TIES:
         code = code + n.where(size >= tie if up else size > tie, n.integer(1, 32), 0)
-    return n.where(x.is_nan(), n.integer(7, 32), code | ((x.bits() >> 31) << 3))  # type: ignore[no-any-return]
+    return n.where(x.is_nan(), n.integer(7, 32), code | ((x.bits() >> 31) << 3))
 
 
 def _of_e2m1(n: Numeric, code: Int) -> Real:
     """Exact. Below 1 there are 0 and 0.5; the others have their exponent and significand in the code."""
     size = code & 7
     bits = n.where(size.ult(2), size * 0x3F000000, (size + 2 * 126) << 22)
-    return (bits | ((code >> 3) << 31)).as_real()  # type: ignore[no-any-return]
+    return (bits | ((code >> 3) << 31)).as_real()
 
 
 def _ue8m0(n: Numeric, x: Real, mode: str) -> Int:
@@ -67,7 +67,7 @@ def _ue8m0(n: Numeric, x: Real, mode: str) -> Int:
         exact = n.where(exponent.eq(0), n.integer(0x400000, 32), 0)
         exponent = exponent + n.where(rest.ugt(exact), n.integer(1, 32), 0)
     exponent = n.where(exponent.ugt(254), 254, exponent)
-    return n.where(x.is_nan(), n.integer(255, 32), exponent)  # type: ignore[no-any-return]
+    return n.where(x.is_nan(), n.integer(255, 32), exponent)
 
 
 #: Pairs by their names in cvt.

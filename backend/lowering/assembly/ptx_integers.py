@@ -67,15 +67,15 @@ def _remainder(n: Numeric, modifiers: Sequence[str], type_: PtxType, a: Int, b: 
 
 
 def _minimum(n: Numeric, modifiers: Sequence[str], type_: PtxType, a: Int, b: Int) -> Int:
-    return n.where(less(type_, a, b), a, b)  # type: ignore[no-any-return]
+    return n.where(less(type_, a, b), a, b)
 
 
 def _maximum(n: Numeric, modifiers: Sequence[str], type_: PtxType, a: Int, b: Int) -> Int:
-    return n.where(less(type_, a, b), b, a)  # type: ignore[no-any-return]
+    return n.where(less(type_, a, b), b, a)
 
 
 def _absolute(n: Numeric, a: Int) -> Int:
-    return n.where(a.slt(0), -a, a)  # type: ignore[no-any-return]
+    return n.where(a.slt(0), -a, a)
 
 
 def _difference(n: Numeric, modifiers: Sequence[str], type_: PtxType, a: Int, b: Int, c: Int) -> Int:
@@ -163,7 +163,7 @@ def _extract(n: Numeric, modifiers: Sequence[str], type_: PtxType, x: Int, start
     last = start + length - 1
     last = n.where(last.ugt(type_.width - 1), type_.width - 1, last)
     negative = (_shift(n, op.ShiftRightLogical, x, last) & 1).ne(0) & length.ne(0)
-    return n.where(negative, field | ~mask, field & mask)  # type: ignore[no-any-return]
+    return n.where(negative, field | ~mask, field & mask)
 
 
 def _insert(n: Numeric, modifiers: Sequence[str], type_: PtxType, x: Int, into: Int, start: Int, length: Int) -> Int:

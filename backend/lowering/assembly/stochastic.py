@@ -54,7 +54,7 @@ def _code(n: Numeric, x: Real, random: Int, target: RandomlyRounded, saturate: b
     code = (kept + (random << (distance - target.random))) >> distance
     limit = form.infinity if form.infinity is not None and not saturate else form.largest
     code = n.where(code.ugt(limit), limit, code)
-    return n.where(x.is_nan(), form.nan, code | ((x.bits() >> 31) << (form.width - 1)))  # type: ignore[no-any-return]
+    return n.where(x.is_nan(), form.nan, code | ((x.bits() >> 31) << (form.width - 1)))
 
 
 def convert_at_random(

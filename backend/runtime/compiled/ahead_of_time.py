@@ -128,7 +128,7 @@ class LoadedKernel:
     @property
     def transfers(self) -> dict[str, str]:
         """Which way each pointer argument of the last launch went."""
-        return self._launcher.transfers  # type: ignore[attr-defined,no-any-return]
+        return self._launcher.transfers  # type: ignore[attr-defined]
 
     def __call__(self, *_: Any, **__: Any) -> None:
         """A launch needs a grid. Raises TypeError."""

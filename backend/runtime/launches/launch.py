@@ -83,7 +83,7 @@ class LaunchWrapper:
     @property
     def transfers(self) -> dict[str, str]:
         """Which way each pointer argument of the last launch went."""
-        return self._launch.transfers  # type: ignore[no-any-return]
+        return self._launch.transfers
 
 
 class ValidatingLauncher(LaunchWrapper):
@@ -100,4 +100,4 @@ class ValidatingLauncher(LaunchWrapper):
     @property
     def grid_limits(self) -> list[int]:
         """The most programs on each axis of one dispatch."""
-        return self._launch.grid_limits  # type: ignore[no-any-return]
+        return self._launch.grid_limits

@@ -67,7 +67,7 @@ def memory_bytes(argument: Any) -> float:
     untyped = getattr(argument, "untyped_storage", None)
     told = getattr(argument, "ptr_range", None) if untyped is None else getattr(untyped(), "nbytes", None)
     if told is not None:
-        return told()  # type: ignore[no-any-return]
+        return told()
     try:
         return storage_of(argument, 0)[1]
     except TypeError:

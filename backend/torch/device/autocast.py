@@ -78,7 +78,7 @@ def _widest(args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.dtype:
 @cache
 def _shared() -> Any:
     return torch_native().CastingContext(
-        exchange=torch.Tensor.__dlpack_c_exchange_api__,  # type: ignore[attr-defined]
+        exchange=torch.Tensor.__dlpack_c_exchange_api__,
         tensor_types=(torch.Tensor, torch.nn.Parameter),
         types=(torch.float16, torch.bfloat16, torch.float32),
         key=getattr(torch._C.DispatchKey, _KEY),

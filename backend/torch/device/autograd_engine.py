@@ -31,7 +31,7 @@ def run_backward_in_this_thread() -> None:
             torch._C._set_multithreading_enabled(before)
 
     torch.autograd.graph._engine_run_backward = run
-    torch.autograd._engine_run_backward = run  # type: ignore[attr-defined]
+    torch.autograd._engine_run_backward = run
 
 
 def guard_without_python() -> bool:

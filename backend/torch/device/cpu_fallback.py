@@ -197,7 +197,7 @@ def _taken(result: torch.Tensor, device: torch.device) -> torch.Tensor:
         handle = torch._C._aoti.unsafe_alloc_void_ptr_from_tensor(result)
         capsule = torch_native().adopted_tensor(handle, context.native, context.memory.pool, context.index)
         if capsule is not None:
-            made: torch.Tensor = torch._C._from_dlpack(capsule)  # type: ignore[attr-defined]
+            made: torch.Tensor = torch._C._from_dlpack(capsule)
             for watcher in WATCHERS:
                 watcher.allocated(made, result.untyped_storage().nbytes())
             return made

@@ -99,7 +99,7 @@ def _constants() -> dict[tuple[str, int], Any]:
 
 
 def _device(type_: int, index: int) -> torch.device:
-    kind = torch._C._autograd.DeviceType  # type: ignore[attr-defined]
+    kind = torch._C._autograd.DeviceType
     name = NAME if kind(type_) == kind.PrivateUse1 else kind(type_).name.lower()
     return torch.device(name) if index < 0 else torch.device(name, index)
 
@@ -117,7 +117,7 @@ def _unpacking(op: torch._ops.OpOverload) -> Callable[[list[Any]], tuple[tuple[A
     on the CPU are numbers). As for torch's kernels in Python, those that are as by default are left out at the end."""
     schema = op._schema.arguments
     names = [argument.name for argument in schema]
-    types = [_FORM.fullmatch(str(argument.real_type))[4] for argument in schema]  # type: ignore[attr-defined,index]
+    types = [_FORM.fullmatch(str(argument.real_type))[4] for argument in schema]  # type: ignore[index]
     defaults = [argument.default_value if argument.has_default_value() else _NONE for argument in schema]
     kinds, places = [*map(type, defaults)], sum(not argument.kwarg_only for argument in schema)
     constants = [at for at, type_ in enumerate(types) if type_ in _CONSTANTS or type_ == "Device"]

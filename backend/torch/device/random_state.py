@@ -123,7 +123,7 @@ CAPTURED = _Captured()
 GENERATOR = Philox()
 
 
-class Generator(_C.Generator):  # type: ignore[misc]
+class Generator(_C.Generator):
     """``torch.Generator(device="spirv")``: numbers that are made on the device, from its own state. It is a CPU
     generator besides, seeded alike, for operations that run on the CPU."""
 

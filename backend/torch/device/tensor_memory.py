@@ -68,7 +68,7 @@ ANSWERED_BY_KEYS: set[CodeType] = set()
 
 def answered_by_keys(function: _Function) -> _Function:
     """Enters a function there."""
-    ANSWERED_BY_KEYS.add(function.__code__)  # type: ignore[attr-defined]
+    ANSWERED_BY_KEYS.add(function.__code__)
     return function
 
 
@@ -124,9 +124,7 @@ def metadata(op: Any) -> Callable[..., Any]:
 def tensor_forms() -> Any:
     """What reads sizes and strides of tensors, and makes new ones (a native TensorForms)."""
     return torch_native().TensorForms(
-        exchange=torch.Tensor.__dlpack_c_exchange_api__,  # type: ignore[attr-defined]
-        from_dlpack=torch._C._from_dlpack,
-        allocate=allocate,
+        exchange=torch.Tensor.__dlpack_c_exchange_api__, from_dlpack=torch._C._from_dlpack, allocate=allocate
     )
 
 
@@ -177,7 +175,7 @@ def staying_bytes(bytes_: int, device: Any) -> torch.Tensor:
     """new_bytes() in memory apart from that of tensors, of which nobody is told."""
     index = device_index(device)
     memory = runtime.of_device(index).staying_memory.allocate(bytes_)
-    return torch._C._from_dlpack(  # type: ignore[no-any-return]
+    return torch._C._from_dlpack(
         torch_native().dlpack_capsule(memory, (bytes_,), (1,), index, DLPACK_CODES[torch.uint8], 8)
     )
 
@@ -398,7 +396,7 @@ def copy_from(self: torch.Tensor, dst: torch.Tensor, non_blocking: bool = False)
     by itself; with ``non_blocking`` nobody waits for that."""
     if dst.numel() == 0:
         if isinstance(self, torch.Tensor):  # torch's errors where it does not fit
-            torch._C._infer_size(dst.size(), self.size())  # type: ignore[attr-defined]
+            torch._C._infer_size(dst.size(), self.size())
             self.expand(dst.size())
         return dst
     if not isinstance(self, torch.Tensor):  # torch hands a number over as such: dst.copy_(2)
@@ -483,7 +481,7 @@ def copy_from_and_resize(self: torch.Tensor, dst: torch.Tensor) -> torch.Tensor:
 def few_elements() -> Any:
     """What does aten::_local_scalar_dense, and aten::_copy_from of less than is ever pinned (a native FewElements)."""
     return torch_native().FewElements(
-        exchange=torch.Tensor.__dlpack_c_exchange_api__,  # type: ignore[attr-defined]
+        exchange=torch.Tensor.__dlpack_c_exchange_api__,
         native_of=lambda index: runtime.of_device(index).native,
         before_reading=BEFORE_READING,
         writing=WRITING,

@@ -13,7 +13,7 @@ from ...runtime import NAME, Queue, StreamContext, device_index, make_event
 _C: Any = torch._C
 
 
-class Stream(_C.Stream):  # type: ignore[misc]
+class Stream(_C.Stream):
     """A stream of a device. Copies of pinned memory overlap with kernels in all but the first one (runtime's Queue).
 
     ``device``: an index, "spirv:1", a torch.device; the current one for None. ``priority`` has no effect.
@@ -91,7 +91,7 @@ class Stream(_C.Stream):  # type: ignore[misc]
         self._context.__exit__()
 
 
-class Event(_C.Event):  # type: ignore[misc]
+class Event(_C.Event):
     """A point on the timeline of a device; with ``enable_timing``, a timestamp that the device takes.
 
     ``device``: that it is made for.

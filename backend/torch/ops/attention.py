@@ -88,7 +88,7 @@ def _attention(
         composed = aten._scaled_dot_product_attention_math(
             query, key, value, attn_mask, dropout_p, is_causal, None, scale=scale, enable_gqa=enable_gqa
         )[0]
-        return _laid_out(composed, _order(query)) if as_queries else composed  # type: ignore[no-any-return]
+        return _laid_out(composed, _order(query)) if as_queries else composed
     lead = query.shape[:-2]
     if key.shape[:-2] != lead:
         key, value = (t.repeat_interleave(query.shape[-3] // t.shape[-3], -3) for t in (key, value))
@@ -103,7 +103,7 @@ def _attention(
         fused = aten._scaled_dot_product_fused_attention_overrideable
         out = fused(q, k, v, attn_mask, 0.0, is_causal, False, scale=scale)[0]
     out = out if len(lead) == 2 else out.view(*lead, *out.shape[-2:])
-    return out if as_queries else out.contiguous()  # type: ignore[no-any-return]
+    return out if as_queries else out.contiguous()
 
 
 def _validate(query: Tensor, key: Tensor, value: Tensor, mask: _Optional, dropout: float) -> None:

@@ -53,7 +53,7 @@ def _conjugate(self: torch.Tensor, *, out: torch.Tensor) -> torch.Tensor:
 
 
 def _conjugate_itself(self: torch.Tensor) -> torch.Tensor:
-    plain = torch._conj(self) if self.is_conj() else self  # type: ignore[no-untyped-call]
+    plain = torch._conj(self) if self.is_conj() else self
     _conjugate(plain, out=plain)
     return self
 

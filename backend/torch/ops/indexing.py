@@ -372,7 +372,7 @@ def _index_or_select(self: Tensor, indices: Sequence[Any]) -> Tensor:
     mask = indices[0] if len(indices) == 1 else None
     if mask is not None and mask.dtype == torch.bool and mask.dim() and mask.shape == self.shape:
         return masked_select(self, mask)
-    return _composed(self, indices)  # type: ignore[no-any-return]
+    return _composed(self, indices)
 
 
 def _index(self: Tensor, indices: Sequence[Any], *, out: Tensor) -> Tensor:

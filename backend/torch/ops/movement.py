@@ -42,7 +42,7 @@ def _copy(self: torch.Tensor, dst: torch.Tensor) -> bool:
 def copied(self: torch.Tensor, dst: torch.Tensor) -> torch.Tensor:
     """Copy on one device, with a kernel. Raises OnHost."""
     if self.is_conj() and not dst.is_conj() and self.dtype == dst.dtype and not self.is_neg():
-        return aten.conj_physical.out(torch._conj(self), out=dst)  # type: ignore[no-any-return]
+        return aten.conj_physical.out(torch._conj(self), out=dst)
     if self.is_neg() or self.is_conj() or dst.is_neg() or dst.is_conj() or self._is_zerotensor():
         raise OnHost("a pending change of sign")
     if self.dtype == dst.dtype:
@@ -60,7 +60,7 @@ def retyped(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """The tensor's memory as of another type of the same size."""
     if tensor.dtype == dtype:
         return tensor
-    return tensor_memory.metadata(aten.view.dtype)(tensor, dtype)  # type: ignore[no-any-return]
+    return tensor_memory.metadata(aten.view.dtype)(tensor, dtype)
 
 
 _WHERE_COMPLEX = Body(

@@ -212,7 +212,7 @@ def single(tensor: torch.Tensor) -> bool | int | float | complex:
     which ends in an error, for others."""
     if tensor.device.type != "cpu" or tensor.dim():
         raise OnHost(f"a tensor on {tensor.device}")
-    return tensor.item()  # type: ignore[no-any-return]
+    return tensor.item()
 
 
 def number(value: bool | int | float | complex, compute: torch.dtype) -> int | float:

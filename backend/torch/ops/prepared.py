@@ -53,7 +53,7 @@ _share_memory: Callable[[torch.Tensor, torch.Tensor], bool] = torch._C._is_alias
 def _shared() -> Any:
     torch_native().watch_questions(torch.Tensor, _QUESTIONS, tensor_memory.ANSWERED_BY_KEYS, _asked)
     return torch_native().PreparedContext(
-        exchange=torch.Tensor.__dlpack_c_exchange_api__,  # type: ignore[attr-defined]
+        exchange=torch.Tensor.__dlpack_c_exchange_api__,
         tensor_types=(torch.Tensor, torch.nn.Parameter),
         constant_types=(torch.dtype, torch.layout, torch.memory_format),
         runtime=knobs.runtime,

@@ -153,7 +153,7 @@ def _lstm(op: Any, x: Any, hx: Any, params: Any, biases: bool, layers: int, drop
         return _stacked(x, params, biases, layers, dropout, how, lambda *given: given[:2], whole)
 
     def layer(gates: Any, n: int, weight: Any, bias: Any, back: bool) -> Any:
-        return _Lstm.apply(gates, weight, None, back, hx[0][n], hx[1][n])  # type: ignore[no-untyped-call]
+        return _Lstm.apply(gates, weight, None, back, hx[0][n], hx[1][n])
 
     def gates(x: Any, weight: Any, bias: Any) -> Any:
         return functional.linear(x, weight, bias[0] + bias[1] if bias else None)
@@ -167,7 +167,7 @@ def _gru(op: Any, x: Any, hx: Any, params: Any, biases: bool, layers: int, dropo
         return op.decompose(x, hx, params, biases, layers, dropout, *how)
 
     def layer(gates: Any, n: int, weight: Any, bias: Any, back: bool) -> Any:
-        return _Gru.apply(gates, weight, bias[1] if bias else None, back, hx[n])  # type: ignore[no-untyped-call]
+        return _Gru.apply(gates, weight, bias[1] if bias else None, back, hx[n])
 
     def gates(x: Any, weight: Any, bias: Any) -> Any:
         return functional.linear(x, weight, bias[0] if bias else None)

@@ -317,7 +317,7 @@ def _brought(at: Rewriter, chain: Sequence[Operation], tile: Value) -> Value:
     """``tile`` the way by which the dot got its operand, of the tile's element type."""
     element = tile.tensor.element
     for operation in chain:
-        type_ = replace(operation.result.type, element=element)  # type: ignore[type-var, call-arg]
+        type_ = replace(operation.result.type, element=element)  # type: ignore[call-arg]
         tile = at.copy(operation, operands=[tile], types=[type_]).result
     return tile
 

@@ -56,7 +56,7 @@ def device_blocks(module: Any) -> None:
 
     original, block = module.get_device_context_manager, DeviceInterface.device
 
-    class DeviceBlock(module.AcceleratorDeviceIndexVariable):  # type: ignore[misc, name-defined]
+    class DeviceBlock(module.AcceleratorDeviceIndexVariable):
         _get_device_index_fn = staticmethod(lambda device, **_: device_index(device))
 
     def get_device_context_manager(kind: Any) -> Any:

@@ -23,7 +23,7 @@ def templates(module: Any) -> None:
     from .. import choices
     from ..interface import properties_of
 
-    class SPIRVConfigHeuristic(module.BaseConfigHeuristic):  # type: ignore[misc]
+    class SPIRVConfigHeuristic(module.BaseConfigHeuristic):
         """The tables of choices.py."""
 
         def __init__(self) -> None:
