@@ -18,7 +18,7 @@ from ..arrays import array
 from ..context import Context, current
 from ..device_kind import DeviceInfo, MachineModule
 from ..kernel import Kernel
-from ..launches.launch import argument_block, make_launcher
+from ..launches.launch import LaunchWrapper, argument_block, make_launcher
 from ..measuring.measured import capabilities_of
 from ..modules.module_info import ModuleInfo
 from ..reports.launchers import ReportingLauncher
@@ -45,7 +45,7 @@ class TensorDescriptor:
     round_f32_to_tf32: bool = False
 
 
-class LoadedKernel:
+class LoadedKernel(LaunchWrapper):
     """A kernel on a device: ``kernel[grid](*arguments)``.
 
     It has the source's parameters, without the ones that were compiled in; arguments go by position or by name.
@@ -63,7 +63,7 @@ class LoadedKernel:
         self._kernel = Kernel(context, abi.kernel, code, machine=_machine_module(abi) if machine else None)
         try:
             self._check_module()
-            self._launcher = self._make_launcher()
+            self._launch = self._make_launcher()
         except (IncompatibleModule, ValueError):
             self._kernel.unload()
             raise
@@ -125,11 +125,6 @@ class LoadedKernel:
         """The kernel's name."""
         return self.abi.kernel
 
-    @property
-    def transfers(self) -> dict[str, str]:
-        """Which way each pointer argument of the last launch went."""
-        return self._launcher.transfers  # type: ignore[attr-defined]
-
     def __call__(self, *_: Any, **__: Any) -> None:
         """A launch needs a grid. Raises TypeError."""
         raise TypeError(f"kernel '{self.name}' is launched on a grid: kernel[grid](…), as in kernel[(64,)](x, y, n)")
@@ -152,7 +147,7 @@ class LoadedKernel:
             for parameter, value in zip(self._passed, values, strict=True)
             for part in self._parts(parameter, value)
         ]
-        self._launcher(*sizes, 0, self._kernel.handle, None, None, None, None, *passed)
+        self._launch(*sizes, 0, self._kernel.handle, None, None, None, None, *passed)
 
     def _bind(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> Sequence[Any]:
         """The arguments in the order of the parameters."""

@@ -36,10 +36,10 @@ _FACTORIES = ("empty.memory_format", "empty_strided", "_efficientzerotensor")
 _C: Any = torch._C
 _SET_DATA: Any = torch.Tensor.data.__set__  # type: ignore[attr-defined]
 _TYPE: Any = torch.device.__dict__["type"]
-#: Whose code is told "spirv" all the same, autoload/'s too; a module of Dynamo's reads what a traced function reads,
-#: and since torch 2.14 a function.
+#: Whose code is told "spirv" all the same, autoload/'s too.
 _TOLD = frozenset({"torch", "triton", moved_in_place.__module__.partition(".")[0]})
-_TRACED = frozenset({"torch._dynamo.variables.constant", "torch._dynamo.symbolic_convert._load_attr"})
+#: Modules of Dynamo's that read what a traced function reads, and in which of their functions; None: in each.
+_TRACED = {"torch._dynamo.variables.constant": None, "torch._dynamo.symbolic_convert": "_load_attr"}
 _HOOKS = "_push_saved_tensors_default_hooks"
 _lock = threading.Lock()
 _depth = 0
@@ -81,7 +81,7 @@ def _type(device: torch.device) -> str:
         return kind
     frame = sys._getframe(1)
     asking = frame.f_globals.get("__name__") or "torch"
-    traces = asking in _TRACED or f"{asking}.{frame.f_code.co_name}" in _TRACED
+    traces = asking in _TRACED and _TRACED[asking] in (None, frame.f_code.co_name)
     return kind if asking.partition(".")[0] in _TOLD and not traces else "cuda"
 
 
