@@ -266,20 +266,24 @@ def test_a_reference_that_faults_is_said(monkeypatch: pytest.MonkeyPatch, caplog
     assert "not compared: the reference faults (KernelFault: needs more stack)" in caplog.text and x.sum() == 90
 
 
+@pytest.mark.parametrize("overflow", [True, False])
 def test_a_reference_that_needs_more_stack_has_it(
-    compared: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    compared: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, overflow: bool
 ) -> None:
+    """Another fault would only come again."""
     after = launcher._Run.after
 
     def shallow(run: Any, launch: Any, *rest: Any) -> Any:
         if getattr(launch, "__name__", "") == "unhooked" and threading.current_thread() is threading.main_thread():
-            raise native().KernelFault("needs more stack")
+            error = native().KernelFault("faults")
+            error.overflow = overflow
+            raise error
         return after(run, launch, *rest)
 
     monkeypatch.setattr(launcher._Run, "after", shallow)
     x = torch.zeros(100, dtype=torch.int32)
     in_place[(1,)](x, 90, BLOCK=128, check_values=True)
-    assert compared() == 1 and "not compared" not in caplog.text and x.sum() == 90
+    assert compared() == 1 and ("not compared" not in caplog.text) == overflow and x.sum() == 90
 
 
 def test_atomic_sums_of_floats(compared: Any) -> None:

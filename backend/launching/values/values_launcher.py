@@ -274,7 +274,9 @@ class _Run:
         if not self._is_deep:
             try:
                 return self.after(unhooked, compiled.function, memory)
-            except native().KernelFault:
+            except native().KernelFault as error:
+                if not error.overflow:
+                    raise
                 self._is_deep = True
         before = threading.stack_size(_STACK)
         try:

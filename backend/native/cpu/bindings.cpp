@@ -40,6 +40,7 @@ bool set_cpu_error(const DeviceError& error) {
   value.attr("signal") = raised->fault.signal;
   value.attr("address") =
       raised->fault.has_address ? py::object(py::int_(raised->fault.address)) : py::object(py::none());
+  value.attr("overflow") = raised->fault.overflow;
   value.attr("places") = places_of(raised->fault);
   raise_device_error(kernel_fault, value, error);
   return true;
@@ -59,13 +60,13 @@ void bind_cpu(py::module_& m) {
       PyErr_SetString(object_error, error.what());
     }
   });
-  kernel_fault = PyErr_NewExceptionWithDoc(
-      "triton.backends.spirv._native.KernelFault",
-      "A kernel on the CPU raised a signal, and its launch ended. `kernel` is its handle, "
-      "`signal` the signal's number, "
-      "`address` what was accessed, or None, and `places` the instruction in its object, if it is there, and where its "
-      "function was probably called from.",
-      py::object(m.attr("DeviceError")).ptr(), nullptr);
+  kernel_fault = PyErr_NewExceptionWithDoc("triton.backends.spirv._native.KernelFault",
+                                           "A kernel on the CPU raised a signal, and its launch ended. `kernel` is its "
+                                           "handle, `signal` the signal's number, "
+                                           "`address` what was accessed, or None, `overflow` whether the stack was "
+                                           "full, and `places` the instruction in its "
+                                           "object, if it is there, and where its function was probably called from.",
+                                           py::object(m.attr("DeviceError")).ptr(), nullptr);
   m.add_object("KernelFault", py::reinterpret_borrow<py::object>(kernel_fault));
 
   m.def(
