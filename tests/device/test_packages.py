@@ -78,24 +78,17 @@ def test_layer_norm(dtype: torch.dtype, columns: int) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        (LigerSiLUMulFunction.apply, lambda a, b: functional.silu(a) * b),
+        (LigerGELUMulFunction.apply, lambda a, b: functional.gelu(a, approximate="tanh") * b),
+    ],
+    ids=["swiglu", "geglu"],
+)
 @dtypes
-def test_swiglu(dtype: torch.dtype) -> None:
-    compare(
-        LigerSiLUMulFunction.apply,
-        lambda a, b: functional.silu(a) * b,
-        [random(3, 11, 300), random(3, 11, 300, seed=1)],
-        dtype,
-    )
-
-
-@dtypes
-def test_geglu(dtype: torch.dtype) -> None:
-    compare(
-        LigerGELUMulFunction.apply,
-        lambda a, b: functional.gelu(a, approximate="tanh") * b,
-        [random(3, 11, 300), random(3, 11, 300, seed=1)],
-        dtype,
-    )
+def test_gated_activations(function: Any, expected: Any, dtype: torch.dtype) -> None:
+    compare(function, expected, [random(3, 11, 300), random(3, 11, 300, seed=1)], dtype)
 
 
 @dtypes

@@ -182,26 +182,19 @@ def test_convolutions_against_float64(
     near_exact(with_gradients_of_convolutions(dtype, 2, **options), x, (values(*weight) / 8).to(dtype))
 
 
-@pytest.mark.parametrize("length, width", [(45, 24), (64, 32)], ids=["masked", "whole"])
-def test_attention_and_its_gradients(length: int, width: int) -> None:
+@pytest.mark.parametrize(
+    ("length", "width", "options"),
+    [(45, 24, {"is_causal": True}), (64, 32, {"is_causal": True}), (20, 8, {"scale": -0.25}), (20, 8, {"scale": 0.0})],
+    ids=["masked", "whole", "negative scale", "scale of zero"],
+)
+def test_attention_and_its_gradients(length: int, width: int, options: dict[str, Any]) -> None:
     def run(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> Any:
         q, k, v = (t.detach().requires_grad_() for t in (q, k, v))
-        out = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        out = functional.scaled_dot_product_attention(q, k, v, **options)
         out.square().sum().backward()
         return out.detach(), q.grad, k.grad, v.grad
 
     compare(run, *(values(1, 2, length, width, seed=seed) for seed in range(3)), tolerance=(1e-4, 1e-3))
-
-
-@pytest.mark.parametrize("scale", [-0.25, 0.0])
-def test_attention_whose_scale_is_not_positive(scale: float) -> None:
-    def run(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> Any:
-        q, k, v = (t.detach().requires_grad_() for t in (q, k, v))
-        out = functional.scaled_dot_product_attention(q, k, v, scale=scale)
-        out.square().sum().backward()
-        return out.detach(), q.grad, k.grad, v.grad
-
-    compare(run, *(values(1, 2, 20, 8, seed=seed) for seed in range(3)), tolerance=(1e-4, 1e-3))
 
 
 @pytest.mark.parametrize("length", [32, 45], ids=["whole", "masked"])

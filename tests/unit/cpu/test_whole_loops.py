@@ -75,39 +75,19 @@ def loaded_transposed(a, b, c, M, N, K, am, bk, bn, BM: tl.constexpr, BN: tl.con
 
 
 @triton.jit
-def skipping(a, b, c, M, N, K, am, bk, bn, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
-    """Only every other round's columns of A: a round is not behind the one before."""
+def unlike(a, b, c, M, N, K, am, bk, bn, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, WHAT: tl.constexpr):
+    """Rounds take every other block of A's columns ("skips"), change a tile before it is multiplied ("scales"), or store
+    what the next one loads ("stores")."""
     row, column, step = tl.arange(0, BM), tl.arange(0, BN), tl.arange(0, BK)
     total = tl.zeros((BM, BN), tl.float32)
     for first in range(0, K, BK):
-        left = tl.load(a + row[:, None] * am + 2 * first + step[None, :])
+        left = tl.load(a + row[:, None] * am + (2 * first if WHAT == "skips" else first) + step[None, :])
+        if WHAT == "scales":
+            left *= 2
         right = tl.load(b + (first + step)[:, None] * bk + column[None, :] * bn)
         total = tl.dot(left, right, total, input_precision="ieee")
-    tl.store(c + row[:, None] * N + column[None, :], total)
-
-
-@triton.jit
-def scaled(a, b, c, M, N, K, am, bk, bn, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
-    """A tile is changed before it is multiplied."""
-    row, column, step = tl.arange(0, BM), tl.arange(0, BN), tl.arange(0, BK)
-    total = tl.zeros((BM, BN), tl.float32)
-    for first in range(0, K, BK):
-        left = tl.load(a + row[:, None] * am + first + step[None, :]) * 2
-        right = tl.load(b + (first + step)[:, None] * bk + column[None, :] * bn)
-        total = tl.dot(left, right, total, input_precision="ieee")
-    tl.store(c + row[:, None] * N + column[None, :], total)
-
-
-@triton.jit
-def storing(a, b, c, M, N, K, am, bk, bn, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
-    """Every round stores what the next one loads."""
-    row, column, step = tl.arange(0, BM), tl.arange(0, BN), tl.arange(0, BK)
-    total = tl.zeros((BM, BN), tl.float32)
-    for first in range(0, K, BK):
-        left = tl.load(a + row[:, None] * am + first + step[None, :])
-        right = tl.load(b + (first + step)[:, None] * bk + column[None, :] * bn)
-        total = tl.dot(left, right, total, input_precision="ieee")
-        tl.store(a + row[:, None] * am + first + BK + step[None, :], left, mask=first + BK + step[None, :] < K)
+        if WHAT == "stores":
+            tl.store(a + row[:, None] * am + first + BK + step[None, :], left, mask=first + BK + step[None, :] < K)
     tl.store(c + row[:, None] * N + column[None, :], total)
 
 
@@ -140,7 +120,7 @@ def test_loaded_transposed(k: int, profile: str) -> None:
 @HERE
 def test_rounds_apart(profile: str) -> None:
     a, b, c = drawn(1, 16, 128), drawn(2, 64, 32), np.zeros((16, 32), np.float32)
-    run(profile, skipping, (1,), a, b, c, 16, 32, 64, 128, 32, 1, BM=16, BN=32, BK=16)
+    run(profile, unlike, (1,), a, b, c, 16, 32, 64, 128, 32, 1, BM=16, BN=32, BK=16, WHAT="skips")
     chosen = a.reshape(16, 4, 2, 16)[:, :, 0].reshape(16, 64)
     assert close(c, chosen, b)
 
@@ -148,10 +128,10 @@ def test_rounds_apart(profile: str) -> None:
 @HERE
 def test_changed_and_stored(profile: str) -> None:
     a, b, c = drawn(1, 16, 64), drawn(2, 64, 32), np.zeros((16, 32), np.float32)
-    run(profile, scaled, (1,), *_arguments(a, b, c), BM=16, BN=32, BK=16)
+    run(profile, unlike, (1,), *_arguments(a, b, c), BM=16, BN=32, BK=16, WHAT="scales")
     assert close(c, 2 * a, b)
     first = np.tile(a[:, :16], 4)
-    run(profile, storing, (1,), *_arguments(a, b, c), BM=16, BN=32, BK=16)
+    run(profile, unlike, (1,), *_arguments(a, b, c), BM=16, BN=32, BK=16, WHAT="stores")
     assert close(c, first, b)
 
 
@@ -163,14 +143,20 @@ def test_batches(profile: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kernel", "at_once"),
-    [(counted, True), (loaded_transposed, True), (skipping, True), (scaled, False), (storing, False)],
+    ("kernel", "what", "at_once"),
+    [
+        (counted, None, True),
+        (loaded_transposed, None, True),
+        (unlike, "skips", True),
+        (unlike, "scales", False),
+        (unlike, "stores", False),
+    ],
     ids=lambda one: getattr(one, "__name__", str(one)),
 )
-def test_which_loops(kernel: Any, at_once: bool) -> None:
-    """``skipping`` finds out when it runs."""
+def test_which_loops(kernel: Any, what: str | None, at_once: bool) -> None:
+    """Which blocks the one that skips takes is found out when it runs."""
     a, b, c = drawn(1, 16, 64), drawn(2, 64, 32), np.zeros((16, 32), np.float32)
-    constants = {"BM": 16, "BN": 32, "BK": 16}
+    constants = {"BM": 16, "BN": 32, "BK": 16, **({"WHAT": what} if what else {})}
     made = compiled("cpu-x86-64-v3", kernel, _arguments(a, b, c), constants)
     assert (b"tile_rounds_" in made.asm["spv"]) == at_once
     checked = compiled("cpu-x86-64-v3", kernel, _arguments(a, b, c), constants, check_bounds=True)
