@@ -117,7 +117,7 @@ def _lines(path: Path) -> int:
 
 
 def test_each_product_keeps_to_its_budget_of_lines() -> None:
-    """A budget has room for the work of a few weeks. Who needs more raises it, and says why under "Size" in CHANGELOG."""
+    """Who needs more lines than a budget has raises it, and says why under "Size" in CHANGELOG."""
     code = [path for top in ("backend", "tests") for path in (ROOT / top).rglob("*") if path.suffix in _CODE]
     counted = dict.fromkeys((COMPILER, TORCH, INSPECTION, TESTS), 0)
     for path in code:

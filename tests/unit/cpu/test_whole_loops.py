@@ -76,8 +76,8 @@ def loaded_transposed(a, b, c, M, N, K, am, bk, bn, BM: tl.constexpr, BN: tl.con
 
 @triton.jit
 def unlike(a, b, c, M, N, K, am, bk, bn, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, WHAT: tl.constexpr):
-    """Rounds take every other block of A's columns ("skips"), change a tile before it is multiplied ("scales"), or store
-    what the next one loads ("stores")."""
+    """Rounds take every other block of A's columns ("skips"), change a tile before it is multiplied ("scales"), or
+    store what the next one loads ("stores")."""
     row, column, step = tl.arange(0, BM), tl.arange(0, BN), tl.arange(0, BK)
     total = tl.zeros((BM, BN), tl.float32)
     for first in range(0, K, BK):
