@@ -11,13 +11,12 @@ from collections.abc import Iterable
 from ..driver_quirks import Driver
 from ..functions.symbols import form_of
 from ..layouts.distributed import LANE, LayoutError, layout_of
-from ..layouts.element_sizes import element_type
 from ..layouts.strip_layouts import register_count
 from ..ptx.program import Program
 from ..ttgir.encodings import BlockedEncoding
 from ..ttgir.ir import Operation
 from ..ttgir.operations import MEDIUM, SHORT, definition_of, masks
-from ..ttgir.types import FloatType, TensorType, Type
+from ..ttgir.types import FloatType, TensorType, Type, element_type
 from .matrix_dots import unfolded
 
 #: Instructions that unpack a number of four or eight bits, and that round a product of bfloat16.

@@ -11,10 +11,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..layouts.element_sizes import bytes_in_memory, element_type
+from ..layouts.element_sizes import bytes_in_memory
 from ..ttgir.ir import Block, Function, Operation, Value
 from ..ttgir.operations import definition_of
-from ..ttgir.types import FloatType, TensorType, Type
+from ..ttgir.types import FloatType, TensorType, Type, element_type
 from .axis_info import constant_folding
 from .axis_info.info import wrapped
 from .pointer_roots import Roots

@@ -13,13 +13,13 @@ from typing import Any
 
 from ..layouts.buffer_layouts import buffer_layout, tensor_offsets
 from ..layouts.distributed import LANE, REGISTER
-from ..layouts.element_sizes import bytes_in_memory, element_type
+from ..layouts.element_sizes import bytes_in_memory
 from ..layouts.linear import LinearLayout
 from ..layouts.through_shared import BANK_BYTES, ThroughShared
 from ..planning.kernel_plan import KernelPlan
 from ..planning.plans import BufferAccess, Conversion
 from ..ttgir.ir import Function, Operation
-from ..ttgir.types import MemDescType, TensorType, Type
+from ..ttgir.types import MemDescType, TensorType, Type, element_type
 from .stage_lines import frames
 
 

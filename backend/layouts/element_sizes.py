@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from ..ttgir.types import FloatType, IndexType, IntegerType, PointerType, TensorType, Type
+from ..ttgir.types import FloatType, IndexType, IntegerType, PointerType, Type, element_type
 
 #: The widest access of one invocation, in bits.
 MAX_BITS = 128
-
-
-def element_type(type_: Type) -> Type:
-    """The element type of a tensor, or the type itself."""
-    return type_.element if isinstance(type_, TensorType) else type_
 
 
 def bits_in_memory(type_: Type) -> int:

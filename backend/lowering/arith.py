@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..layouts.element_sizes import element_type
 from ..spirv import opcodes as op
 from ..spirv.opcodes import Glsl
 from ..transforms.cpu.alike_lanes import ALIKE, NEIGHBOURS
 from ..ttgir.ir import DenseAttr, FloatBits, Operation, Value
-from ..ttgir.types import FloatType, IntegerType, MemDescType, Type
+from ..ttgir.types import FloatType, IntegerType, MemDescType, Type, element_type
 from .defined_integers import negative, safe_shift, signed_divide, signed_remainder, unsigned_divide, unsigned_remainder
 from .elementwise import MOVES, map_registers, map_wanted
 from .errors import UnsupportedOperation

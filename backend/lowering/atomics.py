@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from ..layouts.element_sizes import bits_in_memory, element_type
+from ..layouts.element_sizes import bits_in_memory
 from ..layouts.linear import LinearLayout
 from ..planning.memory_pools import first_element
 from ..planning.plans import Atomic, Shared
 from ..spirv import opcodes as op
 from ..spirv.opcodes import Capability_, Glsl, Scope, Semantics
 from ..ttgir.ir import Operation, Value
-from ..ttgir.types import FloatType, IntegerType, TensorType, Type
+from ..ttgir.types import FloatType, IntegerType, TensorType, Type, element_type
 from .arith import choose_float, float_binary
 from .errors import UnsupportedOperation, missing
 from .index_arithmetic import coordinates, owns

@@ -13,11 +13,11 @@ from functools import reduce
 
 from ..abi.report_buffer import BEFORE, DISTANCE, FIRST_OUTSIDE_AT, OUTSIDE, ROW, ROWS_AT, SPAN
 from ..analysis.pointer_roots import Roots, accessed, accesses
-from ..layouts.element_sizes import bits_in_memory, element_type
+from ..layouts.element_sizes import bits_in_memory
 from ..spirv import opcodes as op
 from ..spirv.opcodes import MemoryAccess
 from ..ttgir.ir import UNKNOWN, Function, Location, Operation
-from ..ttgir.types import PointerType, TensorType, Type
+from ..ttgir.types import PointerType, TensorType, Type, element_type
 from .emitter import Emitter
 from .index_arithmetic import owns
 from .reports import Reports, write_words

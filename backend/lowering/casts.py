@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from ..layouts.element_sizes import element_type
 from ..planning.plans import MatrixProducts
 from ..spirv import opcodes as op
 from ..ttgir.ir import Operation, Value
-from ..ttgir.types import FloatType, IntegerType, PointerType, Type
+from ..ttgir.types import FloatType, IntegerType, PointerType, Type, element_type
 from .defined_integers import magnitude, of_any_size
 from .elementwise import MOVES, map_registers
 from .errors import UnsupportedOperation

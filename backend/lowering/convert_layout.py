@@ -5,14 +5,14 @@ from __future__ import annotations
 from functools import partial, reduce
 
 from ..layouts.conversion import Identity, RegisterPermutation
-from ..layouts.element_sizes import bits_in_memory, element_type
+from ..layouts.element_sizes import bits_in_memory
 from ..layouts.shuffles import Exchange, SubgroupShuffle
 from ..layouts.through_shared import ThroughShared, Vectors
 from ..planning.memory_pools import first_element
 from ..planning.plans import Conversion
 from ..spirv import opcodes as op
 from ..ttgir.ir import Operation
-from ..ttgir.types import Type
+from ..ttgir.types import Type, element_type
 from .index_arithmetic import apply_bases, coordinates, not_duplicate, thread_part
 from .lowering import Lowering
 from .registry import lowers

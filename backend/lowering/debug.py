@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 
-from ..layouts.element_sizes import bits_in_memory, element_type
+from ..layouts.element_sizes import bits_in_memory
 from ..layouts.linear import LinearLayout
 from ..ttgir.ir import Operation, Value
-from ..ttgir.types import FloatType, IntegerType, TensorType, Type
+from ..ttgir.types import FloatType, IntegerType, TensorType, Type, element_type
 from .index_arithmetic import coordinates, owns
 from .lowering import Lowering
 from .registry import lowers

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..analysis.matrix_dots import is_matrix_dot, unfolded
-from ..layouts.element_sizes import element_type
 from ..layouts.linear import LinearLayout, unflatten
 from ..planning.plans import Dot
 from ..spirv import opcodes as op
@@ -20,7 +19,7 @@ from ..spirv.opcodes import Glsl
 from ..ttgir.encodings import BlockedEncoding
 from ..ttgir.ir import Operation
 from ..ttgir.operations.dots import added_in
-from ..ttgir.types import TensorType, Type
+from ..ttgir.types import TensorType, Type, element_type
 from .dot_operands import Fetch, OperandSource, as_type, indexed, operand
 from .errors import UnsupportedOperation
 from .lowering import Lowering

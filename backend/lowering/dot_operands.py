@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..layouts.buffer_layouts import buffer_layout
-from ..layouts.element_sizes import element_type
 from ..layouts.linear import unflatten
 from ..planning.buffers import BufferView
 from ..planning.plans import Dot
 from ..spirv.opcodes import StorageClass
 from ..ttgir.ir import Value
-from ..ttgir.types import FloatType, TensorType, Type
+from ..ttgir.types import FloatType, TensorType, Type, element_type
 from .floats import convert
 from .index_arithmetic import apply_bases, combine, image, thread_part
 from .lowering import Lowering

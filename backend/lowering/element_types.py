@@ -13,9 +13,8 @@ pointer             64-bit integer, the byte address
 from __future__ import annotations
 
 from ..capabilities import Capabilities
-from ..layouts.element_sizes import element_type
 from ..spirv.module import ModuleBuilder
-from ..ttgir.types import FloatType, IndexType, IntegerType, PointerType, Type
+from ..ttgir.types import FloatType, IndexType, IntegerType, PointerType, Type, element_type
 from .errors import missing
 
 #: Float types that SPIR-V has, with the feature that each needs.

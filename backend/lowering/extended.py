@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from ..layouts.element_sizes import element_type
 from ..spirv import opcodes as op
 from ..ttgir.ir import Operation
-from ..ttgir.types import IntegerType
+from ..ttgir.types import IntegerType, element_type
 from .defined_integers import signed_divide, signed_remainder, unsigned_divide, unsigned_remainder
 from .elementwise import map_registers
 from .lowering import Lowering

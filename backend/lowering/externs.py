@@ -9,9 +9,8 @@ from typing import Any
 
 from ..functions.forms import IN_DOUBLE, Form
 from ..functions.symbols import form_of
-from ..layouts.element_sizes import element_type
 from ..ttgir.ir import Operation
-from ..ttgir.types import IntegerType
+from ..ttgir.types import IntegerType, element_type
 from .errors import UnsupportedOperation
 from .hardware import READS
 from .lowering import Lowering

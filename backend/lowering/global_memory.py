@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..layouts.element_sizes import element_type
 from ..spirv.opcodes import Capability_, MemoryAccess
-from ..ttgir.types import Type
+from ..ttgir.types import Type, element_type
 from .element_types import MEMORY_FEATURE
 from .emitter import Emitter
 from .errors import missing

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..layouts.element_sizes import element_type
 from ..planning.plans import InlineAssembly
 from ..ptx.program import PtxError, Register
 from ..spirv import opcodes as op
 from ..ttgir.ir import Operation
-from ..ttgir.types import Type
+from ..ttgir.types import Type, element_type
 from .assembly.instructions import execute
 from .assembly.registers import Registers
 from .casts import boolean_as_integer

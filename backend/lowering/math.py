@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..analysis.code_size import fma_is_one_instruction
-from ..layouts.element_sizes import element_type
 from ..spirv import opcodes as op
 from ..spirv.opcodes import Glsl
 from ..ttgir.ir import Operation
 from ..ttgir.operations import MEDIUM, OPERATIONS
-from ..ttgir.types import FloatType, Type
+from ..ttgir.types import FloatType, Type, element_type
 from .defined_integers import multiply_high, negative
 from .elementwise import map_registers
 from .floats import F32, compute_type, convert, narrow, widen

@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterator, Sequence
 from ..analysis.matrix_dots import strided
 from ..analysis.split_products import Split
 from ..layouts.dot_fragments import Fragment, MatrixDot
-from ..layouts.element_sizes import bytes_in_memory, element_type
+from ..layouts.element_sizes import bytes_in_memory
 from ..layouts.linear import unflatten
 from ..planning.memory_pools import first_element
 from ..planning.plans import MatrixProducts
 from ..spirv import opcodes as op
 from ..spirv.opcodes import Glsl, MatrixUse
 from ..ttgir.ir import Operation, Value
-from ..ttgir.types import FloatType, Type
+from ..ttgir.types import FloatType, Type, element_type
 from .floats import convert
 from .lowering import Lowering
 from .matrix_units import MatrixUnit, component_type

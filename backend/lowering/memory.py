@@ -5,9 +5,9 @@ from __future__ import annotations
 from itertools import groupby
 
 from ..abi.report_buffer import SPARE_AT, ZERO_AT
-from ..layouts.element_sizes import element_type
 from ..planning.plans import GlobalAccess
 from ..ttgir.ir import Operation
+from ..ttgir.types import element_type
 from .global_memory import load_elements, store_elements
 from .index_arithmetic import owns
 from .lowering import Lowering

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import reduce
 
-from ..layouts.element_sizes import bits_in_memory, element_type
+from ..layouts.element_sizes import bits_in_memory
 from ..layouts.reduction import PartialResults
 from ..layouts.strip_layouts import array_places
 from ..planning.memory_pools import first_element
@@ -13,7 +13,7 @@ from ..planning.plans import Reduction
 from ..spirv import opcodes as op
 from ..ttgir.ir import Operation
 from ..ttgir.operations import definition_of
-from ..ttgir.types import Type
+from ..ttgir.types import Type, element_type
 from .index_arithmetic import coordinates, not_duplicate
 from .lowering import Lowering
 from .regions import combiner

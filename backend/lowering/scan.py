@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ..layouts.element_sizes import bits_in_memory, element_type
+from ..layouts.element_sizes import bits_in_memory
 from ..layouts.scan_plans import PART, AcrossLanes, AcrossRegisters, AcrossWarps
 from ..planning.memory_pools import first_element
 from ..planning.plans import Conversion, Scan
 from ..spirv import opcodes as op
 from ..ttgir.ir import Operation
-from ..ttgir.types import Type
+from ..ttgir.types import Type, element_type
 from .convert_layout import convert_registers
 from .index_arithmetic import apply_bases, coordinates, not_duplicate
 from .lowering import Lowering

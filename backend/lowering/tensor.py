@@ -3,10 +3,10 @@ elements in different lanes."""
 
 from __future__ import annotations
 
-from ..layouts.element_sizes import bits_in_memory, element_type
+from ..layouts.element_sizes import bits_in_memory
 from ..planning.plans import Conversion
 from ..ttgir.ir import Operation
-from ..ttgir.types import PointerType, Type
+from ..ttgir.types import PointerType, Type, element_type
 from .convert_layout import convert_registers
 from .elementwise import map_registers
 from .index_arithmetic import coordinates

@@ -8,11 +8,11 @@ from dataclasses import replace
 from ..analysis.axis_info import AxisInfoAnalysis
 from ..layouts.buffer_layouts import buffer_width
 from ..layouts.distributed import layout_of
-from ..layouts.element_sizes import MAX_BITS, bits_in_memory, element_type
+from ..layouts.element_sizes import MAX_BITS, bits_in_memory
 from ..layouts.vectors import access_width, contiguous_registers
 from ..ttgir.ir import Operation, Value
 from ..ttgir.operations import masks
-from ..ttgir.types import TensorType
+from ..ttgir.types import TensorType, element_type
 from .buffers import BufferView
 from .cross_lane import Target, plan_atomic
 from .memory_pools import Room, SharedAccess, View

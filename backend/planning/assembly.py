@@ -8,13 +8,12 @@ from dataclasses import replace
 from ..analysis.code_size import of_assembly
 from ..driver_quirks import Driver
 from ..errors import UnsupportedOperation
-from ..layouts.element_sizes import element_type
 from ..layouts.strip_layouts import register_count
 from ..ptx.constraints import parse_constraints
 from ..ptx.parser import parse
 from ..ptx.program import PtxError
 from ..ttgir.ir import Operation, Value
-from ..ttgir.types import PointerType, TensorType
+from ..ttgir.types import PointerType, TensorType, element_type
 from .plans import InlineAssembly, Plan
 from .rolling import rounds
 

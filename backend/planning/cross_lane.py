@@ -13,7 +13,7 @@ from ..analysis.places import order_is_free
 from ..capabilities import Capabilities
 from ..layouts.conversion import Moves, plan_conversion, plan_through_shared
 from ..layouts.distributed import LANE, REGISTER, WARP, layout_of
-from ..layouts.element_sizes import bits_in_memory, bytes_in_memory, element_type
+from ..layouts.element_sizes import bits_in_memory, bytes_in_memory
 from ..layouts.gather_plans import plan_gather
 from ..layouts.linear import LinearLayout, same_copies
 from ..layouts.reduction import ReductionError, ReductionPlan, extents_in_order, plan_reduction
@@ -22,7 +22,7 @@ from ..layouts.shuffles import SubgroupShuffle
 from ..layouts.through_shared import ConversionError, ThroughShared
 from ..layouts.vectors import contiguous_registers
 from ..ttgir.ir import Operation
-from ..ttgir.types import IntegerType, TensorType, Type
+from ..ttgir.types import IntegerType, TensorType, Type, element_type
 from .memory_pools import Room, Scratch, ScratchPart, SharedAccess
 from .plans import Atomic, Conversion, Gather, Plan, Reduction, Rolled, Scan, Vote
 from .rolling import rounds

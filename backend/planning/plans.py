@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from ..analysis.split_products import WHOLE, Split
 from ..layouts.conversion import Identity, Moves, RegisterPermutation
 from ..layouts.dot_fragments import MatrixDot
-from ..layouts.element_sizes import element_type
 from ..layouts.gather_plans import GatherByShuffles
 from ..layouts.linear import LinearLayout
 from ..layouts.reduction import ReductionPlan
@@ -21,7 +20,7 @@ from ..layouts.through_shared import ThroughShared
 from ..matrices import MatrixConfiguration
 from ..ptx.constraints import Constraints
 from ..ptx.program import Program
-from ..ttgir.types import FloatType, IntegerType, MemDescType, Type
+from ..ttgir.types import FloatType, IntegerType, MemDescType, Type, element_type
 from .memory_pools import POOL, Scratch, SharedAccess
 
 

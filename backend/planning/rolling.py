@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from ..analysis.code_size import ROUNDED, UNPACKED, length
 from ..driver_quirks import Driver
-from ..layouts.element_sizes import element_type
 from ..layouts.strip_layouts import register_count
 from ..ttgir.ir import Operation
 from ..ttgir.operations import in_loop
-from ..ttgir.types import FloatType, TensorType
+from ..ttgir.types import FloatType, TensorType, element_type
 from .plans import Plan, Rolled, Unmade
 
 #: Numbers that a loop unpacks in one round, so that it need not wait for each of them.

@@ -10,12 +10,12 @@ from ..analysis.pointer_range import is_pointer
 from ..driver_quirks import Driver
 from ..layouts.conversion import ConversionError, Identity, RegisterPermutation, plan_conversion
 from ..layouts.distributed import LayoutError, layout_of
-from ..layouts.element_sizes import bytes_in_memory, element_type
+from ..layouts.element_sizes import bytes_in_memory
 from ..layouts.shuffles import SubgroupShuffle
 from ..layouts.strip_layouts import cut_fits, same_registers
 from ..ttgir.ir import DenseAttr, Function, Operation, Value
 from ..ttgir.operations import Effect, definition_of
-from ..ttgir.types import TensorType, strip_type
+from ..ttgir.types import TensorType, element_type, strip_type
 from .strip_reductions import folds, keeps_strips
 
 #: Operations without operands that are tensors.

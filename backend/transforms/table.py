@@ -120,15 +120,10 @@ def _prefetch(module: Module, device: Capabilities, options: Options) -> bool:
     return prefetch_dot_operands(kernel_of(module), options.schedule.stages, device.traits.prefetch_behind_barrier)
 
 
-def _warps(module: Module) -> int:
-    """Subgroups of a workgroup, also of a kernel that names its layouts."""
-    return module.warps
-
-
 def _most_shared(module: Module, device: Capabilities) -> int:
     """What leaves room for another workgroup, if the registers do, in bytes; all that there is where that is not
     known."""
-    traits, lanes = device.traits, _warps(module) * device.subgroup_size
+    traits, lanes = device.traits, module.warps * device.subgroup_size
     if traits.resident_shared is None or traits.unit_registers is None:
         return device.shared_bytes
     alone = 2 * lanes * traits.lane_registers > traits.unit_registers
@@ -140,7 +135,7 @@ def _fill_together(module: Module, device: Capabilities, options: Options) -> bo
 
 
 def _buffer_rows(module: Module, device: Capabilities, options: Options) -> bool:
-    lanes, warps, most = device.subgroup_size, _warps(module), _most_shared(module, device)
+    lanes, warps, most = device.subgroup_size, module.warps, _most_shared(module, device)
     return buffer_rows(kernel_of(module), options.schedule.stages, lanes, warps, most)
 
 
@@ -155,16 +150,16 @@ def _arrange_fragments(module: Module, device: Capabilities, options: Options) -
 
 def _multiply_tiles(module: Module, device: Capabilities, options: Options) -> bool:
     """Not of a kernel that names its layouts, of several subgroups."""
-    return _warps(module) == 1 and multiply_tiles(kernel_of(module), device.tile_products, device.subgroup_size)
+    return module.warps == 1 and multiply_tiles(kernel_of(module), device.tile_products, device.subgroup_size)
 
 
 def _multiply_rounds(module: Module, device: Capabilities, options: Options) -> bool:
-    return _warps(module) == 1 and multiply_rounds(kernel_of(module), device.subgroup_size)
+    return module.warps == 1 and multiply_rounds(kernel_of(module), device.subgroup_size)
 
 
 def _cut_in_strips(module: Module, device: Capabilities, options: Options) -> bool:
     rows = bool(device.tile_products)
-    return cut_in_strips(kernel_of(module), device.traits, rows, rows and _warps(module) == 1)
+    return cut_in_strips(kernel_of(module), device.traits, rows, rows and module.warps == 1)
 
 
 def _place(module: Module) -> bool:

@@ -14,8 +14,7 @@ from ..ttgir.formats import CONSTANT_TYPES, Format
 from ..ttgir.ir import Operation, Value
 from ..ttgir.operations import definition_of
 from ..ttgir.operations.type_checks import I1, tensors, with_element
-from ..ttgir.type_reader import element_of
-from ..ttgir.types import PointerType, TensorType, Type, encoding_of
+from ..ttgir.types import PointerType, TensorType, Type, element_type, encoding_of
 
 
 def type_faults(operation: Operation) -> Iterator[str]:
@@ -61,7 +60,7 @@ def _unequal(operation: Operation, syntax: Format) -> Iterator[str]:
 
 
 def _pointee(type_: Type) -> Type | None:
-    pointer = element_of(type_)
+    pointer = element_type(type_)
     return with_element(type_, pointer.pointee) if isinstance(pointer, PointerType) else None
 
 
@@ -69,7 +68,7 @@ _DERIVED: dict[str, Callable[[Type], Type | None]] = {
     "": lambda type_: type_,
     "i1": lambda type_: with_element(type_, I1),
     "pointee": _pointee,
-    "element": element_of,
+    "element": element_type,
 }
 
 

@@ -16,8 +16,8 @@ from .ir import Operation, Value
 from .notation import Directive, Element, Literal, Variable, parse_format
 from .operation_reader import OperationReader
 from .readers import ATTRIBUTES, State, Step
-from .type_reader import PLAIN_TYPES, element_of
-from .types import TensorType, Type
+from .type_reader import PLAIN_TYPES
+from .types import TensorType, Type, element_type
 
 #: Attribute kinds other than the enums.
 _PLAIN_KINDS = frozenset({"any", "str", "int", "symbol", "flags", "unit"})
@@ -32,7 +32,7 @@ _TYPE_FUNCTIONS: dict[str, Callable[[OperationReader, Type], Type | None]] = {
     "": lambda parser, type_: type_,
     "i1": lambda parser, type_: parser.reader.i1_like(type_),
     "pointee": lambda parser, type_: parser.reader.pointee_like(type_),
-    "element": lambda parser, type_: element_of(type_) if isinstance(type_, TensorType) else None,
+    "element": lambda parser, type_: element_type(type_) if isinstance(type_, TensorType) else None,
 }
 
 

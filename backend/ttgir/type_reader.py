@@ -24,6 +24,7 @@ from .types import (
     TensorType,
     TokenType,
     Type,
+    element_type,
 )
 
 #: Types that are one word, by it. Each is the only object of its value.
@@ -220,7 +221,7 @@ class TypeReader:
         """What a load through ``type_`` gives; None if it is neither a pointer nor a tensor of pointers."""
         found = self._pointers.get(id(type_))
         if found is None:
-            pointer = element_of(type_)
+            pointer = element_type(type_)
             if not isinstance(pointer, PointerType):
                 return None
             found = self._pointers[id(type_)] = self.with_element(type_, pointer.pointee)
@@ -231,8 +232,3 @@ class TypeReader:
     def attribute(self, tokens: Tokens) -> Any:
         """The attribute that comes next, as a plain value (see ir.py)."""
         raise NotImplementedError
-
-
-def element_of(type_: Type) -> Type:
-    """A tensor's element type; any other type itself."""
-    return type_.element if isinstance(type_, TensorType) else type_

@@ -147,3 +147,8 @@ class OpaqueType(Type):
 
     def __str__(self) -> str:
         return self.text
+
+
+def element_type(type_: Type) -> Type:
+    """The element type of a tensor, or the type itself."""
+    return type_.element if isinstance(type_, TensorType) else type_

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from ...ttgir.ir import Value
-from ...ttgir.types import FloatType, IntegerType, PointerType, TensorType, Type
+from ...ttgir.types import FloatType, IntegerType, PointerType, TensorType, Type, element_type
 
 #: The divisibility of 0.
 MAX_DIVISOR = 1 << 62
@@ -60,13 +60,9 @@ def shape_of(type_: Type) -> tuple[int, ...]:
     return type_.shape if isinstance(type_, TensorType) and type_.shape else (1,)
 
 
-def element_of(type_: Type) -> Type:
-    return type_.element if isinstance(type_, TensorType) else type_
-
-
 def width_of(type_: Type) -> int:
     """Bits of an integer, index or pointer type; 64 for what is none of them."""
-    element = element_of(type_)
+    element = element_type(type_)
     return element.width if isinstance(element, IntegerType) else 64
 
 
@@ -89,7 +85,7 @@ def only_filled_once(array: Value) -> bool:
 
 
 def pointee_bytes(type_: Type) -> int:
-    element = element_of(type_)
+    element = element_type(type_)
     assert isinstance(element, PointerType)
     pointee = element.pointee
     bits = pointee.width if isinstance(pointee, IntegerType | FloatType) else 64
@@ -98,7 +94,7 @@ def pointee_bytes(type_: Type) -> int:
 
 def step_of(type_: Type) -> int:
     """How far apart consecutive elements are, in the unit of divisibility."""
-    return power_of_two_divisor(pointee_bytes(type_)) if isinstance(element_of(type_), PointerType) else 1
+    return power_of_two_divisor(pointee_bytes(type_)) if isinstance(element_type(type_), PointerType) else 1
 
 
 def divisor_at(info: AxisInfo, dim: int, block: int, step: int = 1) -> int:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from ...ttgir.ir import DenseAttr, Operation
-from ...ttgir.types import FloatType, IndexType, IntegerType, PointerType, TensorType
+from ...ttgir.types import FloatType, IndexType, IntegerType, PointerType, TensorType, element_type
 from . import constant_folding
 from .info import (
     MAX_DIVISOR,
@@ -16,7 +16,6 @@ from .info import (
     constant,
     divisor_at,
     divisor_of,
-    element_of,
     meet,
     pointee_bytes,
     power_of_two_divisor,
@@ -51,7 +50,7 @@ def _constant(operation: Operation, _: Sequence[AxisInfo]) -> AxisInfo:
         if not value.splat:
             return unknown(type_)
         value = value.values[0]
-    if isinstance(element_of(type_), IntegerType | IndexType) and isinstance(value, int):
+    if isinstance(element_type(type_), IntegerType | IndexType) and isinstance(value, int):
         return constant(type_, value)
     return replace(unknown(type_), constancy=shape_of(type_))
 
@@ -282,7 +281,7 @@ def _reinterpret(operation: Operation, operands: Sequence[AxisInfo]) -> AxisInfo
     (info,) = operands
     steps = []
     for type_ in (operation["src"].type, operation.result.type):
-        element = element_of(type_)
+        element = element_type(type_)
         if isinstance(element, FloatType):
             return replace(unknown(operation.result.type), constancy=info.constancy)
         steps.append(pointee_bytes(type_) if isinstance(element, PointerType) else 1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from ...analysis.pointer_range import is_pointer
@@ -31,14 +30,9 @@ _PLACING = frozenset(
 _JUMPING = ("arith.cmpf", "arith.remf", "math.floor", "math.ceil", "math.round", "math.trunc", "tt.extern")
 
 
-def _walk(module: Module) -> Iterator[Operation]:
-    for function in module.functions.values():
-        yield from function.walk()
-
-
 def why_not(module: Module) -> str:
     """Why the values of a kernel cannot be compared; empty if they can."""
-    for operation in _walk(module):
+    for operation in module.walk():
         if operation.name in _REASONS:
             return _REASONS[operation.name]
         if operation.name in _ATOMIC and any(result.uses for result in operation.results):
@@ -56,9 +50,9 @@ def computed_in(module: Module) -> set[str]:
     found = set()
     kernel = kernel_of(module)
     roots = pointer_roots(kernel) if kernel.body is not None else {}
-    read = [roots.get(operation["ptr"], ()) for operation in _walk(module) if operation.name == "tt.load"]
+    read = [roots.get(operation["ptr"], ()) for operation in module.walk() if operation.name == "tt.load"]
     unread = {number for some in roots.values() for number in some}.difference(*read) if all(read) else set[int]()
-    for operation in _walk(module):
+    for operation in module.walk():
         if operation.name.startswith(_COMPUTING) and operation.name not in _MOVING:
             for result in operation.results:
                 element = _element(result)
@@ -90,7 +84,7 @@ def _is_only_stored(value: Value, roots: Roots, unread: set[int]) -> bool:
 
 def is_smooth(module: Module) -> bool:
     """Whether the floats that a kernel computes jump nowhere: half the change of an argument changes them by half."""
-    return not any(operation.name.startswith(_JUMPING) for operation in _walk(module))
+    return not any(operation.name.startswith(_JUMPING) for operation in module.walk())
 
 
 def writing_place(module: Module, number: int) -> tuple[str, int] | None:
@@ -108,7 +102,7 @@ def writing_place(module: Module, number: int) -> tuple[str, int] | None:
 
 def adds_floats_in_any_order(module: Module) -> bool:
     """Whether a kernel adds floats atomically, in an order that changes from launch to launch."""
-    return any(_atomic_kind(operation) == "fadd" for operation in _walk(module))
+    return any(_atomic_kind(operation) == "fadd" for operation in module.walk())
 
 
 def _atomic_kind(operation: Operation) -> str:
