@@ -61,6 +61,8 @@ class _Devices(TorchFunctionMode):
         named = {name: renamed(value) if name == "device" else value for name, value in (kwargs or {}).items()}
         if func is torch.Tensor.type and (kind := of_elements((*args, named.get("dtype"))[1])) is not None:
             return args[0].to(NAME, kind)
+        if func is torch.Tensor.type and not named and len(args) == 1:
+            return func(*args).replace(f"torch.{NAME}.", "torch.cuda.")
         if func is torch.Tensor.to:
             args = [renamed(value) for value in args]
         if func == _SET_DATA:  # torch moves a tensor so only between the kinds of devices that it lists

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from types import ModuleType
 from typing import Any
 
@@ -22,18 +23,26 @@ CAPABILITY = (8, 0)
 #: (module, dotted name there). Names that a version of torch lacks are left out.
 TAKE_DEVICES = (
     ("torch", "set_default_device"),
-    ("torch", "is_autocast_enabled"),
-    ("torch", "set_autocast_enabled"),
-    ("torch", "get_autocast_dtype"),
     ("torch", "set_autocast_dtype"),
     ("torch._C", "_is_autocast_available"),
     ("torch.amp.autocast_mode", "autocast.__init__"),
     ("torch.amp.autocast_mode", "_cast"),
     ("torch.amp.grad_scaler", "GradScaler.__init__"),
+    ("torch.autograd.profiler", "profile.__init__"),
     ("torch", "UntypedStorage.__new__"),
     ("torch.accelerator", "_get_device_index"),
     ("torch.accelerator.memory", "_get_device_index"),
 )
+
+#: Functions of torch that are of CUDA where they are given no device: name → what takes its place, and of how many
+#: arguments that is with one.
+_OF_CUDA = {
+    "is_autocast_enabled": ("is_autocast_enabled", 1),
+    "set_autocast_enabled": ("set_autocast_enabled", 2),
+    "get_autocast_dtype": ("get_autocast_dtype", 1),
+    "get_autocast_gpu_dtype": ("get_autocast_dtype", 1),
+    "set_autocast_gpu_dtype": ("set_autocast_dtype", 2),
+}
 
 #: Functions of torch.cuda that have no meaning here, by the reason: they raise RuntimeError.
 REFUSED: dict[str, str] = {
@@ -118,6 +127,30 @@ def renaming(function: Callable[..., Any], how: Callable[[Any], Any] = renamed) 
     return call
 
 
+def _of_cuda(function: Callable[..., Any], count: int) -> Callable[..., Any]:
+    """``function``, whose first of so many arguments is CUDA where it is left out."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        given = args if len(args) + len(kwargs) >= count else (NAME, *args)
+        return renaming(function)(*given, **kwargs)
+
+    # Dynamo's table of functions that are constants has what their names meant when it was imported.
+    call._dynamo_marked_constant = not function.__name__.startswith("set_")  # type: ignore[attr-defined]
+    return call
+
+
+def _default_tensor_type(own: Callable[..., None]) -> Callable[..., None]:
+    """torch.set_default_tensor_type(), which old programs tell ``torch.cuda.HalfTensor``."""
+
+    def choose(kind: Any) -> None:
+        elements = of_elements(kind)
+        torch.set_default_device(None if elements is None else NAME)
+        torch.set_default_dtype(elements) if elements is not None else own(kind)
+
+    return choose
+
+
 def _renaming_class(kind: Any, make: Callable[..., Any] | None = None) -> Any:
     """A class whose constructor's arguments may name CUDA devices. It makes objects of ``kind``, by ``make`` if that is
     given, and they are its own."""
@@ -190,6 +223,13 @@ def answers(module: Any) -> dict[str, Any]:
     }
 
 
+class _Ranges:
+    """What torch.cuda.nvtx calls to name ranges of time for NVIDIA's profilers: they see none of this device's."""
+
+    def __getattr__(self, _: str) -> Callable[..., int]:
+        return _constant(0)
+
+
 class _Typed(type):
     """``torch.cuda.FloatTensor`` and its like, of types of elements, which torch keeps for old programs."""
 
@@ -230,6 +270,14 @@ def takers() -> list[tuple[Any, str, Any]]:
         place = functools.reduce(getattr, [*module.split(".")[1:], *([owner] if owner else [])], torch)
         if hasattr(place, name):
             found.append((place, name, renaming(getattr(place, name))))
+    parallel = import_module("torch.nn.parallel.data_parallel")
+    found += [(torch, name, _of_cuda(getattr(torch, of), count)) for name, (of, count) in _OF_CUDA.items()]
+    found += [
+        (torch, "set_default_tensor_type", _default_tensor_type(torch.set_default_tensor_type)),
+        (torch.backends.cuda, "is_built", _constant(True)),
+        (torch.cuda.nvtx, "_nvtx", _Ranges()),
+        *((one, "_get_available_device_type", _constant(NAME)) for one in (torch._utils, parallel)),
+    ]
     places: list[Any] = [torch.distributed, sys.modules.get("torch.distributed.distributed_c10d")]
     for name, wrap in _OF_GROUPS.items():
         found += [(place, name, wrap(getattr(place, name))) for place in places if hasattr(place, name)]

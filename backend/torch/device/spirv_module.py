@@ -82,6 +82,7 @@ class DeviceModule(DeviceInterface):
 
     Event, Stream = torch_streams.Event, torch_streams.Stream  # type: ignore[assignment]
 
+    __name__ = "torch.spirv"
     #: What code that is given them asks isinstance() of, under CUDA's name.
     _DeviceProperties = DeviceProperties
     #: What torch's checkpoints ask before they keep and restore the state of the device's random numbers.

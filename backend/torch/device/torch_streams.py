@@ -25,7 +25,13 @@ class Stream(_C.Stream):
         made: Stream = super().__new__(cls, device=f"{NAME}:{queue.device_index}")
         made._queue = queue  # torch counts one device: what it keeps of the index may be another
         made._context = StreamContext(queue)
+        made.priority, made.cuda_stream = priority, 0
         return made
+
+    @staticmethod
+    def priority_range() -> tuple[int, int]:
+        """The least and the greatest priority: all streams have the same."""
+        return 0, 0
 
     @classmethod
     def current(cls, device: Any = None) -> Stream:

@@ -117,6 +117,17 @@ _WORDS: dict[str, tuple[Callable[[], Any], Any]] = {
     "autocast is available": (lambda: torch.amp.is_autocast_available("cuda"), True),
     "type of autocast": (lambda: _inside(lambda: torch.get_autocast_dtype("cuda")), torch.bfloat16),
     "autocast is enabled": (lambda: _inside(lambda: torch.is_autocast_enabled("cuda")), True),
+    "autocast of no device": (lambda: _inside(_of_no_device), (True, torch.bfloat16)),
+    "autocast of no device, outside": (lambda: _of_no_device(), (False, torch.float16)),
+    "autocast of no device, compiled": (lambda: _compiled_autocasts(), [1, 4, 2, 1]),
+    "autocast that is set": (lambda: _set_autocast(), torch.bfloat16),
+    "default type": (lambda: _default_type(torch.cuda.HalfTensor), ["spirv", torch.float16, "cpu", torch.float32]),
+    "default type by name": (lambda: _default_type("torch.cuda.DoubleTensor")[:2], ["spirv", torch.float64]),
+    "type of a tensor": (lambda: torch.ones(2, device="cuda", dtype=torch.int8).type(), "torch.cuda.CharTensor"),
+    "DataParallel": (lambda: _parallel(), [[3.0], [3.0]]),
+    "NVTX": (lambda: [torch.cuda.nvtx.range_push("a"), torch.cuda.nvtx.range_pop()], [0, 0]),  # type: ignore[no-untyped-call]
+    "built": (lambda: torch.backends.cuda.is_built(), True),
+    "priorities": (lambda: (torch.cuda.Stream(priority=-1).priority, torch.cuda.Stream.priority_range()), (-1, (0, 0))),
     "custom_fwd": (lambda: _custom(None), (torch.bfloat16, torch.bfloat16)),
     "custom_fwd that casts": (lambda: _custom(torch.float32), (torch.float32, torch.float32)),
     "scaler": (lambda: _scaled(), 0.75),
@@ -177,6 +188,49 @@ def _autocast(block: torch.autocast) -> torch.dtype:
     x = torch.ones(16, 16, device="cuda")
     with block:
         return (x @ x).dtype
+
+
+def _of_no_device() -> tuple[bool, torch.dtype]:
+    return torch.is_autocast_enabled(), torch.get_autocast_gpu_dtype()
+
+
+def _compiled_autocasts() -> list[float]:
+    """Of a compiled function that asks for an autocast, without one, in bfloat16, in float16 and for the CPU."""
+
+    @torch.compile(fullgraph=True)
+    def ask(x: torch.Tensor) -> torch.Tensor:
+        more = 1 + torch.is_autocast_enabled() + 2 * (torch.get_autocast_dtype("cuda") is torch.bfloat16)
+        return (x * more) @ x
+
+    x = torch.ones(1, 1, device="cuda")
+    blocks = [torch.autocast("cuda", dtype=dtype) for dtype in (torch.bfloat16, torch.float16)]
+    return [value.item() for value in (ask(x), *(_inside(lambda: ask(x), one) for one in blocks), ask(x))]
+
+
+def _set_autocast() -> torch.dtype:
+    torch.set_autocast_enabled(True)
+    torch.set_autocast_gpu_dtype(torch.bfloat16)
+    try:
+        return _autocast(contextlib.nullcontext())
+    finally:
+        torch.set_autocast_enabled(False)
+        torch.set_autocast_gpu_dtype(torch.float16)
+
+
+def _default_type(kind: Any) -> list[Any]:
+    """Devices and types of tensors that are made while it is that of new ones, and afterwards."""
+    torch.set_default_tensor_type(kind)
+    made = torch.nn.Linear(2, 3).weight
+    torch.set_default_tensor_type(torch.FloatTensor)
+    after = torch.ones(2)
+    return [made.device.type, made.dtype, after.device.type, after.dtype]
+
+
+def _parallel() -> Any:
+    layer = torch.nn.Linear(2, 1).cuda()
+    torch.nn.init.ones_(layer.weight)
+    torch.nn.init.ones_(layer.bias)
+    return torch.nn.DataParallel(layer)(torch.ones(2, 2).cuda()).tolist()
 
 
 def _custom(cast_inputs: torch.dtype | None) -> tuple[torch.dtype, torch.dtype]:
@@ -243,6 +297,13 @@ def _profiled() -> bool:
     with torch.profiler.profile(activities=activities) as profile:
         torch.ones(3, device="cuda").add_(1)
     return any("add_" in event.key for event in profile.key_averages())
+
+
+def test_a_profile_of_cuda_prints_nothing(capfd: pytest.CaptureFixture[str]) -> None:
+    """torch's way to time CUDA's work without its library warned of each operation, with a stack."""
+    with torch.spirv.as_cuda():
+        assert _profiled()
+    assert "Failed to record" not in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("name", _WORDS)
