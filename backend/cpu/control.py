@@ -109,13 +109,7 @@ class Control:
 
     def _single(self, block: BasicBlock, source: int) -> None:
         """Phis of a block that is reached from one only."""
-        for phi in block.phis:
-            for key, value in zip(self._t.keys(phi.result), self._keys_from(phi, source), strict=True):
-                shape = self._t.shape(key)
-                if shape is None:
-                    self._t.values[key] = self._t.vector(value)
-                elif not shape.known:
-                    self._t.values[key] = self._t.scalar(value)
+        self._t.values.update(self._texts(block, source))
 
     def _keys_from(self, phi: ModuleInstruction, source: int) -> list[Key]:
         return self._t.keys(_from(phi, source))
@@ -208,15 +202,11 @@ class Control:
             t.values[key] = t.code.emit(f"select {t.mask_type} {chosen}, {type_} {one}, {type_} {other}")
 
     def _vectors(self, merged: BasicBlock, source: int) -> dict[Key, str]:
-        """The texts that _texts() gives, for phis where lanes come from several sides."""
-        found = {}
-        for phi in merged.phis:
-            for key, value in zip(self._t.keys(phi.result), self._keys_from(phi, source), strict=True):
-                if self._t.shape(key) is None:
-                    found[key] = self._t.vector(value)
-                elif not self._t.shape(key).known:  # type: ignore[union-attr]
-                    self._t.values[key] = self._t.scalar(value)  # all sides give the same
-        return found
+        """The vectors that _texts() gives, for phis where lanes come from several sides. All give the same scalars."""
+        texts = self._texts(merged, source)
+        vectors = {key: text for key, text in texts.items() if self._t.shape(key) is None}
+        self._t.values.update({key: text for key, text in texts.items() if key not in vectors})
+        return vectors
 
     def _side(self, side: int, merge: int, mask: str) -> dict[Key, str]:
         """One side of such a selection: passed over where no lane takes it. Gives what its lanes bring to the merge."""

@@ -202,3 +202,15 @@ def erase_unused(operations: Collection[Operation]) -> None:
             pending += [value.owner for value in values if isinstance(value.owner, Operation)]
             left.remove(operation)
             operation.erase()
+
+
+def carry(loop: Operation, first: Value, following: Value | None = None) -> Value:
+    """A new value that ``loop`` carries, ``first`` to begin with: its body's argument. ``following``: what a round
+    hands on; None: the argument itself."""
+    body = loop.regions[0].entry
+    argument = Value(first.type, body, len(body.arguments))
+    body.arguments.append(argument)
+    loop.add_operand(first)
+    body.terminator.add_operand(following or argument)
+    loop.results.append(Value(first.type, loop, len(loop.results)))
+    return argument

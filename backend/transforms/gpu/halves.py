@@ -30,7 +30,7 @@ from ...analysis.split_products import HALF_EXPONENT, OF_HALVES, PRECISION
 from ...matrices import MatrixConfiguration
 from ...ttgir.ir import Block, DenseAttr, Module, Operation, Value
 from ...ttgir.types import FloatType, IntegerType, TensorType, Type
-from ..rewriting import Rewriter, region_of
+from ..rewriting import Rewriter, carry, region_of
 from .matrix_buffers import pad_matrix_buffers
 from .prefetch import RARE
 
@@ -139,7 +139,7 @@ class _Rewritten:
         loop, number = block.holder, self._number
         assert loop is not None
         self._begin(Rewriter.before(loop), loop, number)
-        places = {which: _carry(loop, self._bits[which]) for which in self._inside}
+        places = {which: carry(loop, self._bits[which]) for which in self._inside}
         self._bits = [places[which] if which in places else self._bits[which] for which in range(2)]
         self._rewrite()
         end = block.terminator
@@ -259,17 +259,6 @@ class _Rewritten:
     def _product(self, at: Rewriter, a: Value, b: Value, total: Value, attributes: dict[str, object]) -> Value:
         made = {**self._dot.attributes, "inputPrecision": "ieee", **attributes}
         return at.make("tt.dot", [a, b, total], [self._dot.result.type], made).result
-
-
-def _carry(loop: Operation, first: Value) -> Value:
-    """A new value that a loop carries and does not change yet: its body's argument."""
-    body = loop.regions[0].entry
-    argument = Value(first.type, body, len(body.arguments))
-    body.arguments.append(argument)
-    loop.add_operand(first)
-    body.terminator.add_operand(argument)
-    loop.results.append(Value(first.type, loop, len(loop.results)))
-    return argument
 
 
 def _make(at: Rewriter, name: str, *operands: Value, type_: Type = _WORD, **attributes: object) -> Value:

@@ -27,7 +27,7 @@ from ...layouts.strip_layouts import register_count
 from ...ttgir.ir import Block, DenseAttr, Function, Operation, Value
 from ...ttgir.operations import TOUCHES_SHARED, Effect, Pointers, definition_of
 from ...ttgir.types import IntegerType, TensorType, Type
-from ..rewriting import Rewriter, erase_unused
+from ..rewriting import Rewriter, carry, erase_unused
 
 BOOL = IntegerType(1)
 #: Effects that a loop may have whose loads are moved ahead of time.
@@ -232,7 +232,7 @@ def _prefetch(loop: Operation, load: Operation, behind: bool) -> bool:
             for argument, value, result in zip(carried, old, loop.results, strict=True)
         ]
     )
-    _carry(loop, load.result, early.result, late.result)
+    load.result.replace_uses(carry(loop, early.result, late.result))
     load.erase()
     replaced = {value.owner for value in old if isinstance(value.owner, Operation) and value.owner.block is body}
     erase_unused([*now.made, *(one for one in replaced if definition_of(one).repeatable)])
@@ -282,14 +282,3 @@ def _arguments_used(body: Block, load: Operation) -> list[Value]:
         elif isinstance(value.owner, Operation) and value.owner.block is body:
             pending += value.owner.operands
     return list(found)
-
-
-def _carry(loop: Operation, old: Value, first: Value, following: Value) -> None:
-    """Adds a carried value to the loop, and uses it wherever ``old`` was used."""
-    body = loop.regions[0].entry
-    argument = Value(old.type, body, len(body.arguments))
-    body.arguments.append(argument)
-    old.replace_uses(argument)
-    loop.add_operand(first)
-    body.terminator.add_operand(following)
-    loop.results.append(Value(old.type, loop, len(loop.results)))
