@@ -139,17 +139,6 @@ def test_barriers_and_shared_memory_under_a_branch(n: int) -> None:
 
 # -- loops -------------------------------------------------------------------------------------------------------
 @triton.jit
-def count_up(out, start, stop, STEP: tl.constexpr, BLOCK: tl.constexpr):
-    rounds = start * 0
-    last = start * 0
-    for i in range(start, stop, STEP):
-        rounds += 1
-        last = i
-    tl.store(out, rounds.to(tl.int64))
-    tl.store(out + 1, last.to(tl.int64))
-
-
-@triton.jit
 def count_up_by(out, start, stop, step, BLOCK: tl.constexpr):
     rounds = start * 0
     last = start * 0
@@ -158,6 +147,11 @@ def count_up_by(out, start, stop, step, BLOCK: tl.constexpr):
         last = i
     tl.store(out, rounds.to(tl.int64))
     tl.store(out + 1, last.to(tl.int64))
+
+
+@triton.jit
+def count_up(out, start, stop, STEP: tl.constexpr, BLOCK: tl.constexpr):
+    count_up_by(out, start, stop, STEP, BLOCK)
 
 
 LIMITS = [

@@ -17,6 +17,8 @@ import triton.language as tl
 from triton.backends.spirv import cli, runtime
 from triton.backends.spirv.runtime import ProgramRace
 
+from tests.device.test_tutorials import summed_under_a_lock
+
 PROGRAMS = 16
 
 
@@ -224,32 +226,6 @@ def test_many_programs_on_one_counter_take_less_than_half_a_second() -> None:
     launch()
     assert time.process_time() - begin < 0.5
     assert count.item() == 2 * 4096
-
-
-@triton.jit
-def summed_under_a_lock(out, locks, n, PLAIN: tl.constexpr, GROUPS: tl.constexpr, BLOCK: tl.constexpr):
-    """As upstream's tutorial 05 sums the gradients of weights."""
-    group = tl.program_id(0) % GROUPS
-    lock, count = locks + group, locks + GROUPS + group
-    i = tl.arange(0, BLOCK)
-    total = tl.full((BLOCK,), 1.0, tl.float32)
-    if PLAIN == "acquire":
-        while tl.load(lock, volatile=True) == 1:
-            pass
-        tl.store(lock, 1)
-    else:
-        while tl.atomic_cas(lock, 0, 1) == 1:
-            pass
-    if tl.load(count) == 0:
-        tl.atomic_xchg(count, 1)
-    else:
-        total += tl.load(out + group * n + i, mask=i < n)
-    tl.store(out + group * n + i, total, mask=i < n)
-    tl.debug_barrier()
-    if PLAIN == "release":
-        tl.store(lock, 0)
-    else:
-        tl.atomic_xchg(lock, 0)
 
 
 @pytest.mark.parametrize("plain", ["", "acquire", "release"])

@@ -119,25 +119,34 @@ def test_04_random_numbers_of_a_seed(device: Any) -> None:
 
 
 @triton.jit
-def summed_under_a_lock(out, locks, n, GROUPS: tl.constexpr, BLOCK: tl.constexpr):
+def summed_under_a_lock(out, locks, n, PLAIN: tl.constexpr, GROUPS: tl.constexpr, BLOCK: tl.constexpr):
+    """As tutorial 05 sums the gradients of weights. PLAIN: what is no atomic operation, "acquire" or "release"."""
     group = tl.program_id(0) % GROUPS
     lock, count = locks + group, locks + GROUPS + group
     i = tl.arange(0, BLOCK)
     total = tl.full((BLOCK,), 1.0, tl.float32)
-    while tl.atomic_cas(lock, 0, 1) == 1:
-        pass
+    if PLAIN == "acquire":
+        while tl.load(lock, volatile=True) == 1:
+            pass
+        tl.store(lock, 1)
+    else:
+        while tl.atomic_cas(lock, 0, 1) == 1:
+            pass
     if tl.load(count) == 0:
         tl.atomic_xchg(count, 1)
     else:
         total += tl.load(out + group * n + i, mask=i < n)
     tl.store(out + group * n + i, total, mask=i < n)
     tl.debug_barrier()
-    tl.atomic_xchg(lock, 0)
+    if PLAIN == "release":
+        tl.store(lock, 0)
+    else:
+        tl.atomic_xchg(lock, 0)
 
 
 def test_05_locks_and_gradients(device: Any) -> None:
     out, locks = torch.full((4, 100), 9.0, device=device), torch.zeros(8, dtype=torch.int32, device=device)
-    summed_under_a_lock[(33,)](out, locks, 100, GROUPS=4, BLOCK=128)
+    summed_under_a_lock[(33,)](out, locks, 100, PLAIN="", GROUPS=4, BLOCK=128)
     assert out.sum(0).tolist() == [33.0] * 100
     x = torch.randn(8, 64, device=device, requires_grad=True)
     y = torch.nn.functional.layer_norm(x, (64,))

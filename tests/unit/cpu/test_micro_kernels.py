@@ -20,7 +20,6 @@ _DTYPES: dict[str, Any] = {"f32": np.float32, "f64": np.float64, "i32": np.int32
 #: Hosts that multiply integers of 8 bits by other instructions: with a feature, and without.
 _BYTE_HOSTS = ["x86-64-v2", "x86-64-v3", "x86-64-v4", "aarch64", "x86-64-v3+avxvnni", "x86-64-v4+avx512vnni"]
 _BYTE_HOSTS += ["aarch64+dotprod", "x86-64-v4+amx-int8"]
-_BYTE_SHAPES = [(8, 4, 4), (16, 128, 128), (4, 4, 64), (4, 256, 64), (64, 16, 128)]
 _GUARD = 16
 SHAPES = [(64, 64, 32), (16, 16, 16), (1, 64, 16), (64, 1, 8), (2, 4, 2), (32, 8, 64), (4, 128, 1), (1, 1, 1)]
 

@@ -21,7 +21,6 @@ from triton.backends.spirv.ttgir.encodings import BlockedEncoding, DotOperandEnc
 from .strategies import arbitrary_layouts, blocked_encodings, shapes
 from .test_conversion import contents
 
-Bag = Counter[int]  #: the elements that a value is the combination of, with how often each was combined
 Held = dict[tuple[int, int], list[Any]]  #: by lane and warp: each register's value
 
 
