@@ -12,6 +12,7 @@ from ..analysis.turned_tiles import LOOPS, TURNS
 from ..capabilities import Capabilities
 from ..settings import VERIFY
 from ..ttgir.ir import Function, Module
+from .assembly_barriers import ASSEMBLY, put_barriers
 from .buffer_operands import buffer_operands
 from .carried_turns import buffer_turned_tiles, convert_turned_tiles
 from .cpu.alike_lanes import mark_alike
@@ -172,6 +173,9 @@ def _among(*names: str) -> frozenset[str]:
 
 
 TRANSFORMS: tuple[Transform, ...] = (
+    Transform(
+        "wait where assembly waits", Stage.BEFORE_LAYOUTS, _alone(put_barriers), (_among(ASSEMBLY),), needed=True
+    ),
     Transform(
         "give dots of f32 one precision",
         Stage.BEFORE_LAYOUTS,

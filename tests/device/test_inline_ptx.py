@@ -590,6 +590,22 @@ def test_an_argument_in_the_register_of_a_result() -> None:
     assert torch.equal(out, 2 * (x + 1))
 
 
+@triton.jit
+def turned(x_ptr, out_ptr, rounds, N: tl.constexpr):
+    i = tl.arange(0, N)
+    for one in range(rounds):
+        tl.store(x_ptr + i, i + one)
+        tl.inline_asm_elementwise("bar.sync 0;", "=r", [], dtype=tl.int32, is_pure=False, pack=1)
+        tl.store(out_ptr + one * N + i, tl.load(x_ptr + N - 1 - i))
+        tl.inline_asm_elementwise("bar.sync 0;", "=r", [], dtype=tl.int32, is_pure=False, pack=1)
+
+
+def test_a_barrier_in_assembly_parts_stores_and_loads() -> None:
+    x, out = torch.zeros(256, dtype=torch.int32), torch.zeros(5, 256, dtype=torch.int32)
+    turned[(1,)](x, out, 5, 256, num_warps=8)
+    np.testing.assert_array_equal(out, np.arange(255, -1, -1) + np.arange(5)[:, None])
+
+
 # -- what is refused ---------------------------------------------------------------------------------------------
 REFUSED = {
     "ld.global.b32 $0, [$1];": "'ld.global.b32' reads or writes memory",

@@ -22,7 +22,12 @@ def test_each_item_has_a_name_of_its_own() -> None:
 
 def test_what_is_needed_is_no_item() -> None:
     needed = {row.name for row in TRANSFORMS if row.needed}
-    assert needed == {"check steps of loops", "lay out matrix fragments", "structure branches and inline calls"}
+    assert needed == {
+        "check steps of loops",
+        "lay out matrix fragments",
+        "structure branches and inline calls",
+        "wait where assembly waits",
+    }
     assert needed.isdisjoint(NAMES)
     assert {row.name for row in TRANSFORMS} - needed <= set(NAMES)
     assert {row.item for row in passes.TTIR if row.needed} == {"inliner", "rewrite_tensor_descriptor_to_pointer"}
