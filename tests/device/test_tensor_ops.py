@@ -60,10 +60,11 @@ def cat_sorted(x_ptr, y_ptr, z_ptr, N: tl.constexpr):
 
 @until_3_10
 @pytest.mark.parametrize("warps", WARPS)
-def test_cat_has_the_elements_of_both(warps: int) -> None:
-    x, y, z = torch.arange(64), torch.arange(64, 128), torch.zeros(128, dtype=torch.int64)
-    cat_sorted[(1,)](x, y, z, N=64, num_warps=warps)
-    assert torch.equal(z.sort().values, torch.arange(128))
+@pytest.mark.parametrize("n", [1, 8, 64])
+def test_cat_has_the_elements_of_both(n: int, warps: int) -> None:
+    x, y, z = torch.arange(n), torch.arange(n, 2 * n), torch.zeros(2 * n, dtype=torch.int64)
+    cat_sorted[(1,)](x, y, z, N=n, num_warps=warps)
+    assert torch.equal(z.sort().values, torch.arange(2 * n))
 
 
 @triton.jit

@@ -18,6 +18,7 @@ from functools import partial
 
 from ...layouts.distributed import LANE, REGISTER, LayoutError, distributed_layout, layout_of
 from ...layouts.linear import flatten
+from ...layouts.strip_layouts import register_count
 from ...ttgir.encodings import BlockedEncoding, DotOperandEncoding, Encoding, SliceEncoding
 from ...ttgir.ir import DenseAttr, Module, Operation, Value
 from ...ttgir.types import TensorType, Type
@@ -114,6 +115,8 @@ def _is_wrong(operation: Operation) -> bool:
     """Whether the encodings of an operation do not follow from each other any more."""
     if operation.name == "tt.reshape":
         return operation.flag("allow_reorder") or not _same_elements(operation["src"].tensor, operation.result.tensor)
+    if operation.name == "tt.cat":
+        return 2 * register_count(operation["lhs"].tensor) != register_count(operation.result.tensor)
     return operation.name in _BY_RULES and not _joins(operation) or any(True for _ in apart(operation))
 
 
