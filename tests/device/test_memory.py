@@ -254,24 +254,6 @@ def test_overlapping_input_and_output():
 
 
 @triton.jit
-def descriptor_kernel(x_ptr, y_ptr, M, N, BM: tl.constexpr, BN: tl.constexpr):
-    x = tl.make_tensor_descriptor(x_ptr, [M, N], [N, 1], [BM, BN])
-    y = tl.make_tensor_descriptor(y_ptr, [M, N], [N, 1], [BM, BN])
-    row = tl.program_id(0) * BM
-    for column in range(0, N, BN):
-        y.store([row, column], x.load([row, column]) * 2)
-
-
-def test_tensor_descriptors():
-    x = inputs("float32", 40 * 52).reshape(40, 52)
-    x[~np.isfinite(x)] = 3
-    out = Guarded((40, 52), "float32")
-    descriptor_kernel[(3,)](to_torch(x), out.tensor, 40, 52, BM=16, BN=16)
-    with np.errstate(over="ignore"):
-        assert_same(out.values(), x * 2, "descriptor")
-
-
-@triton.jit
 def unmapped_kernel(address, out, n, BLOCK: tl.constexpr):
     """Reads nothing where ``n`` is 0: by a mask, a branch, loops, and by lanes that share an address."""
     nothing = address.to(tl.int64).to(tl.pointer_type(tl.float32))

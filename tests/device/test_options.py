@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
+import torch
 import triton
 import triton.language as tl
 
-from tests.device.helpers import Guarded, assert_same, device_capabilities, inputs, to_torch
+from tests.device.helpers import Guarded, assert_same, device_capabilities, inputs, to_numpy, to_torch
 
 
 @triton.jit
@@ -54,14 +55,23 @@ def test_result_is_the_same(options):
     assert (np.abs(out.values() - expected) <= 1e-6 * scale).all()
 
 
-def test_without_fusion_every_step_is_rounded():
-    a, b = finite(1), finite(2)
-    out = Guarded(777, "float32")
-    kernel[(4,)](to_torch(a), to_torch(b), out.tensor, 777, BLOCK=256, enable_fp_fusion=False)
-    expected = a
-    for _ in range(3):
-        expected = expected * b + np.float32(1.25)
-    assert_same(out.values(), expected, "separate roundings", a, b)
+@triton.jit
+def rest_kernel(a_ptr, b_ptr, c_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    product = tl.load(a_ptr + at, at < n) * tl.load(b_ptr + at, at < n)
+    tl.store(out_ptr + at, tl.load(c_ptr + at, at < n) - product, at < n)
+
+
+@pytest.mark.parametrize("fusion", [True, False])
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32"])
+def test_without_fusion_alone_every_step_is_rounded(dtype: str, fusion: bool) -> None:
+    to = getattr(torch, dtype)
+    a, b = (torch.from_numpy(np.random.default_rng(seed).normal(size=777)).to(to).double() for seed in (1, 2))
+    c = (a * b).to(to).double()
+    out = Guarded(777, dtype)
+    rest_kernel[(4,)](*(x.to(to) for x in (a, b, c)), out.tensor, 777, BLOCK=256, enable_fp_fusion=fusion)
+    once = fusion and (dtype == "bfloat16" or device_capabilities().traits.fused)
+    assert_same(out.values(), to_numpy((c - (a * b if once else c)).to(to)))
 
 
 @pytest.mark.parametrize(("name", "value"), [("num_warps", "4"), ("num_stages", 2.5)])
