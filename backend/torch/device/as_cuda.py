@@ -79,9 +79,8 @@ class _TypedDevices(_Devices):
 def _type(device: torch.device) -> str:
     """What ``device.type`` is in as_cuda(types=True). Code that was generated has no name of a module."""
     kind: str = _TYPE.__get__(device)
-    if kind != NAME:
+    if kind != NAME or (frame := sys._getframe().f_back) is None:  # C++ code asks, in a thread of its own
         return kind
-    frame = sys._getframe(1)
     asking = frame.f_globals.get("__name__") or "torch"
     traces = asking in _TRACED and _TRACED[asking] in (None, frame.f_code.co_name)
     return kind if asking.partition(".")[0] in _TOLD and not traces else "cuda"

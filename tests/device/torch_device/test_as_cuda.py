@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import concurrent.futures
 import contextlib
 import dataclasses
@@ -11,6 +12,8 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from operator import attrgetter
+from queue import SimpleQueue
 from typing import Any
 
 import pytest
@@ -484,6 +487,9 @@ def test_types_of_devices_are_cudas_where_that_is_asked_for() -> None:
         thread = threading.Thread(target=lambda: told.append((x.device.type, torch.ones(2).to("cuda").device.type)))
         thread.start()
         thread.join()
+        asked: SimpleQueue[str] = SimpleQueue()  # in a thread of C++ code, without a frame of Python
+        _thread.start_new_thread(list, (map(asked.put, map(attrgetter("type"), [x.device])),))
+        assert asked.get(timeout=60) == "spirv"
         told += [x.device.type, made.device.type, torch.device("meta").type, (made.device, str(made.device))]
         assert told == [("cuda", "cuda"), "cuda", "cuda", "meta", (torch.device("spirv:0"), "spirv:0")]
         assert [_by_type(x).tolist(), compiled(x).tolist(), _by_type(torch.ones(1)).item()] == [
