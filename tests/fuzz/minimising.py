@@ -5,9 +5,9 @@ import re
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Generic, cast
+from typing import Generic
 
 from tests.fuzz.running import G, Outcome
 
@@ -86,23 +86,23 @@ def _candidates(program: G) -> Iterator[G]:
         if len(program.stores) > 1:
             stores = (*program.stores[:place], *program.stores[place + 1 :])
             body = _without_idle(program.body, stores)
-            yield cast(G, program.with_body(program.number, body, stores))
+            yield replace(program, body=body, stores=stores)
     body = _without_idle(program.body, program.stores)
     if len(body) < len(program.body):
-        yield cast(G, program.with_body(program.number, body, program.stores))
+        yield replace(program, body=body)
     for body in _without_runs(program.body):
-        yield cast(G, program.with_body(program.number, body, program.stores))
+        yield replace(program, body=body)
     for start, line in enumerate(program.body):
         body = _removed(program.body, start)
-        yield cast(G, program.with_body(program.number, body, program.stores))
+        yield replace(program, body=body)
         if line.endswith(":") and not line.lstrip().startswith("else"):
-            yield cast(G, program.with_body(program.number, _unwrapped(program.body, start), program.stores))
+            yield replace(program, body=_unwrapped(program.body, start))
         assigned = re.match(r"\s*(v\d+) = ", line)
         for other in _STAND_INS if assigned else ():
             name = rf"\b{assigned[1]}\b" if assigned else ""
             renamed = tuple(re.sub(name, other, rest) for rest in body)
             stores = tuple(re.sub(name, other, rest) for rest in program.stores)
-            yield cast(G, program.with_body(program.number, renamed, stores))
+            yield replace(program, body=renamed, stores=stores)
 
 
 @dataclass(frozen=True)
@@ -120,16 +120,14 @@ def _smaller(outcome: Outcome[G], comparing: Comparing[G], batch: int, deadline:
     first = 0
     while time.monotonic() < deadline and (some := tuple(itertools.islice(candidates, batch))):
         numbers = (outcome.program.number + 1000003 * (first + place + 1) for place in range(len(some)))
-        numbered = [
-            cast(G, one.with_body(number, one.body, one.stores)) for one, number in zip(some, numbers, strict=True)
-        ]
+        numbered = [replace(one, number=number) for one, number in zip(some, numbers, strict=True)]
         first += len(some)
         with tempfile.TemporaryDirectory() as folder:
             found = comparing(numbered, Path(folder))
         failing = [other for other in found if other.fault and other.refused == outcome.refused]
         if failing:
             best = min(failing, key=lambda other: len(other.program.body) + len(other.program.stores))
-            program = cast(G, best.program.with_body(outcome.program.number, best.program.body, best.program.stores))
+            program = replace(best.program, number=outcome.program.number)
             return Outcome(program, best.fault, best.refused, best.seconds)
     return None
 

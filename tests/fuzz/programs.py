@@ -7,7 +7,7 @@ what upstream's interpreter computes.
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 HEADER = '''"""Generated kernels."""
 import sys
@@ -253,10 +253,6 @@ class Program:
         ]
         launch = f"LAUNCHES[{self.number}] = {name}, ({self.rows}, {self.columns}), {self.warps}, {self.programs}"
         return "\n".join([*lines, "", "", launch, "", "", ""])
-
-    def with_body(self, number: int, body: tuple[str, ...], stores: tuple[str, ...]) -> Program:
-        """The same with other statements, under another number."""
-        return replace(self, number=number, body=body, stores=stores)
 
 
 def generate(seed: int) -> Program:

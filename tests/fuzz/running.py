@@ -22,7 +22,7 @@ from tests.written import imported
 
 
 class Generated(Protocol):
-    """A generated kernel. ``body``: its statements; ``stores``: those that store results, behind it."""
+    """A dataclass of a generated kernel. ``body``: its statements; ``stores``: those that store results, behind it."""
 
     @property
     def number(self) -> int: ...
@@ -32,9 +32,6 @@ class Generated(Protocol):
     def stores(self) -> tuple[str, ...]: ...
     @property
     def source(self) -> str: ...
-
-    def with_body(self, number: int, body: tuple[str, ...], stores: tuple[str, ...]) -> Generated:
-        """The same with other statements, under another number."""
 
 
 #: A sort of generated kernels.

@@ -7,7 +7,7 @@ loads an iteration ahead, rolled loops, padded buffers.
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -151,10 +151,6 @@ class Tile:
             *self.stores,
         ]
         return "\n".join([*lines, "", "", ""])
-
-    def with_body(self, number: int, body: tuple[str, ...], stores: tuple[str, ...]) -> Tile:
-        """The same with other statements, under another number."""
-        return replace(self, number=number, body=body, stores=stores)
 
 
 class Generator:

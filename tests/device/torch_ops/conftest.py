@@ -103,14 +103,15 @@ def compare_once(function: Callable[..., Any], *args: Any, tolerance: tuple[floa
         torch.testing.assert_close(actual.cpu(), expected, rtol=relative, atol=absolute, equal_nan=True)
 
 
-def with_gradients(function: Callable[..., Any]) -> Callable[..., Any]:
-    """``function`` of inputs to one tensor, and behind its result their gradients under fixed weights."""
+def with_gradients(function: Callable[..., Any], strides: bool = True) -> Callable[..., Any]:
+    """``function`` of inputs to one tensor, and behind its result their gradients under fixed weights, with their
+    ``strides`` or contiguous."""
 
     def run(*inputs: torch.Tensor) -> Any:
         leaves = [x.detach().requires_grad_() for x in inputs]
         out = function(*leaves)
         weights = torch.linspace(-1, 2, out.numel(), device=out.device, dtype=out.dtype).view(out.shape)
         grads = torch.autograd.grad((out * weights).sum(), leaves)
-        return out.detach(), *(grad.contiguous() for grad in grads)
+        return out.detach(), *(grad if strides else grad.contiguous() for grad in grads)
 
     return run

@@ -43,7 +43,7 @@ _OF_ONE: dict[str, Callable[..., Any]] = {
 def test_values_and_gradients(name: str) -> None:
     for shape in ((3, 3), (2, 2, 5, 3)):
         a = _random(*shape, dtype=torch.float64)
-        compare(with_gradients(_OF_ONE[name]), a, tolerance=(1e-8, 1e-9))
+        compare(with_gradients(_OF_ONE[name], strides=False), a, tolerance=(1e-8, 1e-9))
 
 
 def test_part_of_a_longer_result_keeps_its_strides() -> None:

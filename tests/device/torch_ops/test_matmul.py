@@ -16,7 +16,7 @@ from triton.backends.spirv.runtime.reports.failures import LoopLimitExceeded
 from triton.backends.spirv.torch.ops import launching
 from triton.backends.spirv.torch.ops.kept import Kept
 
-from .conftest import compare
+from .conftest import compare, with_gradients
 from .test_elementwise import values
 
 pytestmark = pytest.mark.usefixtures("no_fallbacks")
@@ -124,12 +124,9 @@ def test_out_that_is_an_operand() -> None:
 
 
 def test_a_linear_layer_and_its_gradients() -> None:
-    def run(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> Any:
-        x, weight, bias = (t.detach().requires_grad_() for t in (x, weight, bias))
-        torch.nn.functional.linear(x, weight, bias).square().sum().backward()
-        return x.grad, weight.grad, bias.grad
-
-    compare(run, values(4, 9, 33), values(20, 33), values(20), tolerance=(1e-4, 1e-3))
+    compare(
+        with_gradients(torch.nn.functional.linear), values(4, 9, 33), values(20, 33), values(20), tolerance=(1e-4, 1e-3)
+    )
 
 
 def test_few_tiles_are_summed_in_parts() -> None:

@@ -7,23 +7,10 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from .conftest import compare
+from .conftest import compare, with_gradients
 from .test_elementwise import values
 
 pytestmark = pytest.mark.usefixtures("no_fallbacks")
-
-
-def gradients(function: Callable[..., torch.Tensor]) -> Callable[..., Any]:
-    """The function's result with the gradients of its arguments."""
-
-    def run(*arguments: torch.Tensor) -> Any:
-        leaves = [argument.detach().requires_grad_() for argument in arguments]
-        result = function(*leaves)
-        torch.manual_seed(4)
-        cotangent = torch.randn(result.shape).to(result.dtype).to(result.device)
-        return result.detach(), torch.autograd.grad(result, leaves, cotangent)
-
-    return run
 
 
 _DIFFERENTIABLE: dict[str, tuple[Callable[..., torch.Tensor], tuple[torch.Tensor, ...]]] = {
@@ -49,11 +36,11 @@ _DIFFERENTIABLE: dict[str, tuple[Callable[..., torch.Tensor], tuple[torch.Tensor
 @pytest.mark.parametrize("name", _DIFFERENTIABLE)
 def test_results_and_gradients(name: str) -> None:
     function, arguments = _DIFFERENTIABLE[name]
-    compare(gradients(function), *arguments, tolerance=(1e-4, 1e-4))
+    compare(with_gradients(function), *arguments, tolerance=(1e-4, 1e-4))
 
 
 def test_rms_norm_of_halves() -> None:
-    norm = gradients(lambda x, w: F.rms_norm(x, (33,), w))
+    norm = with_gradients(lambda x, w: F.rms_norm(x, (33,), w))
     compare(norm, values(4, 33).half(), values(33).half(), tolerance=(4e-3, 4e-3))
 
 
@@ -126,7 +113,7 @@ def test_powers(exponent: float) -> None:
     for dtype in (torch.float32, torch.bfloat16, torch.float64):
         x = torch.cat((values(53), torch.tensor([0.0, -0.0, float("inf"), float("-inf"), float("nan")]))).to(dtype)
         compare(lambda x: (x**exponent, x[::2].clone().pow_(exponent)), x)
-    compare(gradients(lambda x: x.abs() ** (exponent + 1)), values(41))
+    compare(with_gradients(lambda x: x.abs() ** (exponent + 1)), values(41))
     n = torch.tensor([0, -9, 1, 17, 200, 30_000, 2**40])  # to 2 their squares wrap, to 2.0 they are floats
     compare(lambda *xs: [(x ** float(exponent), x ** int(abs(exponent))) for x in xs], n.byte(), n.short(), n)
 

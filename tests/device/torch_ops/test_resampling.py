@@ -1,13 +1,12 @@
 """Interpolation, pooling by mean and padding, with their gradients."""
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 import torch
 from torch.nn import functional as F
 
-from .conftest import compare
+from .conftest import compare, with_gradients
 
 pytestmark = pytest.mark.usefixtures("no_fallbacks")
 
@@ -40,16 +39,6 @@ _FUNCTIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 }
 
 
-def _with_gradient(function: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[torch.Tensor], Any]:
-    def run(x: torch.Tensor) -> Any:
-        x = x.detach().requires_grad_()
-        y = function(x)
-        y.backward(torch.linspace(0, 1, y.numel()).to(y.device, y.dtype).view(y.shape))
-        return y.detach(), x.grad
-
-    return run
-
-
 def _images(*shape: int) -> torch.Tensor:
     torch.manual_seed(0)
     return torch.randn(*shape or (2, 3, 9, 11))
@@ -57,14 +46,14 @@ def _images(*shape: int) -> torch.Tensor:
 
 @pytest.mark.parametrize("name", _FUNCTIONS)
 def test_functions_and_their_gradients(name: str) -> None:
-    compare(_with_gradient(_FUNCTIONS[name]), _images())
+    compare(with_gradients(_FUNCTIONS[name]), _images())
 
 
 def test_types_and_strides() -> None:
     def both(x: torch.Tensor) -> torch.Tensor:
         return F.interpolate(F.avg_pool2d(x, 2), scale_factor=2, mode="bilinear")
 
-    compare(_with_gradient(both), _images().transpose(2, 3))
+    compare(with_gradients(both), _images().transpose(2, 3))
     compare(both, _images().half())
     compare(both, _images().double())
     integers = (_images() * 1e6).long()
@@ -73,9 +62,9 @@ def test_types_and_strides() -> None:
     compare(lambda x: (F.avg_pool1d(x[0], 2), F.avg_pool3d(x, 2)), integers)
     compare(lambda x: F.interpolate(x.mT, size=(3, 4), mode="bicubic", antialias=True), _images().double())
     compare(lambda x: F.pad(x.conj(), (2, 1), mode="reflect"), torch.complex(_images(), _images() * 2)[0])
-    compare(_with_gradient(lambda x: F.interpolate(F.avg_pool2d(x, 2), scale_factor=2)), _images()[:, ::2, 1:, 2:])
+    compare(with_gradients(lambda x: F.interpolate(F.avg_pool2d(x, 2), scale_factor=2)), _images()[:, ::2, 1:, 2:])
     volume = lambda x: F.interpolate(F.avg_pool3d(x, 2), scale_factor=2, mode="trilinear")  # noqa: E731
-    compare(_with_gradient(volume), _images(1, 2, 4, 6, 5))
+    compare(with_gradients(volume), _images(1, 2, 4, 6, 5))
 
 
 def test_what_is_not_finite_stays_where_it_is() -> None:

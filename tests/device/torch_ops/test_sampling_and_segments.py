@@ -6,18 +6,15 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from .conftest import compare
+from .conftest import compare, with_gradients
 from .test_elementwise import values
 
 pytestmark = pytest.mark.usefixtures("no_fallbacks")
 
 
-def _gradients(function: Any, *inputs: torch.Tensor) -> list[torch.Tensor]:
+def _gradients(function: Any, *inputs: torch.Tensor) -> Any:
     """The result of a function and the gradients of its inputs, with a weight for each element."""
-    leaves = [x.detach().requires_grad_() for x in inputs]
-    out = function(*leaves)
-    weights = torch.linspace(-1, 2, out.numel(), device=out.device).view(out.shape)
-    return [out.detach(), *torch.autograd.grad((out * weights).sum(), leaves)]
+    return with_gradients(function)(*inputs)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from triton.backends.spirv.torch.ops.tiles import ON_GPU, Tile, fastest, shared
 
 from tests.device.helpers import device_capabilities
 
-from .conftest import compare
+from .conftest import compare, with_gradients
 from .test_convolution import near_exact, with_gradients_of_convolutions
 
 pytestmark = pytest.mark.usefixtures("on_gpu", "no_fallbacks")
@@ -138,24 +139,15 @@ def test_rows(shape: tuple[int, ...]) -> None:
 
 
 def test_gradients_of_a_layer_norm() -> None:
-    def run(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> Any:
-        x, weight, bias = (t.detach().requires_grad_() for t in (x, weight, bias))
-        functional.layer_norm(x, (48,), weight, bias).square().sum().backward()
-        return x.grad, weight.grad, bias.grad
-
-    compare(run, values(9, 301, 48), values(48), values(48), tolerance=(1e-4, 1e-3))
+    norm = with_gradients(lambda x, weight, bias: functional.layer_norm(x, (48,), weight, bias))
+    compare(norm, values(9, 301, 48), values(48), values(48), tolerance=(1e-4, 1e-3))
 
 
 @pytest.mark.parametrize("groups", [1, 2])
 def test_gradients_of_a_convolution(groups: int) -> None:
     """That of the weight in parts."""
-
-    def run(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> Any:
-        x, weight, bias = (t.detach().requires_grad_() for t in (x, weight, bias))
-        functional.conv2d(x, weight, bias, stride=2, padding=1, groups=groups).square().sum().backward()
-        return x.grad, weight.grad, bias.grad
-
-    compare(run, values(5, 4, 37, 41), values(6, 4 // groups, 3, 3), values(6), tolerance=(1e-4, 2e-3))
+    convolution = with_gradients(partial(functional.conv2d, stride=2, padding=1, groups=groups))
+    compare(convolution, values(5, 4, 37, 41), values(6, 4 // groups, 3, 3), values(6), tolerance=(1e-4, 2e-3))
 
 
 @pytest.mark.parametrize(
@@ -188,13 +180,8 @@ def test_convolutions_against_float64(
     ids=["masked", "whole", "negative scale", "scale of zero"],
 )
 def test_attention_and_its_gradients(length: int, width: int, options: dict[str, Any]) -> None:
-    def run(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> Any:
-        q, k, v = (t.detach().requires_grad_() for t in (q, k, v))
-        out = functional.scaled_dot_product_attention(q, k, v, **options)
-        out.square().sum().backward()
-        return out.detach(), q.grad, k.grad, v.grad
-
-    compare(run, *(values(1, 2, length, width, seed=seed) for seed in range(3)), tolerance=(1e-4, 1e-3))
+    attended = with_gradients(partial(functional.scaled_dot_product_attention, **options), strides=False)
+    compare(attended, *(values(1, 2, length, width, seed=seed) for seed in range(3)), tolerance=(1e-4, 1e-3))
 
 
 @pytest.mark.parametrize("length", [32, 45], ids=["whole", "masked"])
