@@ -274,8 +274,8 @@ def takers() -> list[tuple[Any, str, Any]]:
     found += [(torch, name, _of_cuda(getattr(torch, of), count)) for name, (of, count) in _OF_CUDA.items()]
     found += [
         (torch, "set_default_tensor_type", _default_tensor_type(torch.set_default_tensor_type)),
-        (torch.backends.cuda, "is_built", _constant(True)),
         (torch.cuda.nvtx, "_nvtx", _Ranges()),
+        *((torch.cuda.profiler, name, _constant(None)) for name in ("start", "stop")),
         *((one, "_get_available_device_type", _constant(NAME)) for one in (torch._utils, parallel)),
     ]
     places: list[Any] = [torch.distributed, sys.modules.get("torch.distributed.distributed_c10d")]

@@ -123,13 +123,17 @@ _WORDS: dict[str, tuple[Callable[[], Any], Any]] = {
     "autocast of no device": (lambda: _inside(_of_no_device), (True, torch.bfloat16)),
     "autocast of no device, outside": (lambda: _of_no_device(), (False, torch.float16)),
     "autocast of no device, compiled": (lambda: _compiled_autocasts(), [1, 4, 2, 1]),
+    "is_cuda, compiled": (lambda: _compiled_kinds(), [True, False]),
+    "compiler": (lambda: torch.compiler.reset(), None),
     "autocast that is set": (lambda: _set_autocast(), torch.bfloat16),
     "default type": (lambda: _default_type(torch.cuda.HalfTensor), ["spirv", torch.float16, "cpu", torch.float32]),
     "default type by name": (lambda: _default_type("torch.cuda.DoubleTensor")[:2], ["spirv", torch.float64]),
     "type of a tensor": (lambda: torch.ones(2, device="cuda", dtype=torch.int8).type(), "torch.cuda.CharTensor"),
     "DataParallel": (lambda: _parallel(), [[3.0], [3.0]]),
-    "NVTX": (lambda: [torch.cuda.nvtx.range_push("a"), torch.cuda.nvtx.range_pop()], [0, 0]),  # type: ignore[no-untyped-call]
-    "built": (lambda: torch.backends.cuda.is_built(), True),
+    "marks": (
+        lambda: [torch.cuda.profiler.start(), torch.cuda.nvtx.range_push("a"), torch.cuda.nvtx.range_pop()],
+        [None, 0, 0],
+    ),  # type: ignore[no-untyped-call]
     "priorities": (lambda: (torch.cuda.Stream(priority=-1).priority, torch.cuda.Stream.priority_range()), (-1, (0, 0))),
     "custom_fwd": (lambda: _custom(None), (torch.bfloat16, torch.bfloat16)),
     "custom_fwd that casts": (lambda: _custom(torch.float32), (torch.float32, torch.float32)),
@@ -208,6 +212,11 @@ def _compiled_autocasts() -> list[float]:
     x = torch.ones(1, 1, device="cuda")
     blocks = [torch.autocast("cuda", dtype=dtype) for dtype in (torch.bfloat16, torch.float16)]
     return [value.item() for value in (ask(x), *(_inside(lambda: ask(x), one) for one in blocks), ask(x))]
+
+
+def _compiled_kinds() -> list[bool]:
+    ask = torch.compile(lambda x: x + 1 if x.is_cuda else x - 1, fullgraph=True)
+    return [ask(torch.zeros(1, device=device)).item() == 1 for device in ("cuda", "cpu")]
 
 
 def _set_autocast() -> torch.dtype:

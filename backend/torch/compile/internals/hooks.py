@@ -38,6 +38,12 @@ HOOKS = (
         otherwise="blocks of torch.spirv.device() are not compiled",
     ),
     Hook(
+        "torch._dynamo.variables.tensor",
+        ("TensorVariable.method_attr_is_cuda",),
+        roles.tensors_of_cuda,
+        otherwise="tensors have no is_cuda in functions that are compiled in torch.spirv.as_cuda()",
+    ),
+    Hook(
         "torch._inductor.fx_passes.joint_graph",
         ("lazy_init",),
         roles.pattern_inputs,

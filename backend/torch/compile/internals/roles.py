@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -66,17 +67,32 @@ def device_blocks(module: Any) -> None:
     module.get_device_context_manager = get_device_context_manager
 
 
+def _is_cuda_here() -> bool:
+    """Whether torch.cuda answers for this device: in as_cuda()."""
+    from ...device.as_cuda import has_cuda
+
+    return torch.cuda.is_available() and not has_cuda()
+
+
 def pattern_inputs(module: Any) -> None:
-    """Patterns are made for this device where a graph has no tensor and torch.cuda answers for it: in as_cuda()."""
+    """Patterns are made for this device where a graph has no tensor and torch.cuda answers for it."""
     original = module.lazy_init
 
     def lazy_init(*given: Any) -> Any:
-        from ...device.as_cuda import has_cuda
-
-        is_inside = torch.cuda.is_available() and not has_cuda()
-        return original(*([torch.device(NAME)] if given == (None,) and is_inside else given))
+        return original(*([torch.device(NAME)] if given == (None,) and _is_cuda_here() else given))
 
     module.lazy_init = lazy_init
+
+
+def tensors_of_cuda(module: Any) -> None:
+    """``x.is_cuda`` in a compiled function is what it is outside of it."""
+    original = module.TensorVariable.method_attr_is_cuda
+
+    def method_attr_is_cuda(variable: Any, tx: Any) -> Any:
+        ours = variable.device is not None and variable.device.type == NAME and _is_cuda_here()
+        return original(SimpleNamespace(device=torch.device("cuda")) if ours else variable, tx)
+
+    module.TensorVariable.method_attr_is_cuda = method_attr_is_cuda
 
 
 def device_interface(module: Any) -> None:
