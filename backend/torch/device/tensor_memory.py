@@ -372,7 +372,7 @@ def is_dense(tensor: torch.Tensor) -> bool:
     return True
 
 
-def _is_captured(tensor: torch.Tensor) -> bool:
+def is_captured(tensor: torch.Tensor) -> bool:
     """Whether a graph is captured of the tensor's device, which takes what kernels do."""
     return runtime.capturing(context_of(tensor)) is not None
 
@@ -426,7 +426,7 @@ def copy_from(self: torch.Tensor, dst: torch.Tensor, non_blocking: bool = False)
                 return dst
             if max(source, address) - min(source, address) >= bytes_:
                 context = context_of(dst)
-                kernels_from = 0 if _is_captured(dst) else context.capabilities.traits.kernel_copies
+                kernels_from = 0 if is_captured(dst) else context.capabilities.traits.kernel_copies
                 if kernels_from is not None and bytes_ >= kernels_from and "copy" in KERNELS:
                     if KERNELS["copy"](self, dst):
                         return dst
@@ -491,7 +491,7 @@ def few_elements() -> Any:
 
 
 def _takes_words(tensor: torch.Tensor, address: int, bytes_: int) -> bool:
-    return is_dense(tensor) and address % 4 == 0 and bytes_ % 4 == 0 and not (bytes_ and _is_captured(tensor))
+    return is_dense(tensor) and address % 4 == 0 and bytes_ % 4 == 0 and not (bytes_ and is_captured(tensor))
 
 
 def _fill_words(tensor: torch.Tensor, address: int, bytes_: int, word: int) -> None:

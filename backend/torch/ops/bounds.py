@@ -24,7 +24,7 @@ index = tl.where(bad, 0, index).to(tl.int64)
 CHECK_WRAPPED = "index = tl.where(index < 0, index + size, index)\n" + CHECK
 
 #: What is noted (CHECK notes INDEX), and the error that it becomes, whose class is that of the CPU's.
-INDEX, PROBABILITY, NEGATIVE_CLASS, LARGE_CLASS, ZERO_DIVISION, SEGMENT, PIVOT = 1, 2, 3, 4, 5, 6, 7
+INDEX, PROBABILITY, NEGATIVE_CLASS, LARGE_CLASS, ZERO_DIVISION, SEGMENT, PIVOT, WEIGHT = range(1, 9)
 _ERRORS: dict[int, tuple[type[Exception], str]] = {
     INDEX: (IndexError, "an index was out of range"),
     PROBABILITY: (RuntimeError, "a probability was not in [0, 1]"),
@@ -33,6 +33,7 @@ _ERRORS: dict[int, tuple[type[Exception], str]] = {
     ZERO_DIVISION: (RuntimeError, "ZeroDivisionError: integers were divided by 0"),
     SEGMENT: (RuntimeError, "lengths or offsets were not of parts that lie one after the other"),
     PIVOT: (RuntimeError, "a pivot was not the number of a row, from 1"),
+    WEIGHT: (RuntimeError, "weights of categories were negative, infinite, no numbers or all 0"),
 }
 
 #: Lines that make the places ``begin`` … ``end`` safe, of ``size`` elements.

@@ -60,6 +60,10 @@ _OF_ONE_TYPE = frozenset(
 #: Activations that torch has of integers, and all of DEFAULT that it has of bool.
 _OF_INTEGERS = frozenset(("hardtanh", "hardtanh_backward", "threshold", "threshold_backward"))
 _OF_BOOL = frozenset(("add", "mul", "maximum", "minimum", "fmax", "fmin", "sgn", "sign", "heaviside", *BITWISE))
+_OF_BOOL -= {"bitwise_left_shift", "bitwise_right_shift"}
+_OF_FLOATS = (
+    frozenset(("logaddexp", "logaddexp2", "log_sigmoid:", "log_sigmoid_backward:", *ACTIVATIONS)) - _OF_INTEGERS
+)
 
 #: Divisions whose divisor must not be 0 where it is an integer.
 _DIVISIONS = frozenset((("floor_divide",), ("remainder",), ("fmod",), ("div", "trunc"), ("div", "floor")))
@@ -241,7 +245,7 @@ def _resolve(name: str, texts: list[str], operands: dict[str, Any]) -> Resolved:
     common = promoted(promoting)
     if _is_refused(name, kind, common, operands):
         raise OnHost(f"{name} of {common}")
-    if kind == TO_FLOAT and not (common.is_floating_point or common.is_complex):
+    if kind == TO_FLOAT and not _is_float(common):
         common = torch.get_default_dtype()
     if common.is_complex:
         lines, compute, dtype = lines_of(name, texts, torch.complex64 if common == torch.complex32 else common)
@@ -251,21 +255,22 @@ def _resolve(name: str, texts: list[str], operands: dict[str, Any]) -> Resolved:
     return Resolved(compute, dtype, _body(name, texts, compute))
 
 
+def _is_float(dtype: torch.dtype) -> bool:
+    return dtype.is_floating_point or dtype.is_complex
+
+
 def _is_refused(name: str, kind: str, common: torch.dtype, operands: dict[str, Any]) -> bool:
     """Whether torch refuses operands of these types, as it does not see where a caller gives the output."""
     dtypes = {value.dtype for value in operands.values() if isinstance(value, torch.Tensor)}
     booleans = [key for key, value in operands.items() if isinstance(value, bool)]
-
-    def is_float(tensor: torch.Tensor) -> bool:
-        return tensor.is_floating_point() or tensor.is_complex()
-
-    whole = not (common.is_floating_point or common.is_complex)
+    floats = [key for key, value in operands.items() if isinstance(value, torch.Tensor) and _is_float(value.dtype)]
+    whole = not _is_float(common)
     return (
         (kind == DEFAULT and common == torch.bool and name not in _OF_BOOL)
-        or (whole and name in ACTIVATIONS and name not in _OF_INTEGERS)
-        or (name == "sub" and (torch.bool in dtypes or "other" in booleans))
+        or (whole and name in _OF_FLOATS)
+        or (name in ("sub", "rsub") and (torch.bool in dtypes or "other" in booleans))
         or ("alpha" in booleans and common != torch.bool)
-        or (name == "addcdiv" and not any(is_float(operands[one]) for one in ("tensor1", "tensor2")))
+        or (name == "addcdiv" and not {"tensor1", "tensor2"} & {*floats})
         or (name in ("heaviside", "lerp") and len(dtypes) > 1)
     )
 

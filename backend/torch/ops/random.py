@@ -14,7 +14,8 @@ from typing import Any
 import torch
 
 from ..device.random_state import Philox, philox_of
-from .bounds import PROBABILITY, fault_of
+from ..device.tensor_memory import is_captured
+from .bounds import PROBABILITY, WEIGHT, fault_of, note_outside
 from .dtypes import OnHost, computed_in
 from .elementwise import Body, run
 from .pointwise import of_type
@@ -232,7 +233,10 @@ def _multinomial(
         raise OnHost("samples that are refused")
     weights = lines.to(torch.float32)
     total = weights.sum(1, keepdim=True)
-    if not bool(((total > 0) & (weights >= 0).all(1, keepdim=True) & (total < math.inf)).all()):
+    valid = ((total > 0) & (weights >= 0).all(1, keepdim=True) & (total < math.inf)).all()
+    if is_captured(self):
+        note_outside(valid.to(torch.int64), 1, 1, WEIGHT, "multinomial")
+    elif not bool(valid):
         raise OnHost("weights that are refused")
     if not replacement or num_samples == 1:
         drawn = torch.empty_like(weights).exponential_(generator=generator)

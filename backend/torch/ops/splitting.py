@@ -12,13 +12,13 @@ _REAL = {torch.complex64: torch.float32, torch.complex128: torch.float64}
 
 _SUM = "out_re = self_re {} (alpha_re * other_re - alpha_im * other_im)\n"
 _SUM += "out_im = self_im {} (alpha_re * other_im + alpha_im * other_re)"
-#: The divisor is scaled by its larger part, so that no square of it overflows.
-_DIVIDE = """size = fn.maximum(tl.abs({d}_re), tl.abs({d}_im))
-size = tl.where((size > 0) & (size < float("inf")), size, size * 0 + 1)
-re, im = {d}_re / size, {d}_im / size
-square = (re * re + im * im) * size
-out_re = ({n}_re * re + {n}_im * im) / square
-out_im = ({n}_im * re - {n}_re * im) / square"""
+#: By the larger part of the divisor, so that no square of it overflows, and by infinity and 0 it is as in torch.
+_DIVIDE = """wide = tl.abs({d}_re) >= tl.abs({d}_im)
+large, small = tl.where(wide, {d}_re, {d}_im), tl.where(wide, {d}_im, {d}_re)
+part = tl.where(large == 0, 0.0, small / large)
+under = tl.where(large == 0, 0.0, large + small * part)
+out_re = tl.where(wide, {n}_re + {n}_im * part, {n}_re * part + {n}_im) / under
+out_im = tl.where(wide, {n}_im - {n}_re * part, {n}_im * part - {n}_re) / under"""
 _EXP = "size = libdevice.exp(self_re)\nout_re, out_im = size * libdevice.cos(self_im), size * libdevice.sin(self_im)"
 _SGN = """size = libdevice.hypot(self_re, self_im)
 size = tl.where(size == 0, size + 1, size)

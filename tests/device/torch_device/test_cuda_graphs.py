@@ -128,6 +128,8 @@ _DRAWS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "exponential": lambda x: torch.empty_like(x).exponential_(2.0),
     "strided": lambda x: torch.empty(4, 9, device="cuda").T.normal_(),
     "permutation": lambda x: torch.randperm(30, device="cuda"),
+    "categories": lambda x: torch.multinomial(x, 40, replacement=True),
+    "categories once each": lambda x: torch.multinomial(x, 40),
 }
 
 

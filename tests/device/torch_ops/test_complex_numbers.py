@@ -1,5 +1,6 @@
 """Complex numbers on the device, with their gradients: rotary embeddings, and what is computed element by element."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -7,7 +8,7 @@ import pytest
 import torch
 from torch.utils import _pytree as pytree
 
-from .conftest import compare, with_gradients
+from .conftest import compare, compare_once, with_gradients
 from .test_elementwise import values
 
 pytestmark = pytest.mark.usefixtures("no_fallbacks", "compiled")
@@ -61,6 +62,12 @@ def test_element_by_element(name: str) -> None:
         return [torch.view_as_real(t.resolve_conj()) if t.is_complex() else t for t in results]
 
     compare(run, _numbers(5, 7), _numbers(5, 7) + 0.5, values(5, 7), tolerance=(1e-5, 1e-5))
+
+
+@pytest.mark.parametrize("by", [0, math.inf, complex(0, -math.inf), complex(math.inf, math.inf)])
+def test_divided_by_nothing_or_infinity(by: complex) -> None:
+    run = lambda a, b: (torch.view_as_real(a / b), torch.view_as_real(b.reciprocal()))  # noqa: E731
+    compare_once(run, _numbers(5, 7), torch.full((5, 7), by, dtype=torch.complex64))
 
 
 def test_rotary_embeddings() -> None:

@@ -61,6 +61,10 @@ _REFUSED = {
     "chances of a loss": _of("binary_cross_entropy", _HALF * 3, _HALF),
     "wanted chances of a loss": _of("binary_cross_entropy", _HALF, -_HALF),
     "weights of a loss": _of("binary_cross_entropy", _HALF, _HALF, weight=torch.ones(1, 2, 3)),
+    "a truth that is subtracted from": _of("rsub", _X, _X > 0),
+    "logarithms of integers": _of("logaddexp", torch.tensor([2]), torch.tensor([3])),
+    "a chance of integers": _of("logsigmoid", torch.tensor([2])),
+    "a shift of truths": _of("bitwise_left_shift", _X > 0, _X > 0),
     "types of a norm": _of("layer_norm", _X.double(), (3,), torch.ones(3)),
     "weights of a norm": _of("layer_norm", torch.randn(4, 2, 3), (2, 3), torch.ones(2, 3, dtype=torch.int64)),
     "types of a group's norm": _of("group_norm", _IMAGE, 2, torch.ones(2, dtype=torch.float64)),
@@ -95,7 +99,7 @@ _REFUSED = {
 @pytest.mark.parametrize("name", _REFUSED)
 def test_refused_on_both(name: str) -> None:
     for device in ("cpu", "spirv"):
-        with pytest.raises((RuntimeError, IndexError)):
+        with pytest.raises((RuntimeError, IndexError, TypeError)):
             _REFUSED[name](device).cpu()
             torch.zeros(1, device="spirv").cpu()
 
