@@ -21,6 +21,7 @@ from .movement import retyped
 from .pointwise import of_type
 from .selection import masked_select, places
 from .splitting import parts
+from .strided_shapes import overlap
 
 _INDICES = (torch.int64, torch.int32)
 #: The type in which numbers of others are added up at indices, by atomic additions: sums of halves are rounded once.
@@ -396,6 +397,8 @@ def _index_put(
             return self.masked_fill_(mask, values.view(()))
     if values.dtype != self.dtype or values.device != self.device:
         raise OnHost("values of another type or device")
+    if overlap(values, self):
+        values = values.clone()
     if self.is_complex():
         for part, value in zip(parts(self), parts(values.resolve_conj().resolve_neg()), strict=True):
             _index_put(part, indices, value, accumulate)

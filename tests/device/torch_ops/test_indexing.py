@@ -141,3 +141,10 @@ def test_tensors_without_dimensions_and_without_elements() -> None:
     compare(
         lambda x, i: (x.gather(0, i), x.scatter(0, i, 3.0), x.masked_scatter(x > 9, x[:0]), x.equal(x + 0)), x, none
     )
+
+
+@pytest.mark.parametrize("accumulate", [False, True])
+def test_values_that_share_the_memory_are_read_first(accumulate: bool) -> None:
+    there, place = torch.arange(90_000, device="spirv"), torch.arange(1, 90_000)
+    want = there.cpu().index_put((place,), there.cpu()[:-1], accumulate)
+    assert there.index_put_((place.to("spirv"),), there[:-1], accumulate).cpu().equal(want)
