@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from ...autoload.versions import release
 from ...runtime import NAME
 from . import native_kernels
 from .native_module import torch_native
@@ -26,7 +27,7 @@ _LOWER = """
 #: Computed in single precision.
 _SINGLE = """
     acos asin cosh erfinv exp expm1 log log10 log2 log1p reciprocal rsqrt sinh tan pow.Tensor_Scalar pow.Tensor_Tensor
-    pow.Scalar softplus layer_norm native_layer_norm rms_norm group_norm frobenius_norm.dim nuclear_norm
+    pow.Scalar softplus layer_norm native_layer_norm group_norm frobenius_norm.dim nuclear_norm
     nuclear_norm.dim cosine_similarity poisson_nll_loss cosine_embedding_loss nll_loss nll_loss2d hinge_embedding_loss
     kl_div l1_loss smooth_l1_loss huber_loss mse_loss margin_ranking_loss multilabel_margin_loss soft_margin_loss
     triplet_margin_loss multi_margin_loss binary_cross_entropy_with_logits dist pdist cdist renorm logsumexp
@@ -34,6 +35,8 @@ _SINGLE = """
     _upsample_nearest_exact3d upsample_linear1d upsample_bilinear2d _upsample_bilinear2d_aa upsample_trilinear3d
     upsample_bicubic2d _upsample_bicubic2d_aa linalg_matrix_sqrth
 """
+if release(torch.__version__) >= release("2.12"):
+    _SINGLE += " rms_norm"
 #: Told to give single precision, where the call names no type: the conversion is a part of the operation.
 _SINGLE_RESULT = """
     prod prod.dim_int softmax.int log_softmax.int cumprod cumsum linalg_vector_norm linalg_matrix_norm

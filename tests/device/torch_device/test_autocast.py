@@ -1,6 +1,8 @@
 """``torch.autocast("spirv")``: types and values equal the CPU's, computed in the same types."""
 
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,7 +11,7 @@ torch = pytest.importorskip("torch")
 
 import torch.nn.functional as F  # noqa: E402
 from triton.backends.spirv.torch import registration  # noqa: E402
-from triton.backends.spirv.torch.device import tensor_memory  # noqa: E402
+from triton.backends.spirv.torch.device import autocast, tensor_memory  # noqa: E402
 
 _HALVES = [torch.bfloat16, torch.float16]
 
@@ -42,6 +44,25 @@ def test_types_are_those_of_an_autocast(function: Callable[..., Any], lower: boo
         found = function(values.to("spirv"))
     assert found.dtype == (dtype if lower else torch.float32)
     torch.testing.assert_close(found.float().cpu(), function(values), rtol=5e-2, atol=5e-2)
+
+
+@pytest.mark.parametrize(
+    ("macro", "ours", "more"),
+    [
+        ("AT_FORALL_LOWER_PRECISION_FP", autocast._LOWER, set()),
+        ("AT_FORALL_FP32", autocast._SINGLE, {"linalg_matrix_sqrth"}),
+        ("AT_FORALL_FP32_SET_OPT_DTYPE", autocast._SINGLE_RESULT, set()),
+        ("AT_FORALL_PROMOTE", autocast._WIDEST, set()),
+    ],
+)
+def test_the_lists_are_those_of_torchs_header(macro: str, ours: str, more: set[str]) -> None:
+    """``more``: what torch has in no header. Its attention is cast where scaled_dot_product_attention is."""
+    header = (Path(torch.__file__).parent / "include/ATen/autocast_mode.h").read_text(encoding="utf-8")
+    body = re.search(rf"#define {macro}\(_\)(.*?)\n\n", header, re.DOTALL)
+    assert body
+    named = {".".join(filter(None, one)) for one in re.findall(r"_\((\w+)(?:,\s*(\w+))?\)", body[1])}
+    named = {one for one in named if "imname" not in one} - {"_scaled_dot_product_flash_attention"}
+    assert set(ours.split()) - more == named
 
 
 def test_what_it_leaves_alone() -> None:
