@@ -19,7 +19,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from typing import Any
+from typing import Any, ClassVar
 
 from .. import context as vulkan_context
 from ..context import Context
@@ -45,6 +45,9 @@ class Graph:
 
     ``device``: the index of the device; the current one for None.
     """
+
+    #: What is told the index of the device after each replay.
+    AFTER_REPLAYS: ClassVar[list[Callable[[int], None]]] = []
 
     def __init__(self, device: int | None = None) -> None:
         self.context = vulkan_context.current() if device is None else vulkan_context.of_device(device)
@@ -124,6 +127,8 @@ class Graph:
             self._replay_with_reports()
         else:
             self._recording.replay()
+        for told in self.AFTER_REPLAYS:
+            told(self.context.index)
         self.context.raise_validation_errors()
 
     def _replay_with_reports(self) -> None:

@@ -72,6 +72,12 @@ def note_outside(values: torch.Tensor, low: int, high: int, what: int, name: str
         run(_outside(what), {}, {"value": values, "fault": fault}, torch.int64, {"low": low, "high": high})
 
 
+def _replayed(device: int) -> None:
+    """The kernels of a graph may have noted something."""
+    if device in _faults:
+        _unread.setdefault(device, "a graph's operation")
+
+
 def check(device: int) -> None:
     """Raise IndexError, or what _ERRORS has, where an operation since the last check had a value that is refused."""
     name = _unread.pop(device, None)
@@ -88,3 +94,4 @@ def check(device: int) -> None:
 def install() -> None:
     """Makes copies to the host check."""
     tensor_memory.BEFORE_READING.append(check)
+    Graph.AFTER_REPLAYS.append(_replayed)

@@ -265,3 +265,16 @@ def test_where_faults_are_noted_is_zero_before_a_replay(monkeypatch: pytest.Monk
     with torch.cuda.graph(graph):
         x[index]
     assert bounds._faults[0].item() == 0
+
+
+@pytest.mark.parametrize("ours", [False, True], ids=["CUDA's", "the runtime's"])
+def test_a_replay_tells_of_an_index_out_of_range(ours: bool) -> None:
+    x, index = torch.ones(5, device="cuda"), torch.arange(3, device="cuda")
+    x[index]
+    graph: Any = Graph() if ours else torch.cuda.CUDAGraph()
+    with graph.capture() if ours else torch.cuda.graph(graph):
+        found = x[index]
+    index.fill_(9)
+    graph.replay()
+    with pytest.raises(IndexError, match="out of range"):
+        found.tolist()
