@@ -123,12 +123,14 @@ class Graph:
         for tensor, address in self._tensors:
             if tensor.data_ptr() != address:
                 raise RuntimeError("a tensor of this graph was resized after the capture; capture a new graph")
-        if self._reports:
-            self._replay_with_reports()
-        else:
-            self._recording.replay()
-        for told in self.AFTER_REPLAYS:
-            told(self.context.index)
+        try:
+            if self._reports:
+                self._replay_with_reports()
+            else:
+                self._recording.replay()
+        finally:
+            for told in self.AFTER_REPLAYS:
+                told(self.context.index)
         self.context.raise_validation_errors()
 
     def _replay_with_reports(self) -> None:

@@ -130,10 +130,11 @@ def renaming(function: Callable[..., Any], how: Callable[[Any], Any] = renamed) 
 def _of_cuda(function: Callable[..., Any], count: int) -> Callable[..., Any]:
     """``function``, whose first of so many arguments is CUDA where it is left out."""
 
+    named = renaming(function)
+
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        given = args if len(args) + len(kwargs) >= count else (NAME, *args)
-        return renaming(function)(*given, **kwargs)
+        return named(*(args if len(args) + len(kwargs) >= count else (NAME, *args)), **kwargs)
 
     # Dynamo's table of functions that are constants has what their names meant when it was imported.
     call._dynamo_marked_constant = not function.__name__.startswith("set_")  # type: ignore[attr-defined]
@@ -141,12 +142,20 @@ def _of_cuda(function: Callable[..., Any], count: int) -> Callable[..., Any]:
 
 
 def _default_tensor_type(own: Callable[..., None]) -> Callable[..., None]:
-    """torch.set_default_tensor_type(), which old programs tell ``torch.cuda.HalfTensor``."""
+    """torch.set_default_tensor_type(), which old programs tell ``torch.cuda.HalfTensor``: a default device, too, until
+    it is told another."""
+    chosen = False
 
     def choose(kind: Any) -> None:
+        nonlocal chosen
         elements = of_elements(kind)
-        torch.set_default_device(None if elements is None else NAME)
-        torch.set_default_dtype(elements) if elements is not None else own(kind)
+        if elements is None:
+            own(kind)
+        else:
+            torch.set_default_dtype(elements)
+        if chosen or elements is not None:
+            torch.set_default_device(None if elements is None else NAME)
+        chosen = elements is not None
 
     return choose
 
