@@ -6,7 +6,9 @@ A copy comes back when the collective is done, in its own thread, so that later 
 
 from __future__ import annotations
 
+import atexit
 import threading
+import time
 import warnings
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -39,6 +41,9 @@ _WRITING = (
     "recv_any_source_",
 )
 _READING = ("send", "barrier")
+_THREAD = "triton-spirv collective"
+#: Seconds that the end of a process waits for collectives that are on their way. A rank may wait for one that died.
+_SECONDS_AT_END = 2.0
 
 
 @dataclass
@@ -101,6 +106,15 @@ def _finish(work: Any, outputs: list[_Twin], future: Any, result: Any) -> None:
         future.set_result(result)
 
 
+@atexit.register
+def _end() -> None:
+    """Python ends a thread that asks for its lock after this; within C++, as in set_result(), that aborts a process."""
+    until = time.monotonic() + _SECONDS_AT_END
+    for thread in threading.enumerate():
+        if thread.name == _THREAD:
+            thread.join(max(0, until - time.monotonic()))
+
+
 def _through_host(op: Any, writes: bool) -> Callable[..., Any]:
     def run(*args: Any) -> Any:
         from torch._C import _distributed_c10d as c10d
@@ -124,7 +138,7 @@ def _through_host(op: Any, writes: bool) -> Callable[..., Any]:
         outputs = [twin for leaf in _leaves(args[0]) if (twin := twins.get(id(leaf))) and not twin.shared]
         future: Any = torch.futures.Future()
         waiting = (c10d.Work.unbox(work), outputs, future, _leaves(args[0]))
-        threading.Thread(target=_finish, args=waiting, daemon=True).start()
+        threading.Thread(target=_finish, name=_THREAD, args=waiting, daemon=True).start()
         ours = c10d._create_work_from_future(future).boxed()  # type: ignore[attr-defined]
         return (args[0], ours) if with_tensors else ours
 

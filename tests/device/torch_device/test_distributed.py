@@ -34,6 +34,24 @@ def test_models_that_two_ranks_train_are_those_of_one_process(tmp_path: Path) ->
     assert told == sorted(f"rank {rank}: {way.__name__} is right" for rank in range(2) for way in WAYS)
 
 
+@pytest.mark.skipif(not torch.distributed.is_gloo_available(), reason="this torch has no gloo")
+def test_a_process_ends_after_its_collectives(tmp_path: Path) -> None:
+    """Python ends threads that come back from C++ after it, which aborted one process of ten."""
+    program = """if True:
+        import sys, time, torch
+        import torch.distributed as dist
+        dist.init_process_group("gloo", init_method=f"file://{sys.argv[1]}", rank=0, world_size=1)
+        work = dist.all_reduce(torch.ones(4, device="spirv"), async_op=True)
+        work.get_future().add_done_callback(lambda _: (time.sleep(0.3), print("told")))
+        work.wait()
+        dist.destroy_process_group()
+        print("right")"""
+    for turn in range(3):
+        done = run([sys.executable, "-c", program, str(tmp_path / str(turn))], OMP_NUM_THREADS="1")
+        assert done.returncode == 0, done.stderr
+        assert sorted(done.stdout.split()) == ["right", "told"]
+
+
 def test_a_storage_keeps_its_size() -> None:
     storage = torch.arange(4.0, device="spirv").untyped_storage()
     assert storage.resize_(16).nbytes() == 16
