@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import ctypes
+import weakref
 from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from .launching.compile_only import CompileOnlyUtils
     from .launching.device_utils import DeviceUtils
     from .runtime.streams import DeviceInterface, IdleInterface
+
+# From here on finalizers have their place among exit handlers: see _close_at_end() in runtime/context.py.
+weakref.finalize(DriverBase, int)
 
 #: Larger than the last-level cache of a host, and of a GPU.
 _HOST_CACHE_BYTES, _DEVICE_CACHE_BYTES = 64 << 20, 256 << 20

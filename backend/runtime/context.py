@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import os
 import threading
 import time
@@ -324,6 +323,7 @@ def of_device(index: int) -> Context:
                 _check(index)
                 failed = any(one.index == index and one.pid == os.getpid() for one in _left)
                 context = _contexts[index] = Context(devices()[index], failed)
+                _close_at_end()  # before torch forgets the device's operations
     return context
 
 
@@ -332,7 +332,6 @@ def opened() -> tuple[Context, ...]:
     return tuple(_contexts.values())
 
 
-@atexit.register
 def _close_all() -> None:
     returned = False
     try:
@@ -342,3 +341,12 @@ def _close_all() -> None:
     finally:
         if not returned:
             native().end_without_exit_handlers()
+
+
+def _close_at_end() -> None:
+    """A process's finalizers run where the first of them is among the exit handlers, as torch's import has some: behind
+    handlers that a program registers later, which may use devices. The last one made is the first that runs."""
+    weakref.finalize(ENDING, _close_all)
+
+
+_close_at_end()

@@ -6,10 +6,11 @@ A copy comes back when the collective is done, in its own thread, so that later 
 
 from __future__ import annotations
 
-import atexit
+import functools
 import threading
 import time
 import warnings
+import weakref
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
@@ -106,7 +107,11 @@ def _finish(work: Any, outputs: list[_Twin], future: Any, result: Any) -> None:
         future.set_result(result)
 
 
-@atexit.register
+@functools.cache
+def _wait_at_end() -> None:
+    weakref.finalize(_Twin, _end)  # made after the device was opened, so that it runs before that is closed
+
+
 def _end() -> None:
     """Python ends a thread that asks for its lock after this; within C++, as in set_result(), that aborts a process."""
     until = time.monotonic() + _SECONDS_AT_END
@@ -138,6 +143,7 @@ def _through_host(op: Any, writes: bool) -> Callable[..., Any]:
         outputs = [twin for leaf in _leaves(args[0]) if (twin := twins.get(id(leaf))) and not twin.shared]
         future: Any = torch.futures.Future()
         waiting = (c10d.Work.unbox(work), outputs, future, _leaves(args[0]))
+        _wait_at_end()
         threading.Thread(target=_finish, name=_THREAD, args=waiting, daemon=True).start()
         ours = c10d._create_work_from_future(future).boxed()  # type: ignore[attr-defined]
         return (args[0], ours) if with_tensors else ours

@@ -1,13 +1,14 @@
 """What goes wrong, or ends, while launches are in flight."""
 
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from triton.backends.spirv.runtime import buffer as buffers
 
-from tests.device.processes import run_script
+from tests.device.processes import run, run_script
 
 _LONG = """
 launch = load([((0,), "x", "*u32")])
@@ -492,7 +493,7 @@ time.sleep(0.3)
 def test_a_device_that_is_asked_for_while_the_process_ends(faulty_layer: dict[str, str]) -> None:
     """The thread that ends the process may still use it, another one may not."""
     script = """
-import atexit, threading
+import threading, weakref
 def ask(who):
     try:
         print(who, current().index, flush=True)
@@ -507,18 +508,31 @@ def later():
     ending.clear()
 threading.Thread(target=later, daemon=True).start()
 started.wait()
-atexit.unregister(context._close_all)
 def last():
     ending.set()
     while ending.is_set():
         time.sleep(0.01)
     ask("this")
-atexit.register(last)
-atexit.register(context._close_all)
+weakref.finalize(context, last)
+context._close_at_end()
 """
     done = run_script(script, TRITON_SPIRV_VALIDATE="0", FAULTY_EXIT="1", **faulty_layer)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == "another the device is closed\nthis 0\n"
+
+
+@pytest.mark.parametrize("first", ["torch", "triton"])
+def test_exit_handlers_of_a_program_use_the_device(first: str) -> None:
+    """Those that it registered before it first used the device, too."""
+    script = f"""if True:
+        import atexit, {first}
+        def use():
+            from triton.backends.spirv import runtime
+            print(runtime.full(4, 2, "float32").to_numpy().sum())
+        atexit.register(use)
+        use()"""
+    done = run([sys.executable, "-c", script], TRITON_SPIRV_BACKEND="1")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "8.0\n8.0\n", "")
 
 
 @pytest.mark.parametrize("ends", ["", "sys.exit(7)"])
