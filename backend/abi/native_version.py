@@ -6,7 +6,7 @@ misunderstand the other; a test notices where ``native/abi.h`` or ``native/modul
 
 from __future__ import annotations
 
-VERSION = 24
+VERSION = 25
 
 #: Of a module that was built before modules said it.
 UNSAID = 1

@@ -8,7 +8,7 @@
 namespace triton_spirv {
 
 // What the Python code must agree with.
-inline constexpr uint32_t kAbiVersion = 24;
+inline constexpr uint32_t kAbiVersion = 25;
 
 // How an argument is written.
 enum class Packing {

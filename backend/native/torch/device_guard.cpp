@@ -43,6 +43,14 @@ const std::array<std::pair<const char*, Slot>, 6> kReplaced = {{
     {"exchangeStream", reinterpret_cast<Slot>(exchange_stream)},
 }};
 
+using Guards = std::atomic<Slot**>*;
+
+// torch's table of guards by kinds of devices; null where there is none.
+Guards guards() {
+  return static_cast<Guards>(platform::function_of(platform::loaded_library(platform::kTorchCore),
+                                                   "_ZN3c104impl26device_guard_impl_registryE"));
+}
+
 // The Itanium ABI's table of virtual functions: two words lie before the functions, and a destructor takes two.
 constexpr std::ptrdiff_t kBefore = 2;
 constexpr std::ptrdiff_t kDestructors = 2;
@@ -51,8 +59,7 @@ constexpr std::ptrdiff_t kDestructors = 2;
 
 bool guard_without_python(const std::vector<std::string>& functions) {
   if (torch_interface() == nullptr) return false;
-  auto* const registry = static_cast<std::atomic<Slot**>*>(platform::function_of(
-      platform::loaded_library(platform::kTorchCore), "_ZN3c104impl26device_guard_impl_registryE"));
+  const Guards registry = guards();
   Slot** const guard = registry == nullptr ? nullptr : registry[own_type()].load();
   if (guard == nullptr) return false;
   const auto count = static_cast<std::ptrdiff_t>(functions.size());
@@ -65,6 +72,18 @@ bool guard_without_python(const std::vector<std::string>& functions) {
   }
   *guard = table.data() + kBefore;
   return true;
+}
+
+void share_guard(std::int8_t other, std::int8_t own, bool whether) {
+  static Slot** before = nullptr;
+  const Guards registry = guards();
+  if (registry == nullptr || registry[own].load() == nullptr) return;
+  if (whether) {
+    Slot** const theirs = registry[other].exchange(registry[own].load());
+    if (theirs != registry[own].load()) before = theirs;
+  } else {
+    registry[other].store(before);
+  }
 }
 
 }  // namespace triton_spirv

@@ -5,6 +5,7 @@
 #include "abi.h"
 #include "torch/casting.h"
 #include "torch/device_guard.h"
+#include "torch/device_names.h"
 #include "torch/dlpack.h"
 #include "torch/few_elements.h"
 #include "torch/prepared.h"
@@ -202,6 +203,9 @@ PYBIND11_MODULE(_native_torch, m) {
   m.def("guard_without_python", &guard_without_python, py::arg("functions"),
         "Have torch's guard of the device answer without Python. `functions`: its virtual functions in their order. "
         "False where nothing was replaced.");
+  m.def("take_name", &take_name, py::arg("other"), py::arg("own"), py::arg("whether"),
+        "While `whether` is true, devices of the kind of `other` equal those of the kind of `own` with the same index, "
+        "and torch asks one guard for both. Both: a torch.device with index 3. False where nothing was changed.");
   m.def(
       "adopted_tensor", &adopted_tensor, py::arg("host"), py::arg("device"), py::arg("pool"), py::arg("index"),
       "A DLPack capsule of a tensor of the device in the memory of one on the CPU, a capsule of whose handle is given. "

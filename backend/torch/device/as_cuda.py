@@ -26,7 +26,8 @@ from torch.overrides import TorchFunctionMode
 
 from ...autoload.shared_parameters import moved_in_place
 from ...runtime import NAME
-from .cuda_names import CAPABILITY, GRAPHS, TYPED, answers, of_elements, renamed, takers
+from .cuda_names import CAPABILITY, GRAPHS, TYPED, answers, everywhere, of_elements, renamed, takers
+from .native_module import torch_native
 
 __all__ = ["CAPABILITY", "as_cuda"]
 
@@ -63,7 +64,7 @@ class _Devices(TorchFunctionMode):
             return args[0].to(NAME, kind)
         if func is torch.Tensor.type and not named and len(args) == 1:
             return func(*args).replace(f"torch.{NAME}.", "torch.cuda.")
-        if func is torch.Tensor.to:
+        if func is torch.Tensor.to or func is torch.Tensor.is_pinned or func is torch.Tensor.pin_memory:
             args = [renamed(value) for value in args]
         if func == _SET_DATA:  # torch moves a tensor so only between the kinds of devices that it lists
             return None if args[0].grad is None and moved_in_place(*args) else func(*args)
@@ -223,6 +224,19 @@ def _implementing(own: Callable[..., None]) -> Callable[..., None]:
     return impl
 
 
+def _missing(name: str) -> Any:
+    """torch._C's names that only a torch with CUDA has: torch asks for them where nothing answers for it before."""
+    raise AttributeError(
+        f"module 'torch._C' has no attribute '{name}': torch has it with CUDA alone, and torch.spirv.as_cuda() nothing "
+        "in its place"
+    )
+
+
+def _take_name(whether: bool) -> None:
+    """Has ``torch.device("cuda:0")`` equal ``torch.device("spirv:0")``, and torch's C++ code know what has no index."""
+    torch_native().take_name(torch.device("cuda", 3), torch.device(NAME, 3), whether)
+
+
 def has_cuda() -> bool:
     """Whether torch has CUDA devices of its own: what torch.cuda says in as_cuda() is of this device."""
     return not _depth and torch.cuda.is_available()
@@ -262,8 +276,7 @@ def _begin() -> None:
     scripts: Any = torch.jit._serialization
     chosen = scripts.validate_map_location
     made: list[tuple[Any, str, Any]] = takers()
-    made += [(torch.cuda, name, value) for name, value in (answers(getattr(torch, NAME)) | TYPED).items()]
-    made += [(import_module("torch.cuda.graphs"), name, value) for name, value in GRAPHS.items()]
+    made += everywhere(answers(getattr(torch, NAME)) | TYPED)
     others = [one.driver for name, one in import_module("triton.backends").backends.items() if name != NAME]
     made += [(driver, "is_active", staticmethod(lambda: False)) for driver in others if driver is not None]
     made += [
@@ -277,10 +290,13 @@ def _begin() -> None:
         (torch.library.Library, "_register_fake", _faking(torch.library.Library._register_fake)),
         (scripts, "validate_map_location", lambda place=None: chosen(renamed(place))),
         (_C._autograd, _HOOKS, _saving(getattr(_C._autograd, _HOOKS))),
+        (_C, "__getattr__", _missing),
         (_C, "_CUDAGraph", GRAPHS["CUDAGraph"]),
         (_C, "_cuda_getCurrentRawStream", lambda device: 0),
         (_C, "_cuda_cudaCachingAllocator_is_enabled", lambda: True),
     ]
+    _take_name(True)
+    _undo.append(functools.partial(_take_name, False))
     library = torch.library.Library("aten", "IMPL", "CUDA")
     _undo.append(library._destroy)
     with warnings.catch_warnings():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import sys
 from collections.abc import Callable
 from importlib import import_module
@@ -52,7 +53,7 @@ REFUSED: dict[str, str] = {
     "memory comes from this device's own pool": """
         caching_allocator_alloc caching_allocator_delete caching_allocator_disabled caching_allocator_enable
         change_current_allocator get_per_process_memory_fraction host_memory_stats host_memory_stats_as_nested_dict
-        memory_snapshot reset_accumulated_host_memory_stats reset_peak_host_memory_stats
+        reset_accumulated_host_memory_stats reset_peak_host_memory_stats
         set_per_process_memory_fraction use_mem_pool
     """,
     "Vulkan does not report it": """
@@ -83,6 +84,15 @@ CONSTANT: dict[str, Any] = {
     "is_tf32_supported": False,
     "ipc_collect": None,
 }
+
+#: Functions whose results stay the same: the compiler calls them while it traces. Its own table of those has what their
+#: names meant when it was imported.
+_STAYING = frozenset(
+    """
+    can_device_access_peer device_count get_device_capability get_device_name get_device_properties is_available
+    is_bf16_supported is_initialized
+    """.split()
+)
 
 #: Names of torch.cuda and torch.cuda.graphs for graphs.
 GRAPHS = {one.__name__: one for one in (CUDAGraph, graph, graph_pool_handle, make_graphed_callables)}
@@ -215,10 +225,14 @@ def answers(module: Any) -> dict[str, Any]:
     own = {name: getattr(module, name) for name in names if not isinstance(getattr(torch.cuda, name), ModuleType)}
     same = {name: getattr(module, other) for name, other in _SAME.items()}
     found = {name: under_cuda(value) for name, value in (own | same).items()}
+    for name in _STAYING:
+        found[name]._dynamo_marked_constant = True
     found |= {name: _constant(value) for name, value in CONSTANT.items()}
     found |= {name: _refusing(name, reason) for reason, names in REFUSED.items() for name in names.split()}
     return found | {
         **GRAPHS,
+        "_initialized": True,
+        "memory_stats_as_nested_dict": lambda device=None: _nested(module.memory_stats(renamed(device))),
         "StreamContext": module.stream,
         "_exchange_device": private._accelerator_exchangeDevice,
         "_maybe_exchange_device": private._accelerator_maybeExchangeDevice,
@@ -230,6 +244,26 @@ def answers(module: Any) -> dict[str, Any]:
         "get_rng_state_all": lambda: [GENERATOR.words() for _ in devices],
         "set_rng_state_all": lambda new_states: GENERATOR.set_words(new_states[0]),
     }
+
+
+def everywhere(found: dict[str, Any]) -> list[tuple[Any, str, Any]]:
+    """(owner, name, what answers) for torch.cuda, its parts, and what the compiler kept of it when it was imported."""
+    made: list[tuple[Any, str, Any]] = [(torch.cuda, name, value) for name, value in found.items()]
+    parts = [part for path, part in sys.modules.items() if path.startswith("torch.cuda.")]
+    for part, name in itertools.product(parts, found.keys() & vars(torch.cuda).keys()):
+        if vars(part).get(name, made) is vars(torch.cuda)[name]:
+            made.append((part, name, found[name]))
+    kept = getattr(sys.modules.get("torch._dynamo.device_interface"), "CudaInterface", type)
+    return made + [(kept, name, staticmethod(found[name])) for name in found.keys() & vars(kept).keys()]
+
+
+def _nested(figures: Any) -> dict[str, Any]:
+    """``{"a.b": 1}`` as ``{"a": {"b": 1}}``."""
+    made: dict[str, Any] = {}
+    for name, value in figures.items():
+        *path, last = name.split(".")
+        functools.reduce(lambda at, key: at.setdefault(key, {}), path, made)[last] = value
+    return made
 
 
 class _Ranges:

@@ -298,7 +298,7 @@ def test_subclasses_override_nothing_while_torch_traces() -> None:
 
 
 #: Functions of torch.cuda that are torch's own in the region: they ask no device.
-_TORCHS = {"classproperty", "memory_stats_as_nested_dict", "current_device", "graph"}
+_TORCHS = {"classproperty", "current_device", "graph"}
 _SPELLINGS = ("cuda", "cuda:0", torch.device("cuda"), torch.device("cuda:0"), 0, None)
 #: What is called with something else than a device, or changes what other tests see.
 _OTHERS = {"set_rng_state", "set_rng_state_all", "can_device_access_peer", "manual_seed", "manual_seed_all", "seed"}

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import io
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 from triton.backends.spirv.torch import registration
 
 from .test_exchange import BEGINS_NO_PROFILE
@@ -18,6 +22,7 @@ if torch.cuda.is_available():
 
 registration.register()
 
+_PARTS = ("memory", "random", "streams")
 
 _WAYS: dict[str, Callable[[], torch.Tensor]] = {
     "factory": lambda: torch.zeros(3, device="cuda"),
@@ -119,6 +124,21 @@ _WORDS: dict[str, tuple[Callable[[], Any], Any]] = {
     "module of the device": (lambda: torch.get_device_module("cuda") is torch.cuda, True),
     "storage": (lambda: torch.UntypedStorage(8, device="cuda:0").is_cuda, True),
     "moved storage": (lambda: torch.ones(2).untyped_storage().cuda().is_cuda, True),
+    "equal to a tensor's": (lambda: _equal(torch.ones(2, device="cuda").device), [True, False, True, True, False]),
+    "equal, compiled": (lambda: _compiled(lambda x: x.device == torch.device("cuda", 0)), True),
+    "equal to a stream's": (lambda: torch.cuda.current_stream().device == torch.device("cuda:0"), True),
+    "properties, compiled": (lambda: _compiled(lambda x: torch.cuda.get_device_properties(x.device).major >= 8), True),
+    "capability, compiled": (lambda: _compiled(lambda _: torch.cuda.get_device_capability() >= (8, 0)), True),
+    "pinned for cuda": (lambda: torch.ones(2).pin_memory("cuda").is_pinned("cuda"), True),
+    "in operations of a mode's own": (lambda: _inside(lambda: torch.sin(torch.zeros(2)).tolist(), _Moving()), [3, 3]),
+    "in a distance": (lambda: _distance(), 1.0),
+    "in a branch": (lambda: _branch(), [2.0, 2.0]),
+    "parts of torch.cuda": (lambda: _parts(), [True] * 6),
+    "as copies of torch's checkpoints ask": (lambda: torch.cuda._initialized, True),
+    "statistics by levels": (
+        lambda: torch.cuda.memory_stats_as_nested_dict("cuda:0")["allocated_bytes"]["all"].keys(),
+        {"current", "peak"},
+    ),
     "stream": (lambda: torch.Stream("cuda:0").device, torch.device("spirv", 0)),
     "event": (lambda: (torch.Event("cuda").device.type, issubclass(torch.cuda.Event, torch.Event)), ("spirv", True)),
 }
@@ -149,6 +169,55 @@ def _operation(way: Callable[[Callable[..., Any]], Callable[..., Any]]) -> list[
 
     more.register_fake(lambda x: torch.empty(x.shape, device="cuda"))
     return way(lambda x: more(x) + 1)(torch.ones(2, device="cuda")).tolist()
+
+
+def _equal(device: torch.device) -> list[bool]:
+    named = torch.device("cuda:0")
+    return [device == named, device != named, {named: True}[device], device in (named,), device == torch.device("cuda")]
+
+
+def _compiled(ask: Callable[[torch.Tensor], bool]) -> bool:
+    answer = torch.compile(lambda x: x + 1 if ask(x) else x - 1, fullgraph=True)
+    return bool(answer(torch.zeros(1, device="cuda")).item() == 1)
+
+
+class _Moving(TorchDispatchMode):
+    """Code that torch runs within its calls, where no mode for functions is active any more."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        made = func(*args, **(kwargs or {}))
+        if func is not torch.ops.aten.sin.default:
+            return made
+        return made.to("cuda") + made.cuda() + torch.tensor([3.0], device="cuda")
+
+
+def _distance() -> float:
+    x = torch.ones(2, 3, device="cuda")
+    measure = torch.nn.functional.triplet_margin_with_distance_loss
+    return measure(x, x, x, distance_function=lambda a, b: (a - b).sum(-1) + torch.zeros(1).to("cuda")).item()
+
+
+def _branch() -> list[float]:
+    x = torch.ones(2, device="cuda")
+    return torch.cond(x.sum() > 0, lambda x: x + torch.ones(2, device="cuda"), lambda x: x - 1, (x,)).tolist()
+
+
+def _parts() -> list[bool]:
+    """Of what programs import from the parts of torch.cuda: the memory of a tensor, states of random numbers."""
+    memory, numbers, streams = (importlib.import_module(f"torch.cuda.{part}") for part in _PARTS)
+    kept = torch.ones(1 << 20, device="cuda")
+    found = [
+        memory.max_memory_allocated() >= memory.memory_allocated() >= kept.nbytes,
+        len(memory.memory_snapshot()) > 0,
+    ]
+    numbers.manual_seed_all(3)
+    first, states = torch.rand(4, device="cuda"), numbers.get_rng_state_all()
+    second = torch.rand(4, device="cuda")
+    numbers.set_rng_state_all(states)
+    found.append(torch.equal(torch.rand(4, device="cuda"), second))
+    numbers.manual_seed(3)
+    found.append(torch.equal(torch.rand(4, device="cuda"), first))
+    return [*found, isinstance(torch.cuda.current_stream(), streams.Stream), streams.Event is torch.cuda.Event]
 
 
 def _autocast(block: torch.autocast) -> torch.dtype:
@@ -293,3 +362,39 @@ def test_words_for_devices(name: str) -> None:
     with torch.spirv.as_cuda():
         assert ask() == expected
     assert torch.Generator().device.type == "cpu"
+
+
+def test_what_only_cuda_has_says_so() -> None:
+    with torch.spirv.as_cuda():
+        assert not hasattr(torch._C, "_cuda_sleep")
+        with pytest.raises(AttributeError, match=r"torch has it with CUDA alone, and torch.spirv.as_cuda\(\) nothing"):
+            torch.cuda._sleep(1)  # type: ignore[no-untyped-call]
+
+
+def test_devices_are_equal_inside_alone() -> None:
+    place, named = torch.device("spirv:0"), torch.device("cuda:0")
+    before = hash(place), hash(named)
+    with torch.spirv.as_cuda(), torch.spirv.as_cuda():
+        assert place == named and hash(place) == hash(named) == before[0] and place != torch.device("cpu")
+        assert named != "cuda:0" and named != torch.device("cuda:1")
+    assert place != named and (hash(place), hash(named)) == before
+    with pytest.raises((AssertionError, RuntimeError)):
+        torch.ones(1).to("cuda")
+
+
+#: A compiled function whose matmul is timed, which Inductor does on "cuda" if nobody names a device.
+_TIMED = """
+import torch, torch._dynamo
+
+def product(x):
+    with torch.autocast("cuda", dtype=torch.bfloat16):
+        return x @ x
+
+with torch.spirv.as_cuda():
+    print(torch.compile(product, fullgraph=True)(torch.ones(4, 4, device="cuda")).sum().item())
+"""
+
+
+def test_a_compiler_imported_before_asks_this_device() -> None:
+    ended = subprocess.run([sys.executable, "-c", _TIMED], capture_output=True, text=True, timeout=240)
+    assert ended.stdout == "64.0\n", ended.stderr
