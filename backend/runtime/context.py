@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 import weakref
@@ -338,6 +339,8 @@ def _close_all() -> None:
         returned = ENDING.begin()
         for context in (*_contexts.values(), *_left):
             returned &= context.close()
+    except BaseException:  # such as Ctrl-C, which ends the wait: finalizers of others follow
+        sys.excepthook(*sys.exc_info())
     finally:
         if not returned:
             native().end_without_exit_handlers()

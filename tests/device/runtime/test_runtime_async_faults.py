@@ -535,6 +535,22 @@ def test_exit_handlers_of_a_program_use_the_device(first: str) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "8.0\n8.0\n", "")
 
 
+def test_ctrl_c_at_the_end_leaves_finalizers_of_others_alone() -> None:
+    script = """
+import tempfile
+from triton.backends.spirv.runtime import context
+folder = tempfile.TemporaryDirectory()
+def close(self):
+    raise KeyboardInterrupt
+current()
+context.Context.close = close
+print(folder.name)
+"""
+    done = run_script(script)
+    assert done.returncode == 0 and "KeyboardInterrupt" in done.stderr
+    assert not Path(done.stdout.strip()).exists()
+
+
 @pytest.mark.parametrize("ends", ["", "sys.exit(7)"])
 def test_exit_while_the_driver_stays_in_a_call(add_file: Path, faulty_layer: dict[str, str], ends: str) -> None:
     """Exit handlers of C libraries are left out then; Python's run, and what was printed appears."""
