@@ -232,11 +232,13 @@ class OnDeviceOf(OnDevice):
 
 
 class StreamContext:
-    """A stream is the current one of this thread in a block, and its device the current one; nothing for None."""
+    """A stream is the current one of this thread in a block, and its device the current one; nothing for None, nor for
+    one that has no queue, as torch's compiler makes them: its work is the current stream's."""
 
     def __init__(self, stream: Any) -> None:
         self.stream = stream
-        self._queue: Any = getattr(stream, "_queue", stream)
+        queue = getattr(stream, "_queue", stream)
+        self._queue: Any = queue if hasattr(queue, "make_current") else None
         self._before: list[tuple[int, Queue]] = []
 
     def __enter__(self) -> Any:

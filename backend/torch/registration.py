@@ -27,7 +27,7 @@ from .device import tensor_memory
 from .device.autocast import enter_autocast
 from .device.autograd_engine import guard_without_python, run_backward_in_this_thread
 from .device.cpu_fallback import FALLBACKS, fallback
-from .device.data_parallel import scatter_to_one
+from .device.data_parallel import on_one_device
 from .device.dlpack import teach_dlpack
 from .device.native_module import torch_native
 from .device.nested_attention import teach_nested_attention
@@ -175,7 +175,7 @@ def _register() -> None:
     refuse_layouts(rest, aten)
     teach_nested_attention()
     teach_storages(_received)
-    scatter_to_one()
+    on_one_device()
     teach_dlpack()
     run_backward_in_this_thread()
     guard_without_python()

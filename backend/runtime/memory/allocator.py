@@ -19,6 +19,12 @@ class OutOfDeviceMemory(MemoryError):
     """The device has no room left for an allocation, with everything idle given back."""
 
 
+class _OverLimit(RuntimeError):
+    """What was set as the most has no room, as if the device had none."""
+
+    no_memory = True
+
+
 class DeviceAllocator:
     """Allocates device memory through ``allocate``: (bytes, whether the host reads it often) → a native buffer.
     Thread-safe. ``device``: the native device, whose streams wait for what earlier owners of their memory submitted to
@@ -29,6 +35,9 @@ class DeviceAllocator:
 
     def __init__(self, allocate: Callable[[int, bool], Any], device: Any = None) -> None:
         self._allocate = allocate
+        #: Bytes that may be reserved at most, how often idle memory was given back for want of room, and in vain.
+        self.limit: int | None = None
+        self.retries = self.failures = 0
         self.pool = native().MemoryPool(device)
 
     def allocate(self, bytes_: int) -> Any:
@@ -62,17 +71,22 @@ class DeviceAllocator:
         needed = max(pool.peak_allocated, pool.allocated + least)
         if pool.reserved + size > _MOST_RESERVED * needed and pool.reserved > pool.LARGEST_BUFFER:
             self.release_idle()
-        try:
-            return self._allocate(size, few)
-        except RuntimeError as first:
-            if not out_of_memory(first):
-                raise
+        if self.limit is None or pool.reserved + size <= self.limit:
+            try:
+                return self._allocate(size, few)
+            except RuntimeError as first:
+                if not out_of_memory(first):
+                    raise
+        self.retries += 1
         self.release_idle()
         try:
+            if self.limit is not None and pool.reserved + least > self.limit:
+                raise _OverLimit(f"set_per_process_memory_fraction() allows {self.limit}")
             return self._allocate(least, few)
         except RuntimeError as error:
             if not out_of_memory(error):
                 raise
+            self.failures += 1
             raise OutOfDeviceMemory(
                 f"the device has no room for {least} bytes: {pool.allocated} bytes are in use by tensors, "
                 f"{pool.reserved} are reserved; free tensors, or use smaller ones ({error})"

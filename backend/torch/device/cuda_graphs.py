@@ -25,6 +25,9 @@ class CUDAGraph:
     _graph: Graph | None = None
     _open: ExitStack | None = None
 
+    def __init__(self, keep_graph: bool = False) -> None:
+        """``keep_graph`` has no effect: what was captured can be replayed at once."""
+
     def capture_begin(self, pool: Any = None, capture_error_mode: str = "global", **_: Any) -> None:
         """Captures what this thread launches from now on."""
         torch.cuda.synchronize()
@@ -52,6 +55,12 @@ class CUDAGraph:
         with self._lock:
             self._draws.renew()
             self._graph.replay()
+
+    def instantiate(self) -> None:
+        """Does nothing, as there is nothing between the capture and replays."""
+
+    def enable_debug_mode(self) -> None:
+        """Does nothing: there is nothing to dump."""
 
     def reset(self) -> None:
         """Forgets what was captured."""

@@ -52,9 +52,9 @@ REFUSED: dict[str, str] = {
     """,
     "memory comes from this device's own pool": """
         caching_allocator_alloc caching_allocator_delete caching_allocator_disabled caching_allocator_enable
-        change_current_allocator get_per_process_memory_fraction host_memory_stats host_memory_stats_as_nested_dict
+        change_current_allocator host_memory_stats host_memory_stats_as_nested_dict
         reset_accumulated_host_memory_stats reset_peak_host_memory_stats
-        set_per_process_memory_fraction use_mem_pool
+        use_mem_pool
     """,
     "Vulkan does not report it": """
         clock_rate device_memory_used list_gpu_processes memory_usage power_draw temperature utilization
@@ -239,6 +239,9 @@ def answers(module: Any) -> dict[str, Any]:
         "_get_device_index": lambda device, optional=False, allow_cpu=False: device_index(renamed(device)),
         "get_stream_from_external": found["ExternalStream"],
         "default_generators": tuple(default_generator(torch.device(NAME, at), CudaGenerator) for at in devices),
+        # As with CUDA, the generator of the CPU stays as it is.
+        **dict.fromkeys(("manual_seed", "manual_seed_all"), lambda seed: GENERATOR.reseed(int(seed))),
+        **dict.fromkeys(("seed", "seed_all"), lambda: GENERATOR.reseed(_Generator().seed())),
         "get_rng_state": lambda device=NAME: GENERATOR.words(),
         "set_rng_state": lambda new_state, device=NAME: GENERATOR.set_words(new_state),
         "get_rng_state_all": lambda: [GENERATOR.words() for _ in devices],

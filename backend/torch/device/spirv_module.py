@@ -229,8 +229,24 @@ class DeviceModule(DeviceInterface):
         stats: OrderedDict[str, Any] = OrderedDict()
         for name, (current, peak) in figures.items():
             stats[f"{name}.all.current"], stats[f"{name}.all.peak"] = current, peak
-        stats["num_allocations"] = pool.allocations
-        return stats
+        memory = runtime.of_device(device_index(device)).memory
+        counts = {"num_allocations": pool.allocations, "num_alloc_retries": memory.retries, "num_ooms": memory.failures}
+        return OrderedDict(stats, **counts)
+
+    def set_per_process_memory_fraction(self, fraction: float, device: Any = None) -> None:
+        """Tensors' memory is at most this part of the device's: what would need more raises torch.OutOfMemoryError."""
+        if not 0 <= fraction <= 1:
+            raise ValueError(f"a fraction of the device's memory is from 0 to 1, not {fraction}")
+        index = device_index(device)
+        runtime.of_device(index).memory.limit = (
+            None if fraction == 1 else int(fraction * _properties(index).total_memory)
+        )
+
+    def get_per_process_memory_fraction(self, device: Any = None) -> float:
+        """What was set; 1.0 at first."""
+        index = device_index(device)
+        limit = runtime.of_device(index).memory.limit
+        return 1.0 if limit is None else limit / _properties(index).total_memory
 
     def mem_get_info(self, device: Any = None) -> tuple[int, int]:
         """(bytes that this process may still allocate, bytes that the device has). If the driver does not report

@@ -108,4 +108,7 @@ def restore(storage: Any, location: str) -> Any:
     loaded = new_bytes(int(storage.nbytes()), location)
     if storage.nbytes():
         context_of(loaded).native.upload(loaded.data_ptr(), storage.data_ptr(), storage.nbytes())
-    return loaded.untyped_storage()
+    made = loaded.untyped_storage()
+    if isinstance(storage, torch.UntypedStorage):
+        return made
+    return torch.TypedStorage(wrap_storage=made, dtype=storage.dtype, _internal=True)  # as torch.package passes them

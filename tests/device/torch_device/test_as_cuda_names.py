@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 import torch
+import torch.cuda.comm
+import torch.package
 from torch.utils._python_dispatch import TorchDispatchMode
 from triton.backends.spirv.torch import registration
 
@@ -95,6 +97,12 @@ _WORDS: dict[str, tuple[Callable[[], Any], Any]] = {
     "a default of the user's": (lambda: _with_default(_default_types_of_others), ["spirv", "spirv"]),
     "type of a tensor": (lambda: torch.ones(2, device="cuda", dtype=torch.int8).type(), "torch.cuda.CharTensor"),
     "DataParallel": (lambda: _parallel(), [[3.0], [3.0]]),
+    "its parts": (lambda: _pieces(), [[3.0, 3.0], [1.0, 1.0], [3.0, 3.0]]),
+    "seeds of the device alone": (lambda: _seeded(), [True, True, True]),
+    "graph that is kept": (lambda: _kept_graph(), [2.0, 2.0]),
+    "stream in a compiled function": (lambda: _in_new_stream(), [2.0]),
+    "package": (lambda: _packaged(), ("spirv", [1.0, 1.0])),
+    "fraction of the memory": (lambda: _fraction(), (0.0, 1, True)),
     "marks": (
         lambda: [torch.cuda.profiler.start(), torch.cuda.nvtx.range_push("a"), torch.cuda.nvtx.range_pop()],
         [None, 0, 0],
@@ -283,6 +291,81 @@ def _parallel() -> Any:
     return torch.nn.DataParallel(layer)(torch.ones(2, 2).cuda()).tolist()
 
 
+def _pieces() -> Any:
+    layer = torch.nn.Linear(2, 1).cuda()
+    torch.nn.init.ones_(layer.weight)
+    torch.nn.init.ones_(layer.bias)
+    (copy,), x = torch.nn.parallel.replicate(layer, [0]), torch.ones(2, 2)
+    ended = torch.nn.parallel.parallel_apply([copy], torch.nn.parallel.scatter((x,), [0]))
+    whole = torch.cuda.comm.gather(ended, 0, "cuda:0").flatten()
+    whole.sum().backward()
+    assert layer.weight.grad is not None
+    (one,) = torch.cuda.comm.broadcast(x[0], ["cuda:0"])
+    again = torch.nn.parallel.gather([whole.detach()], 0).tolist()
+    return [whole.tolist(), one.tolist(), again] if layer.weight.grad.tolist() == [[2.0, 2.0]] else layer.weight.grad
+
+
+def _seeded() -> list[bool]:
+    """Whether seeds that torch.cuda is given leave the CPU's numbers as they are, and are the device's."""
+    torch.manual_seed(0)
+    first, found = torch.rand(3), []
+    for seed in (torch.cuda.manual_seed, torch.cuda.manual_seed_all, lambda _: torch.cuda.seed_all()):
+        torch.manual_seed(0)
+        seed(5)
+        drawn = torch.rand(3, device="cuda")
+        torch.cuda.manual_seed(torch.cuda.initial_seed())
+        found.append(torch.equal(first, torch.rand(3)) and torch.equal(drawn, torch.rand(3, device="cuda")))
+    return found
+
+
+def _kept_graph() -> list[float]:
+    graph, x = torch.cuda.CUDAGraph(keep_graph=True), torch.ones(2, device="cuda")
+    with torch.cuda.graph(graph):
+        y = x + 1
+    graph.instantiate()
+    graph.replay()
+    return y.tolist()
+
+
+def _in_new_stream() -> list[float]:
+    """Of a compiled function that breaks off in a block of a stream of its own."""
+
+    @torch.compile
+    def twice(x: torch.Tensor) -> torch.Tensor:
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            y = x * 2
+            torch._dynamo.graph_break()
+            y = y + 0
+        torch.cuda.current_stream().wait_stream(stream)
+        return y
+
+    return twice(torch.ones(1, device="cuda")).tolist()
+
+
+def _packaged() -> tuple[str, list[float]]:
+    file = io.BytesIO()
+    with torch.package.PackageExporter(file) as exporter:
+        exporter.save_pickle("all", "one", torch.ones(2, device="cuda"))
+    file.seek(0)
+    loaded = torch.package.PackageImporter(file).load_pickle("all", "one", map_location="cuda")
+    return loaded.device.type, loaded.tolist()
+
+
+def _fraction() -> tuple[float, int, bool]:
+    """What is allowed, how often that was too little, and that it holds no longer than it is said."""
+    before = torch.cuda.memory_stats()["num_ooms"]
+    torch.cuda.set_per_process_memory_fraction(0.0, "cuda:0")
+    try:
+        allowed = torch.cuda.get_per_process_memory_fraction()
+        with pytest.raises(torch.cuda.OutOfMemoryError, match=r"set_per_process_memory_fraction\(\) allows 0"):
+            torch.empty(1 << 30, device="cuda")
+    finally:
+        torch.cuda.set_per_process_memory_fraction(1.0)
+    return allowed, torch.cuda.memory_stats()["num_ooms"] - before, torch.empty(1 << 10, device="cuda").is_cuda
+
+
 def _custom(cast_inputs: torch.dtype | None) -> tuple[torch.dtype, torch.dtype]:
     """Types that a product has in the forward and in the backward part of a function of the user's."""
     seen = []
@@ -362,6 +445,16 @@ def test_words_for_devices(name: str) -> None:
     with torch.spirv.as_cuda():
         assert ask() == expected
     assert torch.Generator().device.type == "cpu"
+
+
+@pytest.mark.parametrize("part", [*_PARTS, "graphs"])
+def test_parts_of_cuda_have_what_it_has(part: str) -> None:
+    module = importlib.import_module(f"torch.cuda.{part}")
+    shared = {name for name, value in vars(module).items() if value is getattr(torch.cuda, name, None)}
+    asked = {name for name in shared if not name.startswith("_") and callable(getattr(module, name))}
+    assert len(asked) >= 3
+    with torch.spirv.as_cuda():
+        assert all(getattr(module, name) is getattr(torch.cuda, name) for name in asked)
 
 
 def test_what_only_cuda_has_says_so() -> None:
