@@ -26,6 +26,7 @@ from torch.overrides import TorchFunctionMode
 
 from ...autoload.shared_parameters import moved_in_place
 from ...runtime import NAME
+from . import random_state
 from .cuda_names import CAPABILITY, GRAPHS, TYPED, answers, everywhere, of_elements, renamed, takers
 from .native_module import torch_native
 
@@ -290,6 +291,7 @@ def _begin() -> None:
         (torch.library.Library, "_register_fake", _faking(torch.library.Library._register_fake)),
         (scripts, "validate_map_location", lambda place=None: chosen(renamed(place))),
         (_C._autograd, _HOOKS, _saving(getattr(_C._autograd, _HOOKS))),
+        (random_state, "CPU_DRAWS", False),
         (_C, "__getattr__", _missing),
         (_C, "_CUDAGraph", GRAPHS["CUDAGraph"]),
         (_C, "_cuda_getCurrentRawStream", lambda device: 0),

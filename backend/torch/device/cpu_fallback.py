@@ -23,6 +23,7 @@ import torch
 from ... import runtime
 from ...runtime import NAME
 from ...settings import ERROR, TELL, TORCH_FALLBACK, WARN
+from . import random_state
 from .native_module import torch_native
 from .tensor_memory import (
     WATCHERS,
@@ -252,8 +253,20 @@ def _read(signature: _Signature, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     return call
 
 
+def _drawing(signature: _Signature, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """The arguments, with a generator if the operation takes one, was given none, and is not to draw from the CPU's."""
+    names = [] if random_state.CPU_DRAWS else [name for name, _, _ in signature.arguments]
+    if "generator" not in names:
+        return args, kwargs
+    place = names.index("generator")
+    if place >= len(args):
+        return args, kwargs | {"generator": kwargs.get("generator") or random_state.generator_on_cpu()}
+    return (*args[:place], args[place] or random_state.generator_on_cpu(), *args[place + 1 :]), kwargs
+
+
 def _run(op: Any, args: Any, kwargs: dict[str, Any], counts: bool) -> Any:
     signature = _signature(op)
+    args, kwargs = _drawing(signature, args, kwargs)
     call = _read(signature, args, kwargs)
     device, tensors, written = call.device, call.tensors, call.written
     if tensors:

@@ -122,6 +122,16 @@ CAPTURED = _Captured()
 #: The generator of calls that name none.
 GENERATOR = Philox()
 
+#: Whether operations without a kernel draw from the CPU's generator where they are given none. In as_cuda() they draw
+#: as much as GENERATOR says, whose state is all that CUDA has.
+CPU_DRAWS = True
+
+
+def generator_on_cpu() -> Any:
+    """A generator of the CPU for one call, which GENERATOR's seed and place decide."""
+    seed, first = GENERATOR.draw(1)
+    return _C.Generator(device="cpu").manual_seed((seed + first * 0x9E3779B97F4A7C15) & (2**63 - 1))
+
 
 class Generator(_C.Generator):
     """``torch.Generator(device="spirv")``: numbers that are made on the device, from its own state. It is a CPU

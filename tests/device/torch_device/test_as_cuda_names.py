@@ -99,6 +99,7 @@ _WORDS: dict[str, tuple[Callable[[], Any], Any]] = {
     "DataParallel": (lambda: _parallel(), [[3.0], [3.0]]),
     "its parts": (lambda: _pieces(), [[3.0, 3.0], [1.0, 1.0], [3.0, 3.0]]),
     "seeds of the device alone": (lambda: _seeded(), [True, True, True]),
+    "seeds of what the CPU draws": (lambda: _drawn_by_the_cpu(), [True] * 8),
     "graph that is kept": (lambda: _kept_graph(), [2.0, 2.0]),
     "stream in a compiled function": (lambda: _in_new_stream(), [2.0]),
     "package": (lambda: _packaged(), ("spirv", [1.0, 1.0])),
@@ -316,6 +317,27 @@ def _seeded() -> list[bool]:
         torch.cuda.manual_seed(torch.cuda.initial_seed())
         found.append(torch.equal(first, torch.rand(3)) and torch.equal(drawn, torch.rand(3, device="cuda")))
     return found
+
+
+def _drawn_by_the_cpu() -> list[bool]:
+    """Whether operations without a kernel repeat with a seed and with a state of torch.cuda's, and not otherwise; and
+    leave the CPU's numbers as they are."""
+    x = torch.full((64,), 5.0, device="cuda")
+    calls = [torch.poisson, torch._standard_gamma, lambda x: torch.rand(64, device="cuda", dtype=torch.float64)]
+    torch.manual_seed(0)
+    apart, found = torch.rand(3), []
+    torch.manual_seed(0)
+    for call in calls:
+        torch.cuda.manual_seed(3)
+        first, state = call(x), torch.cuda.get_rng_state()
+        second = call(x)
+        torch.cuda.set_rng_state(state)
+        third = call(x)
+        torch.cuda.manual_seed(3)
+        found += [torch.equal(first, call(x)), torch.equal(second, third) and not torch.equal(first, second)]
+    given = torch.poisson(x, torch.Generator().manual_seed(1))
+    found.append(torch.equal(given, torch.poisson(x, torch.Generator().manual_seed(1))))
+    return [*found, torch.equal(apart, torch.rand(3))]
 
 
 def _kept_graph() -> list[float]:
