@@ -170,6 +170,19 @@ def _float_and_large_integer_case() -> str | None:
 
 
 @triton.jit
+def _row_of_first(x, out, n, COLUMNS: "tl.constexpr"):
+    row = tl.program_id(0)
+    i = row * COLUMNS + tl.arange(0, COLUMNS)
+    tl.store(out + i, tl.load(x + i, mask=row < n, other=-1), mask=~(row == 0))
+
+
+def _one_mask_for_all_case() -> str | None:
+    x, out = torch.arange(32.0).reshape(4, 8), torch.zeros(4, 8)
+    _row_of_first[(4,)](x, out, 2, 8)
+    return differs(out.numpy(), np.stack([np.zeros(8), x[1].numpy(), np.full(8, -1), np.full(8, -1)]))
+
+
+@triton.jit
 def _least(x, out, SIZE: tl.constexpr):
     tl.store(out, tl.argmin(tl.load(x + tl.arange(0, SIZE)), 0))
 
@@ -215,6 +228,7 @@ def _all() -> Iterator[tuple[str, Callable[[], str | None]]]:
         return f"{function.__name__[1:-5].replace('_', ' ')} {words}", lambda: function(*arguments)
 
     yield bind(_float_and_large_integer_case)
+    yield bind(_one_mask_for_all_case)
     yield bind(_index_of_the_least_beside_nan_case)
     yield from (bind(_row_case, number, type_) for number, row in enumerate(ROWS) for type_ in row.types)
     yield "what differs", lambda: "; ".join(OTHERWISE.keys() - _SHOWN) or None

@@ -32,10 +32,21 @@ def arguments(x, out, scale, large, N: tl.constexpr):
     tl.store(out + N + i, (large * 4).to(tl.float32) + i)
 
 
+@triton.jit
+def masks(x, out, n, N: "tl.constexpr"):
+    row = tl.program_id(0)
+    i = row * N + tl.arange(0, N)
+    tl.store(out + i, tl.load(x + i, mask=row < n, other=-1), mask=row > 0)
+
+
 if sys.argv[1] == "loop":
     out = torch.zeros(16, dtype=torch.int32)
     loop[(1,)](torch.full((16,), 100, dtype=torch.int8), out, 16)
     assert (out == 2 * sum((100 + j) // 2 for j in range(300))).all(), out
+elif sys.argv[1] == "masks":
+    x, out = torch.arange(48.0), torch.zeros(48)
+    masks[(3,)](x, out, 2, 16)
+    assert (out.reshape(3, 16) == torch.stack([torch.zeros(16), x[16:32], torch.full((16,), -1.0)])).all(), out
 else:
     out = torch.zeros(32)
     arguments[(1,)](torch.full((16,), 60000, dtype=torch.float16), out, 2.0, 3_000_000_000, 16)
@@ -44,7 +55,7 @@ else:
 """
 
 
-@pytest.mark.parametrize("what", ["loop", "arguments"])
+@pytest.mark.parametrize("what", ["loop", "arguments", "masks"])
 def test_numbers_have_the_types_of_compiled_kernels(what, tmp_path):
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
