@@ -45,7 +45,7 @@ if sys.argv[1] == "loop":
     assert (out == 2 * sum((100 + j) // 2 for j in range(300))).all(), out
 elif sys.argv[1] == "masks":
     x, out = torch.arange(48.0), torch.zeros(48)
-    masks[(3,)](x, out, 2, 16)
+    masks[[3]](x, out, 2, 16)
     assert (out.reshape(3, 16) == torch.stack([torch.zeros(16), x[16:32], torch.full((16,), -1.0)])).all(), out
 else:
     out = torch.zeros(32)
