@@ -183,6 +183,28 @@ def _one_mask_for_all_case() -> str | None:
 
 
 @triton.jit
+def _logic(out, n, YES: tl.constexpr, GUARD: tl.constexpr, SIZE: tl.constexpr):
+    i = tl.arange(0, SIZE)
+    tl.store(out + i, ((i >= 2) and (i < 5)) * 1)
+    tl.store(out + SIZE + i, (i < 2 or i > 5) * 1)
+    tl.store(out + 2 * SIZE + i, (not (i < 3)) * 1)
+    tl.store(out + 3 * SIZE + i, (YES and i > 0 and i != 1) * 1)
+    tl.store(out + 4 * SIZE + i, (n > 0 and i < 3) * 1)
+    tl.store(out + 5 * SIZE + i, tl.full((SIZE,), n > 6 and n < 16, tl.int32))
+    tl.store(out + 6 * SIZE + i, tl.full((SIZE,), n > 99 or not n < 0 and YES, tl.int32))
+    if GUARD:
+        if n < 0 and tl.load(out + (1 << 50)) > 0:
+            tl.store(out + i, 7)
+
+
+def _logic_case(guard: bool) -> str | None:
+    _logic[(1,)](out := torch.empty(7, 8, dtype=torch.int32), 15, True, guard, 8)
+    i = np.arange(8)
+    expected = [(i >= 2) & (i < 5), (i < 2) | (i > 5), i >= 3, i > 1, i < 3, i >= 0, i >= 0]
+    return differs(out.numpy(), np.stack(expected).astype(np.int32))
+
+
+@triton.jit
 def _least(x, out, SIZE: tl.constexpr):
     tl.store(out, tl.argmin(tl.load(x + tl.arange(0, SIZE)), 0))
 
@@ -229,6 +251,7 @@ def _all() -> Iterator[tuple[str, Callable[[], str | None]]]:
 
     yield bind(_float_and_large_integer_case)
     yield bind(_one_mask_for_all_case)
+    yield from (bind(_logic_case, guard) for guard in (False, True))
     yield bind(_index_of_the_least_beside_nan_case)
     yield from (bind(_row_case, number, type_) for number, row in enumerate(ROWS) for type_ in row.types)
     yield "what differs", lambda: "; ".join(OTHERWISE.keys() - _SHOWN) or None
