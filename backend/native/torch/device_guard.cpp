@@ -63,7 +63,7 @@ bool guard_without_python(const std::vector<std::string>& functions) {
   Slot** const guard = registry == nullptr ? nullptr : registry[own_type()].load();
   if (guard == nullptr) return false;
   const auto count = static_cast<std::ptrdiff_t>(functions.size());
-  static std::vector<Slot> table;  // torch reads it until the process ends
+  static auto& table = *new std::vector<Slot>;  // torch reads it until the process has ended
   table.assign(*guard - kBefore, *guard + count + kDestructors);
   for (const auto& [name, function] : kReplaced) {
     const auto found = std::find(functions.begin(), functions.end(), name);
