@@ -263,11 +263,17 @@ def as_cuda(types: bool = False) -> Iterator[None]:
         with _cuda_types() if types else nullcontext(), _TypedDevices() if types else _Devices():
             yield
     finally:
-        with _lock:
-            _depth -= 1
-            if not _depth:
-                while _undo:
-                    _undo.pop()()
+        if _undo is not None:  # else Python ends inside, and has taken this module's names away
+            _end()
+
+
+def _end() -> None:
+    global _depth
+    with _lock:
+        _depth -= 1
+        if not _depth:
+            while _undo:
+                _undo.pop()()
 
 
 def _begin() -> None:

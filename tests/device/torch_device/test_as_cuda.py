@@ -313,6 +313,7 @@ _OTHERS |= {
     "CUDAGraph",
     "graph_pool_handle",
     "make_graphed_callables",
+    "set_per_process_memory_fraction",
 }
 
 
@@ -417,10 +418,11 @@ def test_one_driver_of_triton_is_active() -> None:
     assert active() == before
 
 
-def test_python_may_end_inside() -> None:
+@pytest.mark.parametrize("kept", ["", "import builtins; builtins.kept = block"], ids=["", "after modules"])
+def test_python_may_end_inside(kept: str) -> None:
     program = "import sys, torch\nfrom triton.backends.spirv.torch import registration\nregistration.register()\n"
     program += "block = torch.spirv.as_cuda()\nblock.__enter__()\nprint(torch.ones(2, device='cuda').sum().item())\n"
-    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    ended = subprocess.run([sys.executable, "-c", program + kept], capture_output=True, text=True, timeout=120)
     assert (ended.returncode, ended.stdout) == (0, "2.0\n") and "Error" not in ended.stderr
 
 
